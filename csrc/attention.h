@@ -1,0 +1,92 @@
+// The interface of the native kernels: plain pointers and strides, nothing of torch and nothing of an instruction set.
+//
+// Attention runs over tiles. A layout lists, for every head and tile of queries, the tiles of keys that have an edge in
+// them; each entry is full or points to a bit mask. A few global tokens, which see and are seen by all, come on top.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace longbird {
+
+enum class DType : int { f32 = 0, bf16 = 1, f16 = 2 };
+
+// One of q, k, v, out, ...: element (sequence, head, token, channel), the channels side by side. Strides count elements.
+struct Tensor {
+    void* data = nullptr;
+    DType dtype = DType::f32;
+    int64_t sequence_stride = 0, head_stride = 0, token_stride = 0;
+};
+
+// How one side of a layout is cut: tile t holds positions starts[t] .. starts[t+1]; order gives the token of a position.
+struct Tiling {
+    int32_t count = 0;
+    const int32_t* starts = nullptr;
+    const int32_t* order = nullptr;  // nullptr: position p is token p
+    int32_t step = 1;                // tokens of a tile lie `step` apart (0: anyhow); makes relative bias cheap
+    int32_t tokens() const { return starts[count]; }
+};
+
+struct Layout {
+    int32_t tile_size = 0;
+    Tiling queries, keys;
+    int64_t head_rows = 0;  // distance between the row pointers of two heads, 0 if all heads share them
+    const int64_t* row_ptr = nullptr;
+    const int32_t* columns = nullptr;
+    const int32_t* mask_ids = nullptr;
+    const uint8_t* masks = nullptr;  // [pool][tile_size keys][mask_bytes]: bit i of a key's row: query i sees it
+    int32_t mask_bytes = 0;
+};
+
+struct Sequence {
+    const Layout* layout = nullptr;
+    int64_t batch = 0;               // first index into the tensors (0 for packed ones)
+    int64_t token_start = 0;         // where it starts in packed tensors (0 for padded ones)
+    int64_t number = 0;              // which sequence this is, for the dropout stream
+    std::vector<int32_t> globals;    // global tokens, ascending
+    std::vector<uint8_t> is_global;  // a flag for each token; empty if there are no globals
+};
+
+struct Problem {
+    int64_t heads = 0, head_dim = 0;
+    float scale = 1.0f;
+    std::vector<Sequence> sequences;
+    Tensor q, k, v, out;
+    Tensor lse;                   // float32 [sequence, head, token]
+    const float* bias = nullptr;  // [heads, 2 * bias_radius + 1], or none
+    int64_t bias_radius = 0;
+    float dropout_p = 0.0f;
+    uint64_t dropout_seed = 0;
+    // Backward only.
+    Tensor grad_out, grad_lse, grad_q, grad_k, grad_v;  // grad_lse.data may be null
+    float* grad_bias = nullptr;
+};
+
+// How to run: `poll` is called on the calling thread from time to time and says whether to stop early.
+struct Runtime {
+    int threads = 1;
+    std::function<bool()> poll;
+};
+
+// Both return false if poll stopped them.
+bool forward(const Problem& problem, const Runtime& runtime);
+bool backward(const Problem& problem, const Runtime& runtime);
+
+// Runs body(thread) on `threads` threads, the caller being number 0.
+void run_on_threads(int threads, const std::function<void(int)>& body);
+// The address of GOMP_parallel in the OpenMP runtime that the host program (torch) already uses; 0: our own threads.
+void use_openmp(void* gomp_parallel);
+
+const char* isa();                // the instruction set in use
+std::vector<const char*> isas();  // all that this build and this machine have, best first
+bool use_isa(const char* name);   // false if it is not among them
+
+// One set of kernels for each instruction set, filled in by attention_<isa>.cpp.
+struct Kernels {
+    const char* name;
+    bool (*forward)(const Problem&, const Runtime&);
+    bool (*backward)(const Problem&, const Runtime&);
+};
+
+}  // namespace longbird

@@ -1,0 +1,7 @@
+#define LONGBIRD_LANES 8
+#include "attention-inl.h"
+
+namespace longbird {
+extern const Kernels kernels_avx2;
+const Kernels kernels_avx2 = {"avx2", run_forward, run_backward};
+}  // namespace longbird
