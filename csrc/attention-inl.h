@@ -170,6 +170,7 @@ void read_rows(const HeadView& from, const Tile& tile, const Scratch& s, float* 
 // Keys and values as rows of `dim` floats side by side: in place if they already are, else copied to a slot, where the
 // next rows of queries find them. Copying at every visit cost 12% of the forward pass with the heads interleaved, as
 // models have them; so did reading them in place, through the cache sets that such strides share.
+// (Prefetching the next tile while this one is computed brought nothing: the hardware does as well.)
 struct KeyRows {
     const float *k, *v;
 };
@@ -319,18 +320,32 @@ uint32_t mask_bits(const uint8_t* mask, int mask_bytes, int j, int g) {
     return bits;
 }
 
-// The keys from the first to the last that some query of the group sees. A band costs its keys, not its tiles.
+// For each group of queries, the keys from the first to the last that any of them sees, and the same for the whole row.
+// Only these are computed: a band costs its keys, not its tiles.
 struct Range {
     int begin, end;
     bool empty() const { return begin >= end; }
+    int count() const { return end - begin; }
 };
 
-Range visible_keys(const Entry& entry, int mask_bytes, int g) {
-    Range range{0, entry.keys.count};
-    if (!entry.mask) return range;
-    while (!range.empty() && !mask_bits(entry.mask, mask_bytes, range.begin, g)) range.begin++;
-    while (!range.empty() && !mask_bits(entry.mask, mask_bytes, range.end - 1, g)) range.end--;
-    return range;
+struct VisibleKeys {
+    Range of_group[128 / G];
+    Range all;
+};
+
+VisibleKeys visible_keys(const Entry& entry, int mask_bytes, int groups) {
+    const int count = entry.keys.count;
+    VisibleKeys visible;
+    visible.all = entry.mask ? Range{count, 0} : Range{0, count};
+    for (int g = 0; g < groups; g++) {
+        Range& keys = visible.of_group[g] = {0, count};
+        if (!entry.mask) continue;
+        while (!keys.empty() && !mask_bits(entry.mask, mask_bytes, keys.begin, g)) keys.begin++;
+        while (!keys.empty() && !mask_bits(entry.mask, mask_bytes, keys.end - 1, g)) keys.end--;
+        if (keys.empty()) continue;
+        visible.all = {std::min(visible.all.begin, keys.begin), std::max(visible.all.end, keys.end)};
+    }
+    return visible;
 }
 
 // Adds the bias to the scores of one group and masks what is no edge; `highest` is found anew.
@@ -399,13 +414,13 @@ void raise_maximum(const Vec (&highest)[2], int g, Scratch& s) {
     }
 }
 
-template <int Depth>
+template <int Dim>
 void forward_row(const Row& row, int row_number, Scratch& s) {
     const Problem& p = row.p;
     const HeadView q = view(p.q, row.seq, row.head), k = view(p.k, row.seq, row.head);
     const HeadView v = view(p.v, row.seq, row.head), out = view(p.out, row.seq, row.head);
     const HeadView lse = view(p.lse, row.seq, row.head);
-    const int64_t matrix = (int64_t)s.padded_dim * G;
+    const int64_t matrix = (int64_t)s.padded_dim * G, group_stride = (int64_t)s.tile * G;
 
     read_rows(q, row.queries, s, s.rows.get());
     to_lanes(s.rows.get(), row.groups, s, p.scale * LOG2E, s.q.get());
@@ -417,22 +432,27 @@ void forward_row(const Row& row, int row_number, Scratch& s) {
     for_each_entry(row.seq, row.head, row_number, [&](const Entry& entry) {
         const auto [k_rows, v_rows] = key_rows(k, v, entry.keys, row.unit(), s);
         if (row.table) row.start_bias(entry.keys, s);
+        const VisibleKeys visible = visible_keys(entry, row.seq.layout->mask_bytes, row.groups);
+        // All groups do a product before the next one, so that k, and then v, stays in the first-level cache.
         for (int g = 0; g < row.groups; g++) {
-            const Range keys = visible_keys(entry, row.seq.layout->mask_bytes, g);
+            const Range keys = visible.of_group[g];
             if (keys.empty()) continue;
-            const int count = keys.end - keys.begin;
-            float* x = s.s.get();
+            float* x = s.s.get() + g * group_stride;
             Vec highest[2] = {splat(MASKED), splat(MASKED)};
-            scores<Depth>(k_rows + (int64_t)keys.begin * s.dim, s.dim, count, s.q.get() + g * matrix, s.dim,
-                          x + keys.begin * G, highest);
+            scores<Dim>(k_rows + (int64_t)keys.begin * s.dim, s.dim, keys.count(), s.q.get() + g * matrix,
+                        x + keys.begin * G, highest);
             if (entry.mask || entry.skip_globals || row.table) adjust_scores(row, entry, keys, g, x, s, highest);
             raise_maximum(highest, g, s);
             if (p.dropout_p > 0)
                 exponentiate<true>(row, entry.keys, keys, g, x, s);
             else
                 exponentiate<false>(row, entry.keys, keys, g, x, s);
-            combine(v_rows + (int64_t)keys.begin * s.dim, s.dim, count, x + keys.begin * G, s.out.get() + g * matrix,
-                    s.dim);
+        }
+        for (int g = 0; g < row.groups; g++) {
+            const Range keys = visible.of_group[g];
+            if (keys.empty()) continue;
+            combine<Dim>(v_rows + (int64_t)keys.begin * s.dim, s.dim, keys.count(),
+                         s.s.get() + g * group_stride + keys.begin * G, s.out.get() + g * matrix);
         }
     });
 
@@ -450,7 +470,7 @@ void forward_row(const Row& row, int row_number, Scratch& s) {
 // ---- backward ----
 
 // The sums of grad_k, grad_v and grad_bias of one unit of work: rows of padded_dim floats for every position and every
-// global token. They are the gradients themselves where those have this form, which saves 3% of the backward pass.
+// global token. They are the gradients themselves where those have this form, which saves copying them.
 struct Sums {
     float *k, *v;
     Floats own_k, own_v, global_k, global_v;
@@ -507,11 +527,14 @@ void bias_gradients(const Row& row, const Tile& keys, Range range, int g, float*
     }
 }
 
-void zero_keys(float* scores, int begin, int end) {
-    if (begin < end) std::memset(scores + begin * G, 0, (size_t)(end - begin) * G * 4);
+// Of the keys that the row computes, zeroes those that this group does not.
+void zero_other_keys(float* scores, Range all, Range keys) {
+    if (keys.empty()) keys = {all.end, all.end};
+    std::fill(scores + all.begin * G, scores + keys.begin * G, 0.0f);
+    std::fill(scores + keys.end * G, scores + all.end * G, 0.0f);
 }
 
-template <int Depth>
+template <int Dim>
 void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
     const Problem& p = row.p;
     const HeadView q = view(p.q, row.seq, row.head), k = view(p.k, row.seq, row.head);
@@ -551,42 +574,45 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
             row.start_bias(entry.keys, s);
             std::fill_n(s.bias_grad.get(), row.groups * G + s.tile - 1, 0.0f);
         }
-        Range ranges[128 / G];
-        Range all{entry.keys.count, 0};
-        for (int g = 0; g < row.groups; g++) {
-            ranges[g] = visible_keys(entry, row.seq.layout->mask_bytes, g);
-            if (ranges[g].empty()) continue;
-            all = {std::min(all.begin, ranges[g].begin), std::max(all.end, ranges[g].end)};
-        }
+        const VisibleKeys visible = visible_keys(entry, row.seq.layout->mask_bytes, row.groups);
+        const Range all = visible.all;
         if (all.empty()) return;
         for (int g = 0; g < row.groups; g++) {
-            const Range keys = ranges[g].empty() ? Range{all.begin, all.begin} : ranges[g];
-            const int count = keys.end - keys.begin;
-            const int64_t first = (int64_t)keys.begin * s.dim;
+            const Range keys = visible.of_group[g];
             float *x = s.s.get() + g * group_stride, *dx = s.t.get() + g * group_stride;
-            zero_keys(x, all.begin, keys.begin), zero_keys(x, keys.end, all.end);
-            zero_keys(dx, all.begin, keys.begin), zero_keys(dx, keys.end, all.end);
-            if (count == 0) continue;
+            zero_other_keys(x, all, keys), zero_other_keys(dx, all, keys);
+            if (keys.empty()) continue;
             Vec highest[2] = {};
-            scores<Depth>(k_rows + first, s.dim, count, s.q.get() + g * matrix, s.dim, x + keys.begin * G, highest);
+            scores<Dim>(k_rows + (int64_t)keys.begin * s.dim, s.dim, keys.count(), s.q.get() + g * matrix,
+                        x + keys.begin * G, highest);
             if (entry.mask || entry.skip_globals || row.table) adjust_scores(row, entry, keys, g, x, s, highest);
-            scores<Depth>(v_rows + first, s.dim, count, s.grad_out.get() + g * matrix, s.dim, dx + keys.begin * G,
-                          highest);
+        }
+        for (int g = 0; g < row.groups; g++) {
+            const Range keys = visible.of_group[g];
+            if (keys.empty()) continue;
+            float *x = s.s.get() + g * group_stride, *dx = s.t.get() + g * group_stride;
+            Vec highest[2] = {};
+            scores<Dim>(v_rows + (int64_t)keys.begin * s.dim, s.dim, keys.count(), s.grad_out.get() + g * matrix,
+                        dx + keys.begin * G, highest);
             if (p.dropout_p > 0)
                 score_gradients<true>(row, entry.keys, keys, g, x, dx, s);
             else
                 score_gradients<false>(row, entry.keys, keys, g, x, dx, s);
             if (row.table) bias_gradients(row, entry.keys, keys, g, dx, s, sums);
-            combine(k_rows + first, s.dim, count, dx + keys.begin * G, s.grad_q.get() + g * matrix, s.dim);
+        }
+        for (int g = 0; g < row.groups; g++) {
+            const Range keys = visible.of_group[g];
+            if (keys.empty()) continue;
+            combine<Dim>(k_rows + (int64_t)keys.begin * s.dim, s.dim, keys.count(),
+                         s.t.get() + g * group_stride + keys.begin * G, s.grad_q.get() + g * matrix);
         }
         const int64_t to = (entry.keys.position + all.begin) * s.padded_dim;
         float* to_k = (entry.keys.is_global ? sums.global_k.get() : sums.k) + to;
         float* to_v = (entry.keys.is_global ? sums.global_v.get() : sums.v) + to;
-        const int count = all.end - all.begin;
-        scatter(s.s.get() + all.begin * G, group_stride, row.groups, count, s.grad_rows.get(), s.padded_dim, to_v,
-                s.padded_dim, s.padded_dim);
-        scatter(s.t.get() + all.begin * G, group_stride, row.groups, count, s.q_rows.get(), s.padded_dim, to_k,
-                s.padded_dim, s.padded_dim);
+        scatter<Dim>(s.s.get() + all.begin * G, group_stride, row.groups, all.count(), s.grad_rows.get(), s.padded_dim,
+                     to_v);
+        scatter<Dim>(s.t.get() + all.begin * G, group_stride, row.groups, all.count(), s.q_rows.get(), s.padded_dim,
+                     to_k);
         if (row.table && row.regular(entry.keys))
             for (int u = 0; u < row.groups * G + s.tile - 1; u++)
                 sums.bias[row.bias_index_of(u, entry.keys, s.tile)] += s.bias_grad[u];
@@ -683,7 +709,7 @@ const float* head_table(const Problem& p, const std::vector<float>& table, int64
 }
 
 template <class Call>
-void with_depth(int64_t head_dim, const Call& call) {
+void with_dim(int64_t head_dim, const Call& call) {
     switch (head_dim) {
         case 32: return call(Rows<32>{});
         case 64: return call(Rows<64>{});
@@ -708,12 +734,12 @@ bool run_forward(const Problem& p, const Runtime& runtime) {
         return a.entries > 2 * LIGHT_ITEM && b.entries <= 2 * LIGHT_ITEM;
     });
     bool finished = true;
-    with_depth(p.head_dim, [&](auto depth) {
+    with_dim(p.head_dim, [&](auto dim) {
         finished = run_items(p, runtime, items.size(), false, [&](size_t i, Scratch& s, const auto& keep_going) {
             const Item& item = items[i];
             for (int row = item.begin; row < item.end && keep_going(); row++)
-                forward_row<decltype(depth)::value>(Row(p, *item.seq, item.head, row, head_table(p, table, item.head)),
-                                                    row, s);
+                forward_row<decltype(dim)::value>(Row(p, *item.seq, item.head, row, head_table(p, table, item.head)),
+                                                  row, s);
         });
     });
     return finished;
@@ -747,15 +773,15 @@ bool run_backward(const Problem& p, const Runtime& runtime) {
 
     std::vector<Sums> sums(items.size());
     bool finished = true;
-    with_depth(p.head_dim, [&](auto depth) {
+    with_dim(p.head_dim, [&](auto dim) {
         finished = run_items(p, runtime, items.size(), true, [&](size_t i, Scratch& s, const auto& keep_going) {
             const size_t number = heaviest_first[i];
             const Item& item = items[number];
             Sums& mine = sums[number];
             mine.start(p, *item.seq, item.head, padded_dim, chunks == 1);
             for (int row = item.begin; row < item.end && keep_going(); row++)
-                backward_row<decltype(depth)::value>(Row(p, *item.seq, item.head, row, head_table(p, table, item.head)),
-                                                     row, s, mine);
+                backward_row<decltype(dim)::value>(Row(p, *item.seq, item.head, row, head_table(p, table, item.head)),
+                                                   row, s, mine);
             if (chunks > 1) return;
             write_sums(p, *item.seq, item.head, &mine, 1, padded_dim);
             mine.own_k.reset(), mine.own_v.reset(), mine.global_k.reset(), mine.global_v.reset();
