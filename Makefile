@@ -1,0 +1,101 @@
+# Everything a newcomer needs, from a bare machine with Python 3.11 and g++:
+#
+#   make demo     install, then draw, check and time the BigBird graph
+#   make test     install, then run every check there is (CI runs exactly this)
+#
+# Set-up is redone only when what it depends on has changed. PYTHON=... chooses another interpreter.
+
+PYTHON ?= python3
+CXX ?= g++
+VENV := .venv
+STAMPS := $(VENV)/stamps
+# Absolute, because tools look for each other on it (pyright for its node, scikit-build-core for cmake).
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install -qq -c constraints.txt
+EDITABLE := --no-build-isolation --config-settings build-dir=build/{wheel_tag} --editable
+
+# Where there is a compiler, failing to build the kernels is an error rather than a pure Python install.
+ifneq ($(shell command -v $(CXX)),)
+export LONGBIRD_REQUIRE_NATIVE := 1
+endif
+
+KERNELS := $(wildcard csrc/*.h csrc/*.cpp)
+CXX_FILES := $(KERNELS) $(wildcard csrc/tests/*.cpp csrc/tests/*.h)
+
+.PHONY: help demo test lint ruff types layers cxx hooks sanitize pytest bench format clean
+help:
+	@sed -n 's/^# \{0,3\}//p; /^$$/q' Makefile
+
+demo: $(STAMPS)/longbird
+	longbird demo --out build
+
+test: lint sanitize pytest
+
+bench: $(STAMPS)/dev
+	longbird bench attention
+
+# --- Checks: the hooks of .pre-commit-config.yaml are these same targets --------------------------
+
+lint: ruff types layers cxx hooks
+
+ruff: $(STAMPS)/dev
+	ruff check .
+	ruff format --check .
+
+types: $(STAMPS)/dev
+	pyright
+
+layers: $(STAMPS)/dev
+	lint-imports
+
+cxx: $(STAMPS)/dev
+	clang-format --dry-run -Werror $(CXX_FILES)
+
+hooks: $(STAMPS)/dev
+	pre-commit validate-config .pre-commit-config.yaml
+
+sanitize: build/sanitize/driver
+	build/sanitize/driver
+
+build/sanitize/driver: CMakeLists.txt $(CXX_FILES) | $(STAMPS)/longbird
+	@echo '==> building the kernels with address and undefined-behaviour sanitizers'
+	cmake -S . -B build/sanitize -G Ninja -DLONGBIRD_SANITIZE=ON -DCMAKE_CXX_COMPILER=$(CXX) >/dev/null
+	cmake --build build/sanitize
+
+pytest: $(STAMPS)/dev
+	pytest --durations=10
+
+format: $(STAMPS)/dev
+	ruff check --fix .
+	ruff format .
+	clang-format -i $(CXX_FILES)
+
+# --- Set-up ----------------------------------------------------------------------------------------
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"The pinned environment \
+	needs Python 3.11 or later, and $(PYTHON) is {sys.version.split()[0]}: try make PYTHON=python3.11")'
+	@echo '==> creating $(VENV) with' "$$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/torch: constraints.txt $(STAMPS)/venv
+	@echo '==> installing torch (the largest download: minutes, the first time)'
+	@$(PIP) torch
+	@touch $@
+
+$(STAMPS)/longbird: pyproject.toml CMakeLists.txt $(KERNELS) $(STAMPS)/torch
+	@echo '==> installing the build tools'
+	@$(PIP) scikit-build-core nanobind cmake ninja
+	@echo '==> building the kernels and installing longbird'
+	@$(PIP) $(EDITABLE) .
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/longbird
+	@echo '==> installing what the checks need'
+	@$(PIP) $(EDITABLE) '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

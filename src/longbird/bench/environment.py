@@ -1,0 +1,148 @@
+"""Where and with what something was measured, without anything private of the machine."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from longbird.ops import native
+
+# The instruction sets that decide which kernels run; the other hundred flags decide nothing here.
+_TELLING_FLAGS = (
+    "sse4_2 avx avx2 fma f16c avx512f avx512bw avx512vl avx512_bf16 avx512_vnni amx_tile "
+    "asimd sve sve2 bf16"
+).split()
+
+
+def environment() -> dict[str, Any]:
+    """Processor, memory, threads, versions and commit, ready for JSON.
+
+    Examples:
+        >>> sorted(environment())[:4]
+        ['commit', 'cores', 'cpu', 'flags']
+    """
+    return {
+        "cpu": cpu_model(),
+        "flags": cpu_flags(),
+        "isa": None if native.missing() else _native_isa(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load": load_average(),
+        "memory_bytes": memory_bytes("MemTotal"),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {
+            name: version(name) for name in ("longbird", "torch", "numpy", "transformers")
+        },
+        "commit": commit(),
+    }
+
+
+def _native_isa() -> str:
+    """The instruction set that the native kernels chose."""
+    return str(importlib.import_module("longbird._native").isa())
+
+
+def cpu_model() -> str:
+    """Name of the processor as the system gives it."""
+    for line in _lines("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def cpu_flags() -> list[str]:
+    """Those of the processor's instruction sets that matter to kernels."""
+    for line in _lines("/proc/cpuinfo"):
+        if line.startswith(("flags", "Features")):
+            here = set(line.partition(":")[2].split())
+            return [flag for flag in _TELLING_FLAGS if flag in here]
+    return []
+
+
+def cpu_slug(model: str) -> str:
+    """A processor's name as part of a file name.
+
+    Examples:
+        >>> cpu_slug("Intel(R) Xeon(R) CPU @ 2.20GHz")
+        'intel-xeon-cpu-2-20ghz'
+    """
+    plain = re.sub(r"\((?:R|TM|C)\)", "", model, flags=re.IGNORECASE)
+    return re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-") or "unknown"
+
+
+def load_average() -> float | None:
+    """Load of the last minute: a number near the core count says that the machine was not idle."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def memory_bytes(field: str) -> int | None:
+    """A field of the system's memory table (MemTotal, MemAvailable); None where there is none."""
+    for line in _lines("/proc/meminfo"):
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def version(package: str) -> str | None:
+    """Version of an installed package, or None."""
+    if package == "torch":
+        return str(torch.__version__)
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def commit() -> str | None:
+    """Commit of the checkout that this file belongs to, `-dirty` if changed; None if of none."""
+    here = Path(__file__).resolve().parent
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments], cwd=here, capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
+
+    try:
+        # An installed copy may lie inside somebody else's repository: it must be tracked here.
+        git("ls-files", "--error-unmatch", Path(__file__).name)
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def command_line(arguments: Sequence[str] | None = None) -> str:
+    """The command that is running, with absolute paths cut to their last part.
+
+    Examples:
+        >>> command_line(["/usr/bin/longbird", "bench", "--out", "/home/me/results"])
+        'longbird bench --out results'
+    """
+    words = list(sys.argv if arguments is None else arguments)
+    program = Path(words[0]).name if words else ""
+    shown = ["longbird" if program in ("__main__.py", "-c", "-m") else program]
+    shown += [_without_folders(word) for word in words[1:]]
+    return " ".join(shown)
+
+
+def _without_folders(word: str) -> str:
+    option, equals, value = word.rpartition("=")
+    return option + equals + (Path(value).name if Path(value).is_absolute() else value)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,1 @@
+"""The command `longbird`: one file for each subcommand."""

@@ -1,0 +1,307 @@
+"""Attention in plain torch operations: any device and dtype, twice differentiable, exportable.
+
+The tiles of keys that a tile of queries sees are gathered side by side, and a dense softmax runs
+over them. Rows of tiles with about as many entries go together in a bucket, so that memory grows
+with the number of entries, although a row of the graph may see everything. Axes:
+
+    b  batch                      r  rows of a bucket: a head and a tile of queries
+    o, h  heads = o * h: the      w  entries of a row, padded
+       layout is the same along   t  tokens of a tile
+       o and differs along h      d  head_dim
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from longbird.graph.base import Graph
+from longbird.layout.tiling import Tiling
+from longbird.ops import dropout
+from longbird.ops.call import Call, eagerly, lse_dtype, over_sequences
+
+NAME = "gather"
+
+Integers = npt.NDArray[np.int64]
+
+
+def missing() -> str | None:
+    """Why this implementation is not here: it always is."""
+    return None
+
+
+def unsupported(call: Call) -> list[str]:
+    """Why it cannot run this call."""
+    return []
+
+
+def run(call: Call) -> tuple[Tensor, Tensor]:
+    """Sequences of one length together, others one after the other."""
+
+    def attend(
+        q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, marked: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        # A plan is for one length: `index` makes a number of torch.compile's symbolic sizes.
+        n, heads = operator.index(q.shape[2]), operator.index(q.shape[1])
+        plan = _constant_plan(call.graph.key, n, heads)
+        if marked is not None:
+            plan = plan.with_hubs(marked.nonzero()[:, 0].cpu().numpy())
+        dtype, extras = lse_dtype(q.dtype), _Extras.of(call, numbers)
+        out, lse = _attend(q.to(dtype), k.to(dtype), v.to(dtype), plan, extras)
+        return out.to(q.dtype), lse
+
+    return over_sequences(call, attend)
+
+
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, plan: _Plan, extras: _Extras
+) -> tuple[Tensor, Tensor]:
+    """The entries of the layout, then what the global tokens (hubs) show to all, and see."""
+    out, lse = _local(q, k, v, plan, extras)
+    if len(plan.hubs) == 0:
+        return out, lse
+    everyone = torch.arange(q.shape[2], device=q.device)
+    hub = _on(q.device, plan.hubs)
+    q_hub, k_hub, v_hub = (x.index_select(2, hub) for x in (q, k, v))
+    out, lse = _merge((out, lse), _dense(q, k_hub, v_hub, everyone, hub, extras))
+    out_hub, lse_hub = _dense(q_hub, k, v, hub, everyone, extras)
+    return out.index_copy(2, hub, out_hub), lse.index_copy(2, hub, lse_hub)
+
+
+def _local(q: Tensor, k: Tensor, v: Tensor, plan: _Plan, extras: _Extras) -> tuple[Tensor, Tensor]:
+    """Attention over the entries of the layout, leaving out the keys of global tokens."""
+    device = q.device
+    b, heads, _, d = q.shape
+    h, (query_tiles, t), key_tiles = plan.heads, plan.query_token.shape, len(plan.key_token)
+    o = heads // h
+    query_token, key_token = _on(device, plan.query_token), _on(device, plan.key_token)
+    key_shown, pool = _on(device, plan.key_shown), _on(device, plan.pool)
+
+    q_tiles = q.index_select(2, query_token.flatten()).reshape(b, o, h * query_tiles, t, d)
+    k_tiles = k.index_select(2, key_token.flatten()).reshape(b, o, h * key_tiles, t, d)
+    v_tiles = v.index_select(2, key_token.flatten()).reshape(b, o, h * key_tiles, t, d)
+
+    outs: list[Tensor] = []
+    lses: list[Tensor] = []
+    for bucket in plan.buckets:
+        r, w = bucket.columns.shape
+        rows, columns = _on(device, bucket.rows), _on(device, bucket.columns)
+        head, mask_ids = rows // query_tiles, _on(device, bucket.mask_ids)
+        picked = (head[:, None] * key_tiles + columns).flatten()
+        q_rows = q_tiles.index_select(2, rows)
+        k_rows = k_tiles.index_select(2, picked).reshape(b, o, r, w * t, d)
+        v_rows = v_tiles.index_select(2, picked).reshape(b, o, r, w * t, d)
+        i = query_token[rows % query_tiles].reshape(r, t, 1)
+        j = key_token[columns].reshape(r, 1, w * t)
+
+        # Masks are key-major: [r, w, key, query] becomes [r, query, w * key].
+        visible = _bits(pool[mask_ids], t) & key_shown[columns][..., None]
+        visible = visible.permute(0, 3, 1, 2).reshape(r, t, w * t)
+        scores = extras.scale * (q_rows @ k_rows.transpose(-1, -2))
+        scores = extras.biased(scores, head, i, j, h).masked_fill(~visible, -math.inf)
+        p, lse = _softmax(scores)
+        outs.append(extras.dropped(p, head, i, j, h) @ v_rows)
+        lses.append(lse)
+
+    # From buckets to rows, and from the slots of tiles to tokens.
+    back, place = _on(device, plan.back), _on(device, plan.place)
+    out = torch.cat(outs, 2).index_select(2, back).reshape(b, heads, query_tiles * t, d)
+    lse = torch.cat(lses, 2).index_select(2, back).reshape(b, heads, query_tiles * t)
+    return out.index_select(2, place), lse.index_select(2, place)
+
+
+def _dense(
+    q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor, extras: _Extras
+) -> tuple[Tensor, Tensor]:
+    """Every query sees every key; i and j are the numbers of their tokens."""
+    heads = q.shape[1]
+    head = torch.arange(heads, device=q.device)
+    i, j = i.reshape(1, -1, 1), j.reshape(1, 1, -1)
+    scores = extras.scale * (q @ k.transpose(-1, -2))
+    p, lse = _softmax(extras.biased(scores[:, None], head, i, j, heads))
+    return extras.dropped(p, head, i, j, heads)[:, 0] @ v, lse[:, 0]
+
+
+def _softmax(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Probabilities and log-sum-exp over the last axis: 0 and -inf where all scores are -inf."""
+    top = scores.detach().amax(-1, keepdim=True)
+    shift = top.masked_fill(top == -math.inf, 0.0)
+    weights = torch.exp(scores - shift)
+    total = weights.sum(-1, keepdim=True)
+    nothing = total == 0
+    total = total.masked_fill(nothing, 1.0)
+    lse = (shift + torch.log(total)).masked_fill(nothing, -math.inf)
+    return weights / total, lse.squeeze(-1)
+
+
+def _merge(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Attention over the union of two disjoint sets of edges."""
+    share, lse = _softmax(torch.stack([first[1], second[1]], -1))
+    return share[..., :1] * first[0] + share[..., 1:] * second[0], lse
+
+
+def _bits(packed: Tensor, t: int) -> Tensor:
+    """[..., ceil(t / 8)] uint8, lowest bit first, to bool [..., t]."""
+    bit = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=torch.uint8, device=packed.device)
+    return ((packed[..., None] & bit) != 0).flatten(-2)[..., :t]
+
+
+def _on(device: torch.device, array: npt.NDArray[np.generic]) -> Tensor:
+    return torch.from_numpy(array).to(device)
+
+
+@dataclass(frozen=True, eq=False)
+class _Extras:
+    """What happens to scores [b, o, r, query, key] and probabilities besides the softmax.
+
+    `head` [r] is the head of each row along h; i [r or 1, query, 1] and j [r or 1, 1, key] are
+    token numbers.
+    """
+
+    scale: float
+    relative_bias: Tensor | None
+    dropout_p: float
+    streams: Tensor | None
+
+    @classmethod
+    def of(cls, call: Call, numbers: Tensor) -> _Extras:
+        streams = None
+        if call.dropout_seed is not None:
+            streams = dropout.streams(call.dropout_seed, numbers, call.heads)
+        return cls(call.scale, call.relative_bias, call.dropout_p, streams)
+
+    def biased(self, scores: Tensor, head: Tensor, i: Tensor, j: Tensor, h: int) -> Tensor:
+        if self.relative_bias is None:
+            return scores
+        heads, width = self.relative_bias.shape
+        m = width // 2
+        index = head.reshape(-1, 1, 1) * width + (j - i).clamp(-m, m) + m
+        table = self.relative_bias.to(scores.dtype).reshape(heads // h, h * width)
+        return scores + table.index_select(1, index.flatten()).reshape(-1, *index.shape)
+
+    def dropped(self, p: Tensor, head: Tensor, i: Tensor, j: Tensor, h: int) -> Tensor:
+        if self.streams is None:
+            return p
+        b, heads = self.streams.shape
+        stream = self.streams.reshape(b, heads // h, h).index_select(2, head)[..., None, None]
+        return p * dropout.kept(stream, i, j, self.dropout_p) / (1.0 - self.dropout_p)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bucket:
+    """Rows with about as many entries."""
+
+    rows: Integers
+    """[r]: number along h * tiles of queries + tile of queries."""
+    columns: Integers
+    """[r, w]: tiles of keys; 0 where a row has fewer entries."""
+    mask_ids: Integers
+    """[r, w]: numbers in the pool."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """A layout arranged for gathering. NumPy arrays, as it outlives a call and its device."""
+
+    heads: int
+    """h: 1 if all heads share the layout."""
+    query_token: Integers
+    """[tiles, t]: the token in each slot; the last token again where there is none."""
+    key_token: Integers
+    key_shown: npt.NDArray[np.bool_]
+    """[tiles, t]: is there a token in the slot, and is it no hub?"""
+    hubs: Integers
+    """[g]: global tokens, whose edges are not in the buckets."""
+    multiset: bool
+    """Do buckets count edges more than once?"""
+    place: Integers
+    """[n]: the slot of each query token."""
+    buckets: tuple[_Bucket, ...]
+    back: Integers
+    """[h * tiles]: where each row is in the buckets, one after the other."""
+    pool: npt.NDArray[np.uint8]
+    """The masks of the layout, then one that shows everything, then one that shows nothing."""
+
+    def with_hubs(self, tokens: Integers) -> _Plan:
+        """The same with more global tokens."""
+        if self.multiset and len(tokens):
+            raise ValueError(
+                'impl="gather" cannot run this call: the graph counts some edges more than once, '
+                'which it cannot combine with global_tokens; impl="reference" can'
+            )
+        key_shown = self.key_shown & ~np.isin(self.key_token, tokens)
+        return replace(self, key_shown=key_shown, hubs=np.union1d(self.hubs, tokens))
+
+
+def _constant_plan(key: str, n: int, heads: int) -> _Plan:
+    return eagerly(_plan, key, n, heads)
+
+
+# What torch.compiler.assume_constant_result does, which would import the compiler (1.5 s).
+_constant_plan._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
+
+
+@functools.lru_cache(maxsize=64)
+def _plan(key: str, n: int, heads: int) -> _Plan:
+    layout = Graph.from_key(key).layout(n, heads)
+    first = layout.row_ptr[:, :-1].reshape(-1)
+    counts = np.diff(layout.row_ptr, axis=1).reshape(-1)
+    everything, nothing = len(layout.masks), len(layout.masks) + 1
+    pool = np.full((nothing + 1, *layout.masks.shape[1:]), 0xFF, np.uint8)
+    pool[:everything] = layout.masks
+    pool[nothing] = 0
+
+    widths = _width(counts)
+    buckets: list[_Bucket] = []
+    for width in np.unique(widths):
+        rows = np.flatnonzero(widths == width)
+        slot = np.arange(width)
+        filled = slot < counts[rows, None]
+        entry = np.where(filled, first[rows, None] + slot, 0)
+        columns = np.zeros(entry.shape, np.int64)
+        columns[filled] = layout.columns[entry[filled]]
+        mask_ids = np.full(entry.shape, nothing, np.int64)
+        mask_ids[filled] = layout.mask_ids[entry[filled]]
+        mask_ids[mask_ids < 0] = everything
+        buckets.append(_Bucket(rows, columns, mask_ids))
+
+    query_token, query_exists = _slots(layout.queries)
+    key_token, key_exists = _slots(layout.keys)
+    place = np.empty(layout.queries.tokens, np.int64)
+    place[query_token[query_exists]] = np.flatnonzero(query_exists)
+    hubs = layout.global_tokens.astype(np.int64)
+    return _Plan(
+        heads=len(layout.row_ptr),
+        query_token=query_token,
+        key_token=key_token,
+        key_shown=key_exists & ~np.isin(key_token, hubs),
+        hubs=hubs,
+        multiset=layout.multiset,
+        place=place,
+        buckets=tuple(buckets),
+        back=np.argsort(np.concatenate([bucket.rows for bucket in buckets])),
+        pool=pool,
+    )
+
+
+def _width(counts: Integers) -> Integers:
+    """Rounds up to 1, 2, 3, 4, 6, 8, 12, 16, ...: few buckets, and at most half as much again."""
+    counts = np.maximum(counts, 1)
+    power = 1 << np.ceil(np.log2(counts)).astype(np.int64)
+    return np.where((counts <= power // 4 * 3) & (power >= 4), power // 4 * 3, power)
+
+
+def _slots(tiling: Tiling) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    """The token in each slot of tiles padded to one size, [tiles, t], and whether there is one."""
+    starts = tiling.starts.astype(np.int64)
+    position = starts[:-1, None] + np.arange(tiling.size)
+    exists = position < starts[1:, None]
+    position = np.minimum(position, tiling.tokens - 1)
+    return (position if tiling.order is None else tiling.order[position].astype(np.int64)), exists

@@ -1,0 +1,303 @@
+"""The native kernels as a `torch.library` operator: C++ on plain pointers, forward and backward.
+
+The operator takes the key of the graph (a string) and finds the layout when it runs, so that
+`torch.compile` and `torch.export` see one opaque call whatever the length. The gradient is an
+operator of its own; it cannot be differentiated again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import glob
+import importlib
+import os
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longbird.graph.base import Graph
+from longbird.layout import Layout
+from longbird.ops.call import Call, sequences
+
+NAME = "native"
+DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in csrc/attention.h
+LARGEST_HEAD_DIM = 256
+
+
+@functools.cache
+def _module() -> Any:
+    """The extension module, or the ImportError that says why it is not there."""
+    try:
+        module = importlib.import_module("longbird._native")
+        module.isa()  # reads LONGBIRD_ISA, which may name what this machine does not have
+    except (ImportError, RuntimeError) as error:
+        return error
+    _share_threads_with_torch(module)
+    return module
+
+
+def _share_threads_with_torch(module: Any) -> None:
+    """Lets the kernels run on the threads of torch's own OpenMP runtime (see csrc/threads.cpp)."""
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    for path in glob.glob(os.path.join(folder, "libgomp*")):
+        runtime = ctypes.CDLL(path)
+        module.use_openmp(ctypes.cast(runtime.GOMP_parallel, ctypes.c_void_p).value)
+
+
+def missing() -> str | None:
+    """Why the native kernels are not here, or None."""
+    module = _module()
+    if isinstance(module, RuntimeError):
+        return str(module)
+    if isinstance(module, ImportError):
+        return (
+            f"the native kernels are not built ({module}); "
+            "install a C++17 compiler (g++ or clang) and reinstall longbird"
+        )
+    return None
+
+
+def instruction_sets() -> list[str]:
+    """The instruction sets that this build and this machine have, the one in use first."""
+    module = _module()
+    if isinstance(module, Exception):
+        return []
+    names: list[str] = module.isas()
+    return sorted(names, key=lambda name: name != module.isa())
+
+
+def unsupported(call: Call) -> list[str]:
+    """What the kernels cannot do about a call."""
+    reasons: list[str] = []
+    if call.q.device.type != "cpu":
+        reasons.append(f"runs on the CPU only, got tensors on {call.q.device}")
+    if call.q.dtype not in DTYPES:
+        reasons.append(f"takes float32, bfloat16 and float16, got {call.q.dtype}")
+    if call.head_dim > LARGEST_HEAD_DIM:
+        reasons.append(f"takes head_dim up to {LARGEST_HEAD_DIM}, got {call.head_dim}")
+    return reasons
+
+
+def run(call: Call) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp."""
+    return torch.ops.longbird.native_attention(
+        call.q,
+        call.k,
+        call.v,
+        call.graph.key,
+        call.lengths,
+        call.cu_seqlens,
+        call.global_tokens,
+        call.relative_bias,
+        call.dropout_p,
+        call.dropout_seed,
+        call.scale,
+    )
+
+
+# ---- forward ----
+
+
+@torch.library.custom_op("longbird::native_attention", mutates_args=())
+def native_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    graph: str,
+    lengths: Tensor | None,
+    cu_seqlens: Tensor | None,
+    global_tokens: Tensor | None,
+    relative_bias: Tensor | None,
+    dropout_p: float,
+    dropout_seed: Tensor | None,
+    scale: float,
+) -> tuple[Tensor, Tensor]:
+    """Output and log-sum-exp; the arguments are those of `Call`, the graph by its key."""
+    call = Call(
+        _rows(q), _rows(k), _rows(v), Graph.from_key(graph), lengths, cu_seqlens, global_tokens,
+        relative_bias, dropout_p, dropout_seed, scale,
+    )  # fmt: skip
+    out, lse = _empty_outputs(call)
+    problem, _bias = _problem(call, out, lse)
+    _module().forward(problem, torch.get_num_threads())
+    return out, lse
+
+
+@native_attention.register_fake
+def _(
+    q: Tensor, k: Tensor, v: Tensor, graph: str, lengths: Tensor | None, cu_seqlens: Tensor | None,
+    global_tokens: Tensor | None, relative_bias: Tensor | None, dropout_p: float,
+    dropout_seed: Tensor | None, scale: float,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return torch.empty_like(_rows(q)), q.new_empty(q.shape[:-1], dtype=torch.float32)
+
+
+# ---- backward ----
+
+
+@torch.library.custom_op("longbird::native_attention_backward", mutates_args=())
+def native_attention_backward(
+    grad_out: Tensor,
+    grad_lse: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    graph: str,
+    lengths: Tensor | None,
+    cu_seqlens: Tensor | None,
+    global_tokens: Tensor | None,
+    relative_bias: Tensor | None,
+    dropout_p: float,
+    dropout_seed: Tensor | None,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of q, k, v and relative_bias (empty if there is none)."""
+    call = Call(
+        _rows(q), _rows(k), _rows(v), Graph.from_key(graph), lengths, cu_seqlens, global_tokens,
+        relative_bias, dropout_p, dropout_seed, scale,
+    )  # fmt: skip
+    new = torch.zeros_like if lengths is not None else torch.empty_like
+    grads = [new(x) for x in (call.q, call.k, call.v)]
+    grad_bias = _empty_bias_gradient(q, relative_bias)
+    problem, _bias = _problem(call, out, lse, grad_bias)
+    grad_out, grad_lse = _rows(grad_out), grad_lse.float()
+    problem.grad_out = _address(grad_out, call.packed)
+    problem.grad_lse = _address(grad_lse[..., None], call.packed)
+    problem.grad_q, problem.grad_k, problem.grad_v = (_address(x, call.packed) for x in grads)
+    _module().backward(problem, torch.get_num_threads())
+    if relative_bias is not None:
+        grad_bias = grad_bias.to(relative_bias.dtype)
+    return grads[0], grads[1], grads[2], grad_bias
+
+
+@native_attention_backward.register_fake
+def _(
+    grad_out: Tensor, grad_lse: Tensor, out: Tensor, lse: Tensor, q: Tensor, k: Tensor, v: Tensor,
+    graph: str, lengths: Tensor | None, cu_seqlens: Tensor | None, global_tokens: Tensor | None,
+    relative_bias: Tensor | None, dropout_p: float, dropout_seed: Tensor | None, scale: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    grads = [torch.empty_like(_rows(x)) for x in (q, k, v)]
+    grad_bias = _empty_bias_gradient(q, relative_bias)
+    if relative_bias is not None:
+        grad_bias = grad_bias.to(relative_bias.dtype)
+    return grads[0], grads[1], grads[2], grad_bias
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.graph, ctx.dropout_p, ctx.scale = inputs[3], inputs[8], inputs[10]
+    ctx.save_for_backward(*inputs[:3], *inputs[4:8], inputs[9], *output)
+
+
+def _backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor) -> tuple[Any, ...]:
+    q, k, v, lengths, cu_seqlens, global_tokens, relative_bias, seed, out, lse = ctx.saved_tensors
+    grads = torch.ops.longbird.native_attention_backward(
+        grad_out, grad_lse, out, lse, q, k, v, ctx.graph, lengths, cu_seqlens, global_tokens,
+        relative_bias, ctx.dropout_p, seed, ctx.scale,
+    )  # fmt: skip
+    grad_bias = None if relative_bias is None else grads[3]
+    return *grads[:3], None, None, None, None, grad_bias, None, None, None
+
+
+native_attention.register_autograd(_backward, setup_context=_setup_context)
+
+
+def _refuse_second_derivative(ctx: Any, *grads: Tensor) -> Any:
+    raise RuntimeError(
+        "the native attention can be differentiated once, not twice; "
+        'use impl="gather" where a second derivative is needed'
+    )
+
+
+native_attention_backward.register_autograd(_refuse_second_derivative)
+
+
+# ---- what the kernels are given ----
+
+
+def _rows(x: Tensor) -> Tensor:
+    """The kernels take any strides, but the channels of a token side by side."""
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+
+
+def _empty_outputs(call: Call) -> tuple[Tensor, Tensor]:
+    """Padding stays as it is here: zeros, and a log-sum-exp of -inf."""
+    q = call.q
+    if call.lengths is None:
+        return torch.empty_like(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
+    return torch.zeros_like(q), q.new_full(q.shape[:-1], -torch.inf, dtype=torch.float32)
+
+
+def _empty_bias_gradient(q: Tensor, relative_bias: Tensor | None) -> Tensor:
+    shape = (0,) if relative_bias is None else relative_bias.shape
+    return q.new_empty(shape, dtype=torch.float32)
+
+
+def _problem(
+    call: Call, out: Tensor, lse: Tensor, grad_bias: Tensor | None = None
+) -> tuple[Any, Tensor | None]:
+    """The kernels' view of a call, and the bias that it points into."""
+    problem = _module().Problem()
+    problem.heads, problem.head_dim, problem.scale = call.heads, call.head_dim, call.scale
+    problem.q, problem.k, problem.v, problem.out, problem.lse = (
+        _address(x, call.packed) for x in (call.q, call.k, call.v, out, lse[..., None])
+    )
+    bias = None
+    if call.relative_bias is not None:
+        bias = call.relative_bias.detach().float().contiguous()
+        address = 0 if grad_bias is None else grad_bias.data_ptr()
+        problem.set_bias(bias.data_ptr(), address, bias.shape[1] // 2)
+    if call.dropout_seed is not None:
+        problem.dropout_p = call.dropout_p
+        problem.dropout_seed = int(call.dropout_seed) % 2**64
+    for layout, number, batch, start, global_tokens in _sequences(call):
+        problem.add_sequence(_native_layout(layout), number, batch, start, global_tokens)
+    return problem, bias
+
+
+def _address(x: Tensor, packed: bool) -> Any:
+    strides = (0, x.stride(1), x.stride(0)) if packed else x.stride()[:3]
+    return _module().Tensor(x.data_ptr(), DTYPES[x.dtype], *strides)
+
+
+def _sequences(call: Call) -> Iterator[tuple[Layout, int, int, int, np.ndarray]]:
+    """Layout, number, batch row, first token and global tokens of every sequence with tokens."""
+    for number, (start, length) in enumerate(sequences(call)):
+        if length == 0:
+            continue
+        layout = call.graph.layout(length, call.heads)
+        global_tokens = layout.global_tokens
+        if call.global_tokens is not None:
+            flags = call.global_tokens
+            marked = flags[start : start + length] if call.packed else flags[number, :length]
+            global_tokens = np.union1d(global_tokens, marked.nonzero().flatten().numpy())
+        if layout.multiset and global_tokens.size:
+            raise ValueError(
+                f"the native kernels cannot add global tokens to {call.graph}, which counts some "
+                'edges twice; use impl="reference"'
+            )
+        batch, start = (0, start) if call.packed else (number, 0)
+        yield layout, number, batch, start, global_tokens.astype(np.int32)
+
+
+_layouts: weakref.WeakKeyDictionary[Layout, Any] = weakref.WeakKeyDictionary()
+
+
+def _native_layout(layout: Layout) -> Any:
+    if layout not in _layouts:
+        none = np.zeros(0, dtype=np.int32)
+        arrays: list[Any] = []
+        for tiling in (layout.queries, layout.keys):
+            order = none if tiling.order is None else tiling.order
+            arrays += [tiling.starts, order, tiling.step]
+        _layouts[layout] = _module().layout(
+            layout.queries.size, *arrays, layout.row_ptr, layout.columns, layout.mask_ids,
+            layout.masks,
+        )  # fmt: skip
+    return _layouts[layout]

@@ -1,0 +1,227 @@
+"""The attention weights of chosen queries, as sparse rows: for looking at, never n x n."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from longbird.graph.base import Graph
+from longbird.layout.layout import Layout
+from longbird.ops.call import Call, lse_dtype, sequences
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Weights of some queries over the keys that each of them sees, in token numbers.
+
+    The rows are those of every batch row, head and chosen query, in this order.
+    """
+
+    shape: tuple[int, ...]
+    """(batch, heads, queries), or (heads, queries) for inputs without a batch axis."""
+    queries: Tensor
+    """int64 [queries]: the token numbers of the chosen queries."""
+    row_ptr: Tensor
+    """int64 [rows + 1]: row r has the keys and weights row_ptr[r] to row_ptr[r + 1] - 1."""
+    keys: Tensor
+    """int64 [entries]: token numbers, ascending in a row and each once."""
+    weights: Tensor
+    """[entries]: those of a row sum to 1; a row without keys has none."""
+
+    def row(self, *index: int) -> tuple[Tensor, Tensor]:
+        """The keys and weights of one row, by its place in each axis of `shape`."""
+        if len(index) != len(self.shape):
+            raise ValueError(f"row takes {len(self.shape)} numbers, received {len(index)}")
+        number = int(np.ravel_multi_index(index, self.shape))
+        start, end = self.row_ptr[number : number + 2].tolist()
+        return self.keys[start:end], self.weights[start:end]
+
+    def dense(self, n: int) -> Tensor:
+        """All rows over `n` keys: [*shape, n]."""
+        rows = len(self.row_ptr) - 1
+        row = torch.repeat_interleave(torch.arange(rows), self.row_ptr.diff().cpu())
+        row = row.to(self.keys.device)
+        flat = self.weights.new_zeros(rows * n).index_put((row * n + self.keys,), self.weights)
+        return flat.reshape(*self.shape, n)
+
+
+def attention_weights(
+    q: Tensor,
+    k: Tensor,
+    graph: Graph,
+    rows: Sequence[int] | Tensor | None = None,
+    *,
+    lengths: Tensor | Sequence[int] | None = None,
+    global_tokens: Tensor | None = None,
+    relative_bias: Tensor | None = None,
+    scale: float | None = None,
+) -> SparseRows:
+    """The attention weights of chosen queries, in O(keys that they see).
+
+    Args:
+        q: [batch, heads, n, head_dim] or [heads, n, head_dim].
+        k: Keys, of the shape of q.
+        graph: Which query sees which key.
+        rows: Token numbers of the queries to look at; by default all.
+        lengths: [batch], the real lengths of right-padded rows; padding sees nothing.
+        global_tokens: bool [batch, n], or [n] without a batch axis.
+        relative_bias: As for `attention`.
+        scale: As for `attention`.
+
+    Returns:
+        The weights, float32 (float64 for float64 inputs), differentiable.
+
+    Raises:
+        TypeError: An argument has a wrong type or dtype.
+        ValueError: Shapes or values do not fit, or a row does not exist.
+
+    Examples:
+        >>> import torch, longbird as lb
+        >>> q, k = torch.randn(2, 4, 100_000, 32).unbind()
+        >>> weights = lb.attention_weights(q, k, lb.Window(2), rows=[0, 500])
+        >>> keys, values = weights.row(3, 1)
+        >>> keys
+        tensor([498, 499, 500, 501, 502])
+        >>> round(float(values.sum()), 5)
+        1.0
+    """
+    batched = not isinstance(q, Tensor) or q.ndim != 3
+    if not batched:
+        q, k = q[None], (k[None] if isinstance(k, Tensor) else k)
+        global_tokens = global_tokens[None] if isinstance(global_tokens, Tensor) else global_tokens
+    call = Call.checked(
+        q,
+        k,
+        k,
+        graph,
+        lengths=lengths,
+        global_tokens=global_tokens,
+        relative_bias=relative_bias,
+        scale=scale,
+    )
+    batch, heads, n, _ = q.shape
+    queries = _chosen(rows, n)
+
+    found = list(_edges(call, queries))
+    count = np.concatenate([np.zeros(0, np.int64), *(edges.count for edges in found)])
+    keys = np.concatenate([np.zeros(0, np.int64), *(edges.keys for edges in found)])
+    times = np.concatenate([np.zeros(0, np.int64), *(edges.times for edges in found)])
+
+    device, dtype = q.device, lse_dtype(q.dtype)
+    row = torch.from_numpy(np.repeat(np.arange(len(count)), count)).to(device)
+    sequence_head = row // max(len(queries), 1)
+    i = torch.from_numpy(queries).to(device)[row % max(len(queries), 1)]
+    j = torch.from_numpy(keys).to(device)
+    q_of_edge = q.flatten(0, 1)[sequence_head, i].to(dtype)
+    k_of_edge = k.flatten(0, 1)[sequence_head, j].to(dtype)
+    scores = call.scale * (q_of_edge * k_of_edge).sum(-1)
+    if relative_bias is not None:
+        m = relative_bias.shape[1] // 2
+        scores = scores + relative_bias.to(dtype)[sequence_head % heads, (j - i).clamp(-m, m) + m]
+
+    top = scores.new_full((len(count),), -math.inf)
+    top = top.scatter_reduce(0, row, scores.detach(), "amax")
+    weights = torch.from_numpy(times).to(device) * torch.exp(scores - top[row])
+    total = scores.new_zeros(len(count)).index_add(0, row, weights)
+    return SparseRows(
+        shape=(batch, heads, len(queries)) if batched else (heads, len(queries)),
+        queries=torch.from_numpy(queries),
+        row_ptr=torch.from_numpy(np.concatenate([[0], np.cumsum(count)])),
+        keys=j,
+        weights=weights / total[row],
+    )
+
+
+def _chosen(rows: Sequence[int] | Tensor | None, n: int) -> Integers:
+    if rows is None:
+        return np.arange(n)
+    chosen = np.asarray(rows.cpu() if isinstance(rows, Tensor) else rows)
+    if chosen.size == 0:
+        return np.zeros(0, np.int64)
+    if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
+        raise TypeError(f"rows must be token numbers, received {rows!r}")
+    if chosen.min() < 0 or chosen.max() >= n:
+        raise ValueError(f"rows must be between 0 and n - 1 = {n - 1}, received {rows!r}")
+    return chosen.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Edges:
+    """What the chosen queries of one head see."""
+
+    count: Integers
+    """[queries]: how many keys each one sees."""
+    keys: Integers
+    times: Integers
+    """How many times each key counts."""
+
+
+def _edges(call: Call, queries: Integers) -> Iterator[_Edges]:
+    """For every batch row and head."""
+    for number, (_, length) in enumerate(sequences(call)):
+        if length == 0:
+            nothing = np.zeros(0, np.int64)
+            for _ in range(call.heads):
+                yield _Edges(np.zeros(len(queries), np.int64), nothing, nothing)
+            continue
+        layout = call.graph.layout(length, call.heads)
+        hubs = layout.global_tokens.astype(np.int64)
+        if call.global_tokens is not None:
+            marked = call.global_tokens[number, :length].nonzero()[:, 0]
+            hubs = np.union1d(hubs, marked.cpu().numpy())
+        seen_by = [
+            [_row(layout, head, query, hubs) for query in _places(layout, queries)]
+            for head in range(len(layout.row_ptr))
+        ]
+        for head in range(call.heads):
+            rows = seen_by[head % len(seen_by)]
+            yield _Edges(
+                np.array([len(keys) for keys, _ in rows], np.int64),
+                np.concatenate([np.zeros(0, np.int64), *(keys for keys, _ in rows)]),
+                np.concatenate([np.zeros(0, np.int64), *(times for _, times in rows)]),
+            )
+
+
+def _places(layout: Layout, queries: Integers) -> list[tuple[int, int, int]]:
+    """(token, tile, place in the tile) of every query; tile -1 for one in the padding."""
+    tiling = layout.queries
+    token = np.minimum(queries, tiling.tokens - 1)
+    position = token if tiling.order is None else np.argsort(tiling.order)[token]
+    tile = np.searchsorted(tiling.starts, position, side="right") - 1
+    place = position - tiling.starts[tile]
+    tile = np.where(queries < tiling.tokens, tile, -1)
+    return list(zip(queries.tolist(), tile.tolist(), place.tolist(), strict=True))
+
+
+def _row(
+    layout: Layout, head: int, query: tuple[int, int, int], hubs: Integers
+) -> tuple[Integers, Integers]:
+    """The keys that one query sees, ascending, and how many times each counts."""
+    token, tile, i = query
+    if tile < 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    first, last = layout.row_ptr[head, tile : tile + 2]
+    columns, mask_ids = layout.columns[first:last], layout.mask_ids[first:last]
+    start, end = layout.keys.starts[columns, None], layout.keys.starts[columns + 1, None]
+    position = start + np.arange(layout.keys.size)
+    seen = position < end
+    partial = mask_ids >= 0
+    seen[partial] &= (layout.masks[mask_ids[partial], :, i // 8] >> (i % 8) & 1).astype(bool)
+    key = position[seen]
+    if layout.keys.order is not None:
+        key = layout.keys.order[key]
+    keys, times = np.unique(key.astype(np.int64), return_counts=True)
+
+    always = np.arange(layout.keys.tokens) if token in hubs else hubs
+    extra = np.setdiff1d(always, keys, assume_unique=True)
+    keys, times = np.append(keys, extra), np.append(times, np.ones_like(extra))
+    order = np.argsort(keys)
+    return keys[order], times[order]

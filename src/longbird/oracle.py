@@ -1,0 +1,270 @@
+"""The oracle: every implementation against dense attention in float64, on the user's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from longbird.graph.base import Graph
+from longbird.ops import dispatch, reference
+from longbird.ops.call import Call
+
+OUTPUT_TOLERANCE = 2e-5
+"""Largest absolute error of a float32 output, for values of about unit size."""
+GRADIENT_TOLERANCE = 1e-4
+"""Largest error of a float32 gradient, relative to the largest gradient."""
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """How far one implementation is from dense float64 attention."""
+
+    impl: str
+    output: float | None = None
+    """Largest absolute error of the output; None if it did not run."""
+    gradients: tuple[float, ...] | None = None
+    """Largest errors of the gradients of q, k and v, relative to the largest gradient of each."""
+    note: str = ""
+    """Why it, or its backward, did not run."""
+    required: bool = False
+    """Was it named, so that not running is a failure?"""
+    output_tolerance: float = OUTPUT_TOLERANCE
+    gradient_tolerance: float = GRADIENT_TOLERANCE
+
+    @property
+    def ran(self) -> bool:
+        """Did it run?"""
+        return self.output is not None
+
+    @property
+    def ok(self) -> bool:
+        """Is every error that was measured within its tolerance? NaN is not."""
+        if self.output is None:
+            return not self.required
+        gradients = self.gradients or ()
+        return self.output <= self.output_tolerance and all(
+            error <= self.gradient_tolerance for error in gradients
+        )
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What `check` found; prints as a table."""
+
+    graph: Graph
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    rows: tuple[CheckRow, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Did at least one implementation run, and every one that did agree?"""
+        return any(row.ran for row in self.rows) and all(row.ok for row in self.rows)
+
+    def raise_if_failed(self) -> CheckReport:
+        """Returns the report, or raises an AssertionError that shows it."""
+        if not self.ok:
+            raise AssertionError(str(self))
+        return self
+
+    def __str__(self) -> str:
+        """The report as a table."""
+        shape = " x ".join(map(str, self.shape))
+        lines = [f"{self.graph!r:.200}", f"{shape}, {self.dtype}, against dense float64:"]
+        for row in self.rows:
+            if not row.ran:
+                lines.append(f"  {row.impl:<10} did not run: {row.note}")
+                continue
+            line = f"  {row.impl:<10} {'ok    ' if row.ok else 'FAILED'}"
+            line += f"  output {row.output:.1e} (at most {row.output_tolerance:.1e})"
+            if row.gradients is not None:
+                errors = " ".join(
+                    f"d{name} {error:.1e}"
+                    for name, error in zip("qkv", row.gradients, strict=True)
+                )
+                line += f"  {errors} (at most {row.gradient_tolerance:.1e})"
+            lines.append(f"{line}  {row.note}".rstrip())
+        if not any(row.ran for row in self.rows):
+            lines.append("  no implementation ran")
+        return "\n".join(lines)
+
+
+def check(
+    graph: Graph,
+    n: int,
+    *,
+    heads: int = 2,
+    head_dim: int = 64,
+    batch: int = 1,
+    dtype: torch.dtype = torch.float32,
+    device: str | torch.device = "cpu",
+    lengths: Tensor | Sequence[int] | None = None,
+    global_tokens: Tensor | None = None,
+    relative_bias: Tensor | None = None,
+    scale: float | None = None,
+    seed: int = 0,
+    impls: Sequence[str] | None = None,
+    q: Tensor | None = None,
+    k: Tensor | None = None,
+    v: Tensor | None = None,
+) -> CheckReport:
+    """Compares implementations with dense attention in float64, output and gradients.
+
+    The dense one takes O(n^2) memory, about 50 bytes x batch x heads x n^2. Tolerances: a float32
+    output within 2e-5 (for values of about unit size), its gradients within 1e-4 of the largest;
+    float64 within 1e-10; bfloat16 and float16 against float64 attention of the same rounded
+    inputs, 4 units in the last place of the largest value, and 8 of the largest gradient.
+
+    Args:
+        graph: The graph to check.
+        n: Number of tokens.
+        heads: Number of heads.
+        head_dim: Size of a head.
+        batch: Rows of the batch.
+        dtype: Of the inputs.
+        device: Where to run.
+        lengths: As for `attention`.
+        global_tokens: As for `attention`.
+        relative_bias: As for `attention`.
+        scale: As for `attention`.
+        seed: Seed of the random inputs (and of the gradient of the output).
+        impls: Names of implementations; by default all but the reference (FlexAttention compiles
+            for some seconds at a new length). One that cannot run is reported with the reason,
+            and fails the check only if it was named.
+        q: Your own data instead of random inputs, [batch, heads, n, head_dim]; k and v likewise.
+        k: Keys.
+        v: Values.
+
+    Returns:
+        A report; `report.ok` says whether all agree, `print(report)` shows the errors.
+
+    Examples:
+        >>> import longbird as lb
+        >>> report = lb.check(lb.bigbird(block=16), 200, impls=["gather"])
+        >>> report.ok
+        True
+    """
+    named = {each.NAME: each for each in dispatch.ALL}
+    wanted = [name for name in named if name != reference.NAME] if impls is None else list(impls)
+    for name in wanted:
+        if name not in named:
+            raise ValueError(f"impls must be among {', '.join(named)}, received {name!r}")
+
+    q, k, v, upstream = _inputs((q, k, v), (batch, heads, n, head_dim), dtype, device, seed)
+    call = Call.checked(
+        q,
+        k,
+        v,
+        graph,
+        lengths=lengths,
+        global_tokens=global_tokens,
+        relative_bias=relative_bias,
+        scale=scale,
+    )
+    exact = _run(_in_float64(call), reference.run, upstream)
+    rows = (_compare(named[name], call, upstream, exact) for name in wanted)
+    rows = tuple(replace(row, required=impls is not None) for row in rows)
+    return CheckReport(graph, tuple(q.shape), q.dtype, rows)
+
+
+def _inputs(
+    given: tuple[Tensor | None, Tensor | None, Tensor | None],
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    device: str | torch.device,
+    seed: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """q, k, v and the gradient of the output; what is not given is drawn."""
+    example = next((x for x in given if x is not None), None)
+    if example is not None:
+        if example.ndim != 4 or example.shape[2] != shape[2]:
+            raise ValueError(
+                f"q, k and v must be [batch, heads, n, head_dim] with n = {shape[2]}, "
+                f"received shape {tuple(example.shape)}"
+            )
+        shape, dtype, device = tuple(example.shape), example.dtype, example.device
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(4, *shape, generator=generator, dtype=torch.float64).to(device, dtype)
+    q, k, v = (x if x is not None else y for x, y in zip(given, drawn[:3], strict=True))
+    return q.detach(), k.detach(), v.detach(), drawn[3]
+
+
+def _in_float64(call: Call) -> Call:
+    bias = call.relative_bias
+    return replace(
+        call,
+        q=call.q.double(),
+        k=call.k.double(),
+        v=call.v.double(),
+        relative_bias=None if bias is None else bias.detach().double(),
+    )
+
+
+Run = Callable[[Call], tuple[Tensor, Tensor]]
+
+
+def _run(call: Call, run: Run, upstream: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The output and the gradients of q, k and v."""
+    leaves = [x.detach().clone().requires_grad_() for x in (call.q, call.k, call.v)]
+    with torch.enable_grad():
+        out, _ = run(replace(call, q=leaves[0], k=leaves[1], v=leaves[2]))
+        gradients = torch.autograd.grad(out, leaves, upstream.to(out.dtype))
+    return out.detach(), gradients
+
+
+def _compare(
+    implementation: dispatch.Implementation,
+    call: Call,
+    upstream: Tensor,
+    exact: tuple[Tensor, tuple[Tensor, ...]],
+) -> CheckRow:
+    name = implementation.NAME
+    training = replace(call, q=call.q.detach().requires_grad_())
+    with torch.enable_grad():
+        no_backward = "; ".join(dispatch.reasons(implementation, training))
+    with torch.no_grad():
+        no_forward = "; ".join(dispatch.reasons(implementation, call))
+    if no_forward:
+        return CheckRow(name, note=no_forward)
+
+    gradients = None
+    try:
+        if no_backward:
+            with torch.no_grad():
+                out, _ = implementation.run(call)
+        else:
+            out, found = _run(call, implementation.run, upstream)
+            # A gradient that is all rounding errors (a query with one key) is measured by others.
+            floor = 0.01 * max(map(_largest, exact[1]))
+            gradients = tuple(
+                _largest(x.double() - y) / (max(_largest(y), floor) or 1.0)
+                for x, y in zip(found, exact[1], strict=True)
+            )
+    except ValueError as error:
+        return CheckRow(name, note=str(error))
+    output_tolerance, gradient_tolerance = _tolerances(call)
+    return CheckRow(
+        impl=name,
+        output=_largest(out.double() - exact[0]),
+        gradients=gradients,
+        note=f"forward only: {no_backward}" if no_backward else "",
+        output_tolerance=output_tolerance,
+        gradient_tolerance=gradient_tolerance,
+    )
+
+
+def _tolerances(call: Call) -> tuple[float, float]:
+    """Of the output, absolute; and of gradients, relative to the largest."""
+    if call.q.dtype == torch.float32:
+        return OUTPUT_TOLERANCE, GRADIENT_TOLERANCE
+    if call.q.dtype == torch.float64:
+        return 1e-10 * max(1.0, _largest(call.v)), 1e-10
+    unit = torch.finfo(call.q.dtype).eps
+    return 4 * unit * _largest(call.v), 8 * unit
+
+
+def _largest(x: Tensor) -> float:
+    return float(x.abs().max()) if x.numel() else 0.0

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import longbird as lb
+from longbird.cli import demo as demo_module
+from longbird.cli import info as info_module
+from longbird.cli.app import app, main
+from longbird.cli.graph_expression import NAMES, parse_graph
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch):
+    """Runs the command as in a terminal of 80 columns without colours."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments: str, code: int = 0) -> str:
+        result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return result.output
+
+    return run
+
+
+# ---- graphs as people type them ----
+
+
+@pytest.mark.parametrize(
+    ("text", "graph"),
+    [
+        ("bigbird", lb.bigbird()),
+        ("longformer", lb.longformer()),
+        (" Full ", lb.Full()),
+        ("Window(8, dilation=2)", lb.Window(8, dilation=2)),
+        ("bigbird(block=64) & Causal()", lb.bigbird(block=64) & lb.Causal()),
+        (
+            "(Window(2) | GlobalTokens([0, -1])) & Causal",
+            (lb.Window(2) | lb.GlobalTokens([0, -1])) & lb.Causal(),
+        ),
+        ("lb.Window(1) | longbird.Full()", lb.Window(1) | lb.Full()),
+        ("Edges([(0, 1), (2, 3)])", lb.Edges([(0, 1), (2, 3)])),
+        ('{"type": "Window", "radius": 3, "dilation": 1}', lb.Window(3)),
+    ],
+)
+def test_parse_graph(text: str, graph: lb.Graph) -> None:
+    assert parse_graph(text) == graph
+
+
+@pytest.mark.parametrize(
+    "graph", [lb.bigbird(block=16, seed=4), lb.longformer() & lb.Causal(), lb.ErdosRenyi(0.25)]
+)
+def test_what_a_graph_prints_can_be_typed(graph: lb.Graph) -> None:
+    assert parse_graph(repr(graph)) == graph
+
+
+def test_every_constructor_can_be_typed() -> None:
+    public = {
+        name
+        for name in dir(lb)
+        if isinstance(getattr(lb, name), type) and issubclass(getattr(lb, name), lb.Graph)
+    }
+    assert set(NAMES) == (public - {"Graph"}) | {"bigbird", "longformer"}
+
+
+def test_parse_graph_reads_files(tmp_path) -> None:
+    path = tmp_path / "graph.json"
+    path.write_text(lb.bigbird(seed=3).to_json())
+    assert parse_graph(str(path)) == lb.bigbird(seed=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not a graph"),
+        ("Widow(3)", "Did you mean Window"),
+        ("Window(3", "was never closed"),
+        ("Window(3) + Full()", "is not a graph"),
+        ("Window(3) | 5", "'5' is not a graph"),
+        ("__import__('os').system('true')", "is not a graph"),
+        ("Window(open('x'))", "'open' is not a graph"),
+        ("Window(radius=[].append)", "is not a graph"),
+        ("Window(**{'radius': 3})", "means nothing here"),
+        ("Window(*[3])", "is not a graph"),
+        ("(lambda: Full())()", "is not a graph"),
+        ("[Full() for _ in '1']", "is not a graph"),
+        ("Window(radius='a')", "radius must be an integer"),
+        ("Window()", "Window: "),
+        ("nowhere.json", "there is no file nowhere.json"),
+        ('{"type": "Circle"}', "unknown graph type 'Circle'"),
+        ("(" * 10_000, "is not a graph"),
+    ],
+)
+def test_what_is_not_a_graph_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_graph(text)
+
+
+# ---- subcommands ----
+
+
+def test_help_names_the_subcommands(run) -> None:
+    output = run("--help")
+    for name in ("demo", "info", "graph", "check", "plan", "bench"):
+        assert f" {name} " in output
+
+
+def test_graph_show_draws_within_80_columns(run) -> None:
+    output = run("graph", "show", "bigbird(block=16)", "-n", "300", "--heads", "2", "--head", "1")
+    assert "300 tokens, 2 heads, " in output
+    assert "density" in output and "tiles of" in output
+    assert "⣿" in output
+    assert "window" in output and "random" in output and "global" in output
+    assert "\x1b" not in output
+    assert max(map(len, output.splitlines())) <= 80
+
+
+def test_graph_show_writes_pictures(run, tmp_path) -> None:
+    path = tmp_path / "picture.png"
+    assert "picture.png" in run("graph", "show", "bigbird", "-o", str(path)).replace("\n", "")
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_graph_show_prints_json(run) -> None:
+    output = run("graph", "show", "Window(3) & Causal()", "--json")
+    assert json.loads(output)["type"] == "Intersection"
+    assert lb.Graph.from_json(output) == lb.Window(3) & lb.Causal()
+
+
+def test_check_agrees(run) -> None:
+    output = run(
+        "check", "Window(5) & Causal()", "-n", "70", "--head-dim", "8", "--impl", "gather"
+    )
+    assert "70 tokens, batch 1, 2 heads of 8, float32" in output
+    assert "ok" in output and "FAILED" not in output
+
+
+def test_check_fails_with_exit_code_1(run) -> None:
+    # A named implementation that cannot run the call is a failure, with its reason.
+    output = run("check", "Window(5)", "-n", "9", "--impl", "native", "--dtype", "float64", code=1)
+    assert "did not run" in output
+    assert "float64" in output
+
+
+def test_info_lists_implementations(run) -> None:
+    output = run("info")
+    for name in (*lb.implementations(), "torch", "threads", "instruction set"):
+        assert name in output
+
+
+def test_info_says_what_to_do_without_native_kernels(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(info_module.native, "missing", lambda: "the kernels flew away")
+    monkeypatch.setattr(info_module.native, "instruction_sets", lambda: [])
+    monkeypatch.setattr(info_module.importlib.util, "find_spec", lambda name: None)
+    output = run("info")
+    assert "The native kernels are missing" in output
+    assert "the kernels flew away" in output
+    assert "C++17 compiler" in output
+    assert "pip install --force-reinstall" in output
+
+
+def test_demo_draws_checks_and_times(run, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    monkeypatch.setattr(demo_module, "BUDGET", 0.1)
+    monkeypatch.setattr(demo_module, "CHECKED_TOKENS", 100)
+    output = run("demo", "--out", str(tmp_path), "-n", "256")
+    assert (tmp_path / "bigbird.png").read_bytes().startswith(b"\x89PNG")
+    assert "ok" in output
+    words = " ".join(output.split())
+    assert "Over 256 tokens with 12 heads of 64" in words
+    assert "What it computes is exact" in words
+
+
+def test_plan_predicts(run) -> None:
+    assert "256 tokens" in run("plan", "Window(8)", "-n", "256", "--heads", "2")
+
+
+# ---- the user's errors ----
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["graph", "show", "Widow(3)"],
+        ["graph", "show", "GlobalTokens([50])", "-n", "10"],
+        ["graph", "show", "Full", "-n", "10", "--head", "1"],
+        ["graph", "show", "Full", "-n", "10", "-o", "picture.jpeg"],
+        ["graph", "show", "Full", "-n", "10", "-o", "no/such/folder/picture.png"],
+        ["check", "Full", "--impl", "fastest"],
+        ["check", "Full", "--dtype", "int8"],
+        ["graph", "show", "Full", "-n", "0"],
+        ["nonsense"],
+    ],
+    ids=" ".join,
+)
+def test_the_users_errors_are_one_message_and_exit_code_2(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["longbird", *arguments])
+    with pytest.raises(SystemExit) as exit:
+        main()
+    assert exit.value.code == 2
+    captured = capsys.readouterr()
+    assert "error" in captured.err.lower()
+    assert "Traceback" not in captured.err

@@ -1,0 +1,73 @@
+"""Importing longbird is quick, brings exactly the public names, and leaves the process alone."""
+
+import subprocess
+import sys
+
+import longbird as lb
+
+NAMES = {
+    "Graph", "Full", "Causal", "Window", "BlockWindow", "GlobalTokens", "GlobalBlocks",
+    "RandomBlocks", "ErdosRenyi", "WattsStrogatz", "Edges", "LegacyBigBird", "bigbird",
+    "longformer", "Layout", "attention", "attention_packed", "attention_weights",
+    "implementations", "check", "plan",
+}  # fmt: skip
+
+MODULES = {"graph", "layout", "ops", "oracle", "plan"}
+
+
+def run(script: str) -> str:
+    command = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_public_names():
+    found = {name for name in vars(lb) if not name.startswith("_")}
+    assert NAMES <= found
+    extra = {name for name in found - NAMES if type(getattr(lb, name)).__name__ != "module"}
+    assert not extra
+    assert all(getattr(lb, name).__doc__ for name in NAMES)
+
+
+def test_version():
+    major, minor, *_ = lb.__version__.split(".")
+    assert int(major) >= 0 and int(minor) >= 0
+
+
+def test_brings_nothing_heavy():
+    heavy = (
+        "matplotlib", "transformers", "typer", "rich", "torch._dynamo", "torch._inductor", "sympy",
+        "pandas", "scipy",
+    )  # fmt: skip
+    script = f"import sys, longbird; print([name for name in {heavy} if name in sys.modules])"
+    assert run(script).strip() == "[]"
+
+
+def test_leaves_global_state_alone():
+    run("""
+import os, random, sys, warnings
+import numpy, torch
+def state():
+    return (
+        torch.get_num_threads(), torch.get_num_interop_threads(), torch.get_default_dtype(),
+        torch.is_grad_enabled(), torch.random.get_rng_state().tolist(), random.getstate(),
+        str(numpy.random.get_state()), dict(os.environ), list(warnings.filters), sys.path[:],
+        torch.are_deterministic_algorithms_enabled(), torch.backends.mkldnn.enabled,
+        numpy.geterr(), numpy.get_printoptions(), os.getcwd(),
+    )
+before = state()
+import longbird
+assert state() == before
+""")
+
+
+def test_is_quick():
+    """Beyond torch itself: about 0.1 s; more leaves room for a busy machine."""
+    script = """
+import time, torch
+start = time.process_time()
+import longbird
+print(time.process_time() - start)
+"""
+    assert float(run(script)) < 0.5

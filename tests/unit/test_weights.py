@@ -1,0 +1,134 @@
+"""attention_weights: sparse rows that equal the dense probabilities."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import graphs, multiset_graphs
+
+import longbird as lb
+
+
+def inputs(n, batch=2, heads=3, head_dim=8, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(2, batch, heads, n, head_dim, generator=generator, dtype=dtype).unbind()
+
+
+def dense(q, k, graph, global_tokens=None, bias=None, scale=None):
+    """Probabilities of one sequence [heads, n, head_dim] by the definition."""
+    heads, n, head_dim = q.shape
+    counts = torch.from_numpy(graph.counts(n, heads)).double()
+    if global_tokens is not None:
+        counts = counts.maximum((global_tokens[:, None] | global_tokens).double())
+    scores = q.double() @ k.double().transpose(-1, -2) * (scale or head_dim**-0.5)
+    if bias is not None:
+        m, token = bias.shape[1] // 2, torch.arange(n)
+        scores = scores + bias.double()[:, (token - token[:, None]).clamp(-m, m) + m]
+    return (scores + counts.log()).softmax(-1).nan_to_num(0.0)
+
+
+@given(
+    data=st.data(),
+    n=st.sampled_from([1, 15, 17, 65, 140]),
+    multiset=st.booleans(),
+    marked=st.booleans(),
+)
+def test_equals_dense(data, n, multiset, marked):
+    graph = data.draw(multiset_graphs() if multiset else graphs(n))
+    q, k = inputs(n)
+    global_tokens = torch.rand(2, n, generator=torch.Generator().manual_seed(1)) < 0.1
+    global_tokens = global_tokens if marked else None
+    bias = torch.randn(3, 7, generator=torch.Generator().manual_seed(2))
+    rows = data.draw(st.lists(st.integers(0, n - 1), max_size=5))
+    found = lb.attention_weights(
+        q, k, graph, rows, global_tokens=global_tokens, relative_bias=bias, scale=0.4
+    )
+    assert found.shape == (2, 3, len(rows))
+    for row in range(2):
+        chosen = None if global_tokens is None else global_tokens[row]
+        expected = dense(q[row], k[row], graph, chosen, bias, 0.4)[:, rows]
+        torch.testing.assert_close(found.dense(n)[row].double(), expected, atol=1e-5, rtol=0)
+
+
+def test_rows_sum_to_one_and_name_their_keys():
+    q, k = inputs(300)
+    graph = lb.bigbird(block=16) | lb.GlobalTokens([5])
+    found = lb.attention_weights(q, k, graph, rows=[0, 5, 150])
+    mask = graph.mask(300, 3)
+    for b in range(2):
+        for head in range(3):
+            for number, query in enumerate((0, 5, 150)):
+                keys, weights = found.row(b, head, number)
+                assert keys.tolist() == mask[head, query].nonzero()[0].tolist()
+                assert float(weights.sum()) == pytest.approx(1.0, abs=1e-6)
+    assert found.queries.tolist() == [0, 5, 150]
+    with pytest.raises(ValueError, match="3 numbers, received 2"):
+        found.row(0, 0)
+
+
+def test_weights_times_values_is_attention():
+    q, k = inputs(120)
+    v = inputs(120)[1] + 1
+    graph = lb.Window(9, dilation=3) | lb.GlobalTokens([4])
+    found = lb.attention_weights(q, k, graph).dense(120) @ v
+    expected = lb.attention(q, k, v, graph, impl="gather")
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+def test_lengths_and_no_batch_axis():
+    q, k = inputs(50)
+    graph = lb.Window(2)
+    found = lb.attention_weights(q, k, graph, rows=[0, 30, 45], lengths=[50, 31])
+    assert found.row(1, 0, 1)[0].tolist() == [28, 29, 30]
+    assert len(found.row(1, 0, 2)[0]) == 0
+    empty = lb.attention_weights(q, k, graph, rows=[0], lengths=[0, 50])
+    assert len(empty.row(0, 2, 0)[0]) == 0
+    alone = lb.attention_weights(q[1, :, :31], k[1, :, :31], graph, rows=[0, 30])
+    assert alone.shape == (3, 2)
+    torch.testing.assert_close(alone.dense(31), found.dense(50)[1, :, :2, :31])
+    marked = torch.zeros(50, dtype=torch.bool)
+    marked[7] = True
+    assert 7 in lb.attention_weights(q[0], k[0], graph, [40], global_tokens=marked).row(0, 0)[0]
+
+
+def test_rows_without_keys():
+    q, k = inputs(10)
+    found = lb.attention_weights(q, k, lb.Edges([(1, 2)]), rows=[0, 1])
+    assert len(found.row(0, 0, 0)[0]) == 0
+    assert found.row(0, 0, 1)[1].tolist() == [1.0]
+    assert lb.attention_weights(q, k, lb.Full(), rows=[]).shape == (2, 3, 0)
+
+
+def test_differentiable():
+    q, k = (x.clone().requires_grad_() for x in inputs(6, 1, 1, 2, torch.float64))
+
+    def weights(q, k):
+        return lb.attention_weights(q, k, lb.Window(2), rows=[0, 3]).weights
+
+    assert torch.autograd.gradcheck(weights, (q, k))
+
+
+@pytest.mark.parametrize(
+    "rows, error",
+    [
+        ([-1], ValueError),
+        ([50], ValueError),
+        ([1.5], TypeError),
+        ([[1]], TypeError),
+        ("a", TypeError),
+    ],
+)
+def test_bad_rows(rows, error):
+    q, k = inputs(50)
+    with pytest.raises(error, match="rows"):
+        lb.attention_weights(q, k, lb.Window(2), rows=rows)
+
+
+def test_bad_input():
+    q, k = inputs(50)
+    with pytest.raises(ValueError, match="49"):
+        lb.attention_weights(q, k[:, :, :49], lb.Window(2), rows=[0])
+    with pytest.raises(TypeError, match="graph"):
+        lb.attention_weights(q, k, None, rows=[0])
+    with pytest.raises(TypeError, match="k must be"):
+        lb.attention_weights(q[0], None, lb.Window(2), rows=[0])
