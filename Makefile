@@ -25,7 +25,7 @@ CXX_FILES := $(KERNELS) $(wildcard csrc/tests/*.cpp csrc/tests/*.h)
 
 .PHONY: help demo test lint ruff types layers cxx hooks sanitize pytest bench format clean
 help:
-	@sed -n 's/^# \{0,3\}//p; /^$$/q' Makefile
+	@sed -n '/^$$/q; s/^# \{0,3\}//p' Makefile
 
 demo: $(STAMPS)/longbird
 	longbird demo --out build

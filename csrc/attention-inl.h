@@ -6,9 +6,9 @@
 //
 // Forward: softmax is streamed over the key tiles (running maximum m and sum l per query).
 // Backward: probabilities come back as exp(score - lse); one pass over the rows gives grad_q, and adds to grad_k and
-// grad_v. That pass is serial for a head of a sequence; where there are fewer heads than PARALLEL_UNITS, its rows are
+// grad_v. That pass is serial for a head of a sequence; where there are fewer heads than PARALLEL_HEADS, its rows are
 // cut into chunks with sums of their own, added in order afterwards. (A second pass over a transposed layout needs no
-// extra sums but 7 products instead of 5.)
+// extra sums but 7 products instead of 5.) Neither depends on what else is in the batch.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -29,9 +29,10 @@ constexpr float LOG2E = 1.44269504088896341f, LN2 = 0.69314718055994531f;
 constexpr float MASKED = -1e30f;   // the score of an edge that is not there
 constexpr float NOTHING = -1e29f;  // running maximum of a query that has seen no key: exp2(MASKED - NOTHING) is 0
 constexpr float SLACK = 8.0f;      // scores may pass the running maximum by 2^8 before the sums are rescaled
-constexpr int64_t PARALLEL_UNITS = 8;
-constexpr int SLOTS = 1024;     // key tiles that a thread may keep copies of
-constexpr int LIGHT_ITEM = 32;  // entries in one piece of forward work, about 0.3 ms
+constexpr int64_t PARALLEL_HEADS = 8;
+constexpr int SLOTS = 1024;          // key tiles that a thread may keep copies of
+constexpr int64_t LIGHT_CHUNK = 64;  // entries in a chunk of the backward pass, at least; about 2 ms
+constexpr int LIGHT_ITEM = 32;       // entries in one piece of forward work, about 0.3 ms
 
 int round_up(int64_t x, int64_t to) { return (int)((x + to - 1) / to * to); }
 
@@ -492,6 +493,8 @@ struct Sums {
         for (float* sums : {global_k.get(), global_v.get()}) std::memset(sums, 0, globals * 4);
         bias.assign(p.bias ? 2 * p.bias_radius + 1 : 0, 0.0);
     }
+
+    void free() { own_k.reset(), own_v.reset(), global_k.reset(), global_v.reset(); }  // all but the bias
 };
 
 template <bool Dropout>
@@ -625,34 +628,32 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
 }
 
 // Adds up the sums of the chunks of a head, in order, in those of the first, and writes grad_k and grad_v.
-void write_sums(const Problem& p, const Sequence& seq, int64_t head, Sums* parts, int count, int padded_dim) {
+void write_sums(const Problem& p, const Sequence& seq, int64_t head, std::vector<Sums>& parts, int padded_dim) {
     const HeadView grad_k = view(p.grad_k, seq, head), grad_v = view(p.grad_v, seq, head);
     const Tiling& keys = seq.layout->keys;
-    Sums& sum = parts[0];
-    const auto add = [&](float* to, const float* from) {
-        for (int c = 0; c < (int)p.head_dim; c++) to[c] += from[c];
+    const auto token_at = [&](int64_t position) { return keys.order ? keys.order[position] : (int32_t)position; };
+    const auto add = [](float* to, const float* from, int64_t count) {
+        for (int64_t x = 0; x < count; x++) to[x] += from[x];
     };
-    for (int part = 1; part < count; part++)
-        for (int64_t x = 0; x < (int64_t)keys.tokens() * padded_dim; x++)
-            sum.k[x] += parts[part].k[x], sum.v[x] += parts[part].v[x];
-    if (!seq.globals.empty()) {
-        std::vector<int64_t> global_number(keys.tokens());
-        for (size_t g = 0; g < seq.globals.size(); g++) global_number[seq.globals[g]] = (int64_t)g;
-        for (int64_t position = 0; position < keys.tokens(); position++) {
-            const int32_t token = keys.order ? keys.order[position] : (int32_t)position;
-            if (!seq.is_global[token]) continue;
-            for (int part = 0; part < count; part++) {
-                add(sum.k + position * padded_dim, parts[part].global_k.get() + global_number[token] * padded_dim);
-                add(sum.v + position * padded_dim, parts[part].global_v.get() + global_number[token] * padded_dim);
-            }
-        }
+    Sums& sum = parts[0];
+    for (size_t part = 1; part < parts.size(); part++) {
+        add(sum.k, parts[part].k, (int64_t)keys.tokens() * padded_dim);
+        add(sum.v, parts[part].v, (int64_t)keys.tokens() * padded_dim);
+        add(sum.global_k.get(), parts[part].global_k.get(), (int64_t)seq.globals.size() * padded_dim);
+        add(sum.global_v.get(), parts[part].global_v.get(), (int64_t)seq.globals.size() * padded_dim);
     }
-    if (!sum.own_k) return;
-    for (int64_t position = 0; position < keys.tokens(); position++) {
-        const int32_t token = keys.order ? keys.order[position] : (int32_t)position;
-        write_row(grad_k, token, sum.k + position * padded_dim, (int)p.head_dim);
-        write_row(grad_v, token, sum.v + position * padded_dim, (int)p.head_dim);
+    for (int64_t position = 0; !seq.globals.empty() && position < keys.tokens(); position++) {
+        const auto global = std::lower_bound(seq.globals.begin(), seq.globals.end(), token_at(position));
+        if (global == seq.globals.end() || *global != token_at(position)) continue;
+        const int64_t from = (global - seq.globals.begin()) * padded_dim;
+        add(sum.k + position * padded_dim, sum.global_k.get() + from, p.head_dim);
+        add(sum.v + position * padded_dim, sum.global_v.get() + from, p.head_dim);
     }
+    for (int64_t position = 0; sum.own_k && position < keys.tokens(); position++) {
+        write_row(grad_k, token_at(position), sum.k + position * padded_dim, (int)p.head_dim);
+        write_row(grad_v, token_at(position), sum.v + position * padded_dim, (int)p.head_dim);
+    }
+    for (Sums& part : parts) part.free();
 }
 
 // ---- work and threads ----
@@ -745,58 +746,63 @@ bool run_forward(const Problem& p, const Runtime& runtime) {
     return finished;
 }
 
+// One head of one sequence in the backward pass, cut into items that share its entries equally.
+struct Unit {
+    std::vector<Item> items;
+    std::vector<Sums> sums;
+    int64_t entries = 0;
+    std::atomic<int> unfinished{0};
+
+    Unit(const Problem& p, const Sequence& seq, int64_t head) {
+        const int rows = row_count(seq);
+        for (int row = 0; row < rows; row++) entries += entry_count(seq, head, row);
+        const int64_t most = (PARALLEL_HEADS + p.heads - 1) / p.heads;
+        const int64_t chunks = std::clamp<int64_t>(entries / LIGHT_CHUNK, 1, most);
+        int64_t seen = 0;
+        for (int64_t chunk = 0, row = 0; chunk < chunks; chunk++) {
+            Item item{&seq, head, (int)row, (int)row, 0};
+            while (item.end < rows && (chunk == chunks - 1 || seen * chunks < entries * (chunk + 1)))
+                seen += entry_count(seq, head, item.end++);
+            items.push_back(item);
+            row = item.end;
+        }
+        sums.resize(items.size());
+        unfinished = (int)items.size();
+    }
+};
+
 bool run_backward(const Problem& p, const Runtime& runtime) {
     const std::vector<float> table = bias_in_log2(p);
     const int padded_dim = round_up(p.head_dim, G);
-    const int64_t units = (int64_t)p.sequences.size() * p.heads;
-    const int chunks = (int)std::max<int64_t>(1, (PARALLEL_UNITS + units - 1) / std::max<int64_t>(units, 1));
-
-    // Items of one head lie side by side; each takes an equal share of its entries.
-    std::vector<Item> items;
+    std::vector<std::unique_ptr<Unit>> units;
     for (const Sequence& seq : p.sequences)
-        for (int64_t head = 0; head < p.heads; head++) {
-            const int rows = row_count(seq);
-            int64_t total = 0, seen = 0;
-            for (int row = 0; row < rows; row++) total += entry_count(seq, head, row);
-            for (int chunk = 0, row = 0; chunk < chunks; chunk++) {
-                Item item{&seq, head, row, row, 0};
-                while (item.end < rows && (chunk == chunks - 1 || seen * chunks < total * (chunk + 1)))
-                    seen += entry_count(seq, head, item.end), item.entries += entry_count(seq, head, item.end++);
-                items.push_back(item);
-                row = item.end;
-            }
-        }
-    std::vector<size_t> heaviest_first(items.size());
-    for (size_t i = 0; i < items.size(); i++) heaviest_first[i] = i;
-    std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
-                     [&](size_t a, size_t b) { return items[a].entries > items[b].entries; });
+        for (int64_t head = 0; head < p.heads; head++) units.push_back(std::make_unique<Unit>(p, seq, head));
+    // The heaviest first, so that the threads end together; all of a unit in turn, so that few sums are alive at once.
+    std::vector<std::pair<Unit*, int>> queue;
+    for (const auto& unit : units)
+        for (int item = 0; item < (int)unit->items.size(); item++) queue.emplace_back(unit.get(), item);
+    std::stable_sort(queue.begin(), queue.end(),
+                     [](const auto& a, const auto& b) { return a.first->entries > b.first->entries; });
 
-    std::vector<Sums> sums(items.size());
     bool finished = true;
     with_dim(p.head_dim, [&](auto dim) {
-        finished = run_items(p, runtime, items.size(), true, [&](size_t i, Scratch& s, const auto& keep_going) {
-            const size_t number = heaviest_first[i];
-            const Item& item = items[number];
-            Sums& mine = sums[number];
-            mine.start(p, *item.seq, item.head, padded_dim, chunks == 1);
+        finished = run_items(p, runtime, queue.size(), true, [&](size_t i, Scratch& s, const auto& keep_going) {
+            Unit& unit = *queue[i].first;
+            const Item& item = unit.items[queue[i].second];
+            Sums& sums = unit.sums[queue[i].second];
+            sums.start(p, *item.seq, item.head, padded_dim, unit.items.size() == 1);
             for (int row = item.begin; row < item.end && keep_going(); row++)
                 backward_row<decltype(dim)::value>(Row(p, *item.seq, item.head, row, head_table(p, table, item.head)),
-                                                   row, s, mine);
-            if (chunks > 1) return;
-            write_sums(p, *item.seq, item.head, &mine, 1, padded_dim);
-            mine.own_k.reset(), mine.own_v.reset(), mine.global_k.reset(), mine.global_v.reset();
+                                                   row, s, sums);
+            if (--unit.unfinished == 0) write_sums(p, *item.seq, item.head, unit.sums, padded_dim);
         });
     });
-    if (finished && chunks > 1)
-        finished = run_items(p, runtime, units, true, [&](size_t i, Scratch&, const auto&) {
-            const Item& item = items[i * chunks];
-            write_sums(p, *item.seq, item.head, &sums[i * chunks], chunks, padded_dim);
-        });
     if (finished && p.bias) {
         const int64_t width = 2 * p.bias_radius + 1;
         std::vector<double> total(p.heads * width, 0.0);
-        for (size_t i = 0; i < items.size(); i++)
-            for (int64_t u = 0; u < width; u++) total[items[i].head * width + u] += sums[i].bias[u];
+        for (const auto& unit : units)
+            for (const Sums& sums : unit->sums)
+                for (int64_t x = 0; x < width; x++) total[unit->items[0].head * width + x] += sums.bias[x];
         for (size_t i = 0; i < total.size(); i++) p.grad_bias[i] = (float)total[i];
     }
     return finished;

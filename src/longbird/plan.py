@@ -284,7 +284,7 @@ def plan(
         bytes_saved=log_sum_exp * layers,
         bytes_layout=layout.nbytes,
         bytes_scratch=(
-            _native_scratch(layout, batch * heads, head_dim, calibration.threads, backward)
+            _native_scratch(layout, heads, head_dim, calibration.threads, backward)
             if calibration.implementation == "native"
             else None
         ),
@@ -318,15 +318,15 @@ def _native_scratch(
 ) -> int:
     """Work space of csrc/attention-inl.h: a few tiles a thread, and sums of gradients in backward.
 
-    Backward adds up grad_k and grad_v of a whole head in float32 before it writes them. That is
-    one pair of sums for each thread, or where there are fewer than eight heads, one for each of
-    the pieces that every head is cut into.
+    Backward adds up grad_k and grad_v of a whole head in float32 before it writes them (in place
+    if it can; this is the bound). That is one pair of sums for each thread, or where there are
+    fewer than eight heads, one for each of the chunks that every head is cut into.
     """
     tile = layout.queries.size
     matrices, squares = (9, 2) if backward else (5, 1)
     scratch = threads * (matrices * tile * head_dim + squares * tile * tile)
     if backward:
-        pieces = heads * -(-8 // heads) if heads < 8 else min(threads, heads)
+        pieces = threads * -(-8 // heads)
         scratch += pieces * 2 * layout.keys.tokens * head_dim
     return 4 * scratch
 

@@ -75,11 +75,11 @@ def unsupported(call: Call) -> list[str]:
     """What the kernels cannot do about a call."""
     reasons: list[str] = []
     if call.q.device.type != "cpu":
-        reasons.append(f"runs on the CPU only, got tensors on {call.q.device}")
+        reasons.append(f"runs on the CPU only, received tensors on {call.q.device}")
     if call.q.dtype not in DTYPES:
-        reasons.append(f"takes float32, bfloat16 and float16, got {call.q.dtype}")
+        reasons.append(f"takes float32, bfloat16 and float16, received {call.q.dtype}")
     if call.head_dim > LARGEST_HEAD_DIM:
-        reasons.append(f"takes head_dim up to {LARGEST_HEAD_DIM}, got {call.head_dim}")
+        reasons.append(f"takes head_dim up to {LARGEST_HEAD_DIM}, received {call.head_dim}")
     return reasons
 
 
