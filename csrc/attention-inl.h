@@ -271,11 +271,12 @@ struct Row {
     bool skips_globals;  // global tokens among these queries belong to rows of their own
     const float* table;  // relative bias of this head in units of log 2, from -radius to radius
     uint32_t keep_from;  // dropout: keep numbers of at least this
+    float keep_factor;   // and multiply what is kept by this
 
     Row(const Problem& p, const Sequence& seq, int64_t head, int row, const float* table)
         : p(p), seq(seq), head(head), queries(query_tile(seq, row)), groups((queries.count + G - 1) / G),
           skips_globals(!is_global_row(seq, row) && !seq.globals.empty()), table(table),
-          keep_from((uint32_t)((double)p.dropout_p * 4294967296.0)) {}
+          keep_from((uint32_t)(p.dropout_p * 4294967296.0)), keep_factor((float)(1.0 / (1.0 - p.dropout_p))) {}
 
     int64_t unit() const { return seq.number * p.heads + head; }
     bool skips(int i) const { return skips_globals && seq.is_global[queries.token(i)]; }
@@ -377,7 +378,7 @@ void adjust_scores(const Row& row, const Entry& entry, Range keys, int g, float*
 Vec kept(const Row& row, const Scratch& s, int g, int h, int32_t key) {
     const UintVec number = mix(load(s.dropout_row.data() + g * G + h * W) + (uint32_t)key);
     const IntVec keep = number >= row.keep_from;
-    return keep ? splat(1.0f / (1.0f - row.p.dropout_p)) : Vec{};
+    return keep ? splat(row.keep_factor) : Vec{};
 }
 
 // ---- forward ----

@@ -56,7 +56,7 @@ struct Problem {
     Tensor lse;                   // float32 [sequence, head, token]
     const float* bias = nullptr;  // [heads, 2 * bias_radius + 1], or none
     int64_t bias_radius = 0;
-    float dropout_p = 0.0f;
+    double dropout_p = 0.0;
     uint64_t dropout_seed = 0;
     // Backward only.
     Tensor grad_out, grad_lse, grad_q, grad_k, grad_v;  // grad_lse.data may be null
