@@ -171,14 +171,14 @@ void read_rows(const HeadView& from, const Tile& tile, const Scratch& s, float* 
 // Keys and values as rows of `dim` floats side by side: in place if they already are, else copied to a slot, where the
 // next rows of queries find them. Copying at every visit cost 12% of the forward pass with the heads interleaved, as
 // models have them; so did reading them in place, through the cache sets that such strides share.
-// (Prefetching the next tile while this one is computed brought nothing: the hardware does as well.)
 struct KeyRows {
     const float *k, *v;
 };
 
+bool in_place(const HeadView& x, const Scratch& s) { return x.dtype == DType::f32 && x.token_stride == s.dim; }
+
 KeyRows key_rows(const HeadView& k, const HeadView& v, const Tile& tile, int64_t head, Scratch& s) {
-    const auto in_place = [&](const HeadView& x) { return x.dtype == DType::f32 && x.token_stride == s.dim; };
-    if (!tile.tokens && in_place(k) && in_place(v)) return {k.floats(tile.first), v.floats(tile.first)};
+    if (!tile.tokens && in_place(k, s) && in_place(v, s)) return {k.floats(tile.first), v.floats(tile.first)};
     if (s.slots_head != head) {
         std::fill(s.slots.begin(), s.slots.end(), -1);
         s.slots_head = head;
@@ -245,20 +245,23 @@ Tile query_tile(const Sequence& seq, int row) {
     return row < count ? tile_of(seq.layout->queries, row) : global_tile(seq, row - count);
 }
 
+// Calls visit(entry, number of the key tile that comes after it, or -1).
 template <class Visit>
 void for_each_entry(const Sequence& seq, int64_t head, int row, const Visit& visit) {
     const Layout& layout = *seq.layout;
     if (is_global_row(seq, row)) {
-        for (int t = 0; t < layout.keys.count; t++) visit(Entry{tile_of(layout.keys, t), nullptr, false});
+        for (int t = 0; t < layout.keys.count; t++)
+            visit(Entry{tile_of(layout.keys, t), nullptr, false}, t + 1 < layout.keys.count ? t + 1 : -1);
         return;
     }
     const int64_t* bounds = row_bounds(seq, head, row);
     for (int64_t e = bounds[0]; e < bounds[1]; e++) {
         const int64_t id = layout.mask_ids[e];
         const uint8_t* mask = id < 0 ? nullptr : layout.masks + id * layout.tile_size * layout.mask_bytes;
-        visit(Entry{tile_of(layout.keys, layout.columns[e]), mask, !seq.globals.empty()});
+        visit(Entry{tile_of(layout.keys, layout.columns[e]), mask, !seq.globals.empty()},
+              e + 1 < bounds[1] ? layout.columns[e + 1] : -1);
     }
-    for (int t = 0; t < global_tiles(seq); t++) visit(Entry{global_tile(seq, t), nullptr, false});
+    for (int t = 0; t < global_tiles(seq); t++) visit(Entry{global_tile(seq, t), nullptr, false}, -1);
 }
 
 // A row of queries and all that its scores depend on besides q and k.
@@ -286,6 +289,17 @@ struct Row {
         const uint32_t stream = mix(low ^ mix(high ^ mix((uint32_t)unit())));
         for (int i = 0; i < groups * G; i++)
             s.dropout_row[i] = mix(stream ^ (uint32_t)(i < queries.count ? queries.token(i) : 0));
+    }
+
+    // The keys and values of the tile that comes after this one.
+    Ahead ahead(const HeadView& k, const HeadView& v, int after, const Scratch& s) const {
+        Ahead next;
+        if (after < 0 || seq.layout->keys.order || !in_place(k, s) || !in_place(v, s)) return next;
+        const Tile tile = tile_of(seq.layout->keys, after);
+        next.add(k.floats(tile.first)), next.add(v.floats(tile.first));
+        next.lines = tile.count * s.dim / 16;
+        next.steps = groups * ((tile.count + ROWS - 1) / ROWS);
+        return next;
     }
 
     // Is the bias of this entry a function of i - j alone?
@@ -431,10 +445,11 @@ void forward_row(const Row& row, int row_number, Scratch& s) {
     std::fill_n(s.out.get(), row.groups * matrix, 0.0f);
     if (p.dropout_p > 0) row.start_dropout(s);
 
-    for_each_entry(row.seq, row.head, row_number, [&](const Entry& entry) {
+    for_each_entry(row.seq, row.head, row_number, [&](const Entry& entry, int after) {
         const auto [k_rows, v_rows] = key_rows(k, v, entry.keys, row.unit(), s);
         if (row.table) row.start_bias(entry.keys, s);
         const VisibleKeys visible = visible_keys(entry, row.seq.layout->mask_bytes, row.groups);
+        Ahead ahead = row.ahead(k, v, after, s);
         // All groups do a product before the next one, so that k, and then v, stays in the first-level cache.
         for (int g = 0; g < row.groups; g++) {
             const Range keys = visible.of_group[g];
@@ -442,7 +457,7 @@ void forward_row(const Row& row, int row_number, Scratch& s) {
             float* x = s.s.get() + g * group_stride;
             Vec highest[2] = {splat(MASKED), splat(MASKED)};
             scores<Dim>(k_rows + (int64_t)keys.begin * s.dim, s.dim, keys.count(), s.q.get() + g * matrix,
-                        x + keys.begin * G, highest);
+                        x + keys.begin * G, highest, ahead);
             if (entry.mask || entry.skip_globals || row.table) adjust_scores(row, entry, keys, g, x, s, highest);
             raise_maximum(highest, g, s);
             if (p.dropout_p > 0)
@@ -572,7 +587,7 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
     std::fill_n(s.grad_q.get(), row.groups * matrix, 0.0f);
     if (p.dropout_p > 0) row.start_dropout(s);
 
-    for_each_entry(row.seq, row.head, row_number, [&](const Entry& entry) {
+    for_each_entry(row.seq, row.head, row_number, [&](const Entry& entry, int after) {
         const auto [k_rows, v_rows] = key_rows(k, v, entry.keys, row.unit(), s);
         if (row.table) {
             row.start_bias(entry.keys, s);
@@ -581,6 +596,11 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
         const VisibleKeys visible = visible_keys(entry, row.seq.layout->mask_bytes, row.groups);
         const Range all = visible.all;
         if (all.empty()) return;
+        Ahead ahead = row.ahead(k, v, after, s), none;
+        if (ahead.count && s.dim == s.padded_dim) {
+            const int64_t position = row.seq.layout->keys.starts[after];
+            ahead.add(sums.k + position * s.padded_dim), ahead.add(sums.v + position * s.padded_dim);
+        }
         for (int g = 0; g < row.groups; g++) {
             const Range keys = visible.of_group[g];
             float *x = s.s.get() + g * group_stride, *dx = s.t.get() + g * group_stride;
@@ -588,7 +608,7 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
             if (keys.empty()) continue;
             Vec highest[2] = {};
             scores<Dim>(k_rows + (int64_t)keys.begin * s.dim, s.dim, keys.count(), s.q.get() + g * matrix,
-                        x + keys.begin * G, highest);
+                        x + keys.begin * G, highest, ahead);
             if (entry.mask || entry.skip_globals || row.table) adjust_scores(row, entry, keys, g, x, s, highest);
         }
         for (int g = 0; g < row.groups; g++) {
@@ -597,7 +617,7 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
             float *x = s.s.get() + g * group_stride, *dx = s.t.get() + g * group_stride;
             Vec highest[2] = {};
             scores<Dim>(v_rows + (int64_t)keys.begin * s.dim, s.dim, keys.count(), s.grad_out.get() + g * matrix,
-                        dx + keys.begin * G, highest);
+                        dx + keys.begin * G, highest, none);
             if (p.dropout_p > 0)
                 score_gradients<true>(row, entry.keys, keys, g, x, dx, s);
             else

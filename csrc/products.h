@@ -44,6 +44,24 @@ inline void for_row_tiles(int rows, const Tile& tile) {
 
 // In all three, Dim is the number of channels and the distance of two rows, if it is known at compile time; else 0.
 
+// Fetches arrays that will be needed next into the second-level cache, a few lines at every step of the work at hand: a
+// tile elsewhere in memory would otherwise cost a wait at each of its pages. It gives 3% at 4,096 tokens and 4 to 8% at
+// 65,536; all lines of a group at once gave nothing at the first and 3% at the second.
+struct Ahead {
+    const float* arrays[4] = {};
+    int count = 0, lines = 0;  // of arrays, and of cache lines in each
+    int steps = 0, step = 0;
+
+    void add(const float* array) { arrays[count++] = array; }
+    void fetch() {
+        if (step == steps) return;
+        const int from = lines * step / steps, to = lines * (step + 1) / steps;
+        for (int array = 0; array < count; array++)
+            for (int line = from; line < to; line++) __builtin_prefetch(arrays[array] + 16 * line, 0, 2);
+        step++;
+    }
+};
+
 // c[r][G] = sum over channels of a[r][channel] * b[channel][G]; `highest` keeps the largest of each lane.
 // Scores = keys times queries; also grad_out times values.
 template <int R, int Dim>
@@ -69,9 +87,10 @@ inline void scores_tile(const float* a, int64_t dim, const float* b, float* c, V
 }
 
 template <int Dim>
-inline void scores(const float* a, int64_t dim, int rows, const float* b, float* c, Vec (&highest)[2]) {
+inline void scores(const float* a, int64_t dim, int rows, const float* b, float* c, Vec (&highest)[2], Ahead& ahead) {
     if constexpr (Dim > 0) dim = Dim;
     for_row_tiles(rows, [&](int row, auto r) {
+        ahead.fetch();
         scores_tile<decltype(r)::value, Dim>(a + row * dim, dim, b, c + row * G, highest);
     });
 }
