@@ -17,7 +17,7 @@ namespace {
 
 constexpr int G = 2 * W;
 
-#if LONGBIRD_LANES == 16
+#if LONGBIRD_LANES == 16 || defined(__aarch64__)
 constexpr int ROWS = 8;  // 32 registers
 #else
 constexpr int ROWS = 4;
