@@ -59,7 +59,7 @@ sanitize: build/sanitize/driver
 	build/sanitize/driver
 
 build/sanitize/driver: CMakeLists.txt $(CXX_FILES) | $(STAMPS)/longbird
-	@echo '==> building the kernels with address and undefined-behaviour sanitizers'
+	@echo '==> building the kernels with address and undefined-behaviour sanitizers (a minute or two)'
 	cmake -S . -B build/sanitize -G Ninja -DLONGBIRD_SANITIZE=ON -DCMAKE_CXX_COMPILER=$(CXX) >/dev/null
 	cmake --build build/sanitize
 
@@ -88,7 +88,7 @@ $(STAMPS)/torch: constraints.txt $(STAMPS)/venv
 $(STAMPS)/longbird: pyproject.toml CMakeLists.txt $(KERNELS) $(STAMPS)/torch
 	@echo '==> installing the build tools'
 	@$(PIP) scikit-build-core nanobind cmake ninja
-	@echo '==> building the kernels and installing longbird'
+	@echo '==> building the kernels and installing longbird (a minute or two, quietly)'
 	@$(PIP) $(EDITABLE) .
 	@touch $@
 

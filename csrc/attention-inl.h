@@ -26,9 +26,9 @@ namespace {
 using namespace longbird;
 
 constexpr float LOG2E = 1.44269504088896341f, LN2 = 0.69314718055994531f;
-constexpr float MASKED = -1e30f;   // the score of an edge that is not there
-constexpr float NOTHING = -1e29f;  // running maximum of a query that has seen no key: exp2(MASKED - NOTHING) is 0
-constexpr float SLACK = 8.0f;      // scores may pass the running maximum by 2^8 before the sums are rescaled
+constexpr float MASKED = -INFINITY;  // the score of an edge that is not there
+constexpr float LOWEST = -3e38f;     // the lowest score of one that is, and the maximum of a query that has seen no key
+constexpr float SLACK = 8.0f;        // scores may pass the running maximum by 2^8 before the sums are rescaled
 constexpr int64_t PARALLEL_HEADS = 8;
 constexpr int SLOTS = 1024;          // key tiles that a thread may keep copies of
 constexpr int64_t LIGHT_CHUNK = 64;  // entries in a chunk of the backward pass, at least; about 2 ms
@@ -264,6 +264,11 @@ void for_each_entry(const Sequence& seq, int64_t head, int row, const Visit& vis
     for (int t = 0; t < global_tiles(seq); t++) visit(Entry{global_tile(seq, t), nullptr, false}, -1);
 }
 
+// The largest distance at which a sequence can tell two numbers of the bias table apart.
+int64_t bias_reach(const Problem& p, const Sequence& seq) {
+    return std::min<int64_t>(p.bias_radius, seq.layout->keys.tokens());
+}
+
 // A row of queries and all that its scores depend on besides q and k.
 struct Row {
     const Problem& p;
@@ -272,7 +277,7 @@ struct Row {
     Tile queries;
     int groups;
     bool skips_globals;  // global tokens among these queries belong to rows of their own
-    const float* table;  // relative bias of this head in units of log 2, from -radius to radius
+    const float* table;  // relative bias of this head in units of log 2; points to that of distance 0
     uint32_t keep_from;  // dropout: keep numbers of at least this
     float keep_factor;   // and multiply what is kept by this
 
@@ -305,9 +310,10 @@ struct Row {
     // Is the bias of this entry a function of i - j alone?
     bool regular(const Tile& keys) const { return queries.step != 0 && queries.step == keys.step; }
 
-    // Which number of the bias table belongs to a distance j - i.
+    // Which number of the bias table belongs to a distance j - i, counted from the number of distance 0.
     int64_t bias_index(int64_t distance) const {
-        return std::clamp(distance, -p.bias_radius, p.bias_radius) + p.bias_radius;
+        const int64_t reach = bias_reach(p, seq);
+        return std::clamp(distance, -reach, reach);
     }
     // In a regular entry, to i - j + tile - 1 = u.
     int64_t bias_index_of(int u, const Tile& keys, int tile) const {
@@ -402,7 +408,7 @@ void exponentiate(const Row& row, const Tile& keys, Range range, int g, float* s
     float* m = s.m.get() + g * G;
     float* l = s.l.get() + g * G;
     const Vec m0 = load(m), m1 = load(m + W);
-    Vec l0 = load(l), l1 = load(l + W);
+    Vec l0 = {}, l1 = {};  // of this tile alone: sums of sums stay exact over long rows
     for (int j = range.begin; j < range.end; j++) {
         float* x = scores + j * G;
         Vec p0 = exp2(load(x) - m0), p1 = exp2(load(x + W) - m1);
@@ -413,7 +419,7 @@ void exponentiate(const Row& row, const Tile& keys, Range range, int g, float* s
         }
         store(x, p0), store(x + W, p1);
     }
-    store(l, l0), store(l + W, l1);
+    store(l, load(l) + l0), store(l + W, load(l + W) + l1);
 }
 
 // Raises the running maximum of a group and rescales its sums, if the new scores pass it by more than SLACK.
@@ -440,7 +446,7 @@ void forward_row(const Row& row, int row_number, Scratch& s) {
 
     read_rows(q, row.queries, s, s.rows.get());
     to_lanes(s.rows.get(), row.groups, s, p.scale * LOG2E, s.q.get());
-    std::fill_n(s.m.get(), row.groups * G, NOTHING);
+    std::fill_n(s.m.get(), row.groups * G, LOWEST);
     std::fill_n(s.l.get(), row.groups * G, 0.0f);
     std::fill_n(s.out.get(), row.groups * matrix, 0.0f);
     if (p.dropout_p > 0) row.start_dropout(s);
@@ -491,7 +497,7 @@ void forward_row(const Row& row, int row_number, Scratch& s) {
 struct Sums {
     float *k, *v;
     Floats own_k, own_v, global_k, global_v;
-    std::vector<double> bias;  // [2 * radius + 1]
+    std::vector<double> bias;  // [2 * reach + 1]
 
     void start(const Problem& p, const Sequence& seq, int64_t head, int padded_dim, bool in_place) {
         const int64_t tokens = (int64_t)seq.layout->keys.tokens() * padded_dim;
@@ -507,9 +513,10 @@ struct Sums {
         global_k = allocate(globals), global_v = allocate(globals);
         for (float* sums : {k, v}) std::memset(sums, 0, tokens * 4);
         for (float* sums : {global_k.get(), global_v.get()}) std::memset(sums, 0, globals * 4);
-        bias.assign(p.bias ? 2 * p.bias_radius + 1 : 0, 0.0);
+        bias.assign(p.bias ? 2 * bias_reach(p, seq) + 1 : 0, 0.0);
     }
 
+    double& bias_at(int64_t index) { return bias[bias.size() / 2 + index]; }
     void free() { own_k.reset(), own_v.reset(), global_k.reset(), global_v.reset(); }  // all but the bias
 };
 
@@ -540,7 +547,7 @@ void bias_gradients(const Row& row, const Tile& keys, Range range, int g, float*
         } else {
             const int count = std::min(G, row.queries.count - g * G);
             for (int i = 0; i < count; i++)
-                sums.bias[row.bias_index((int64_t)keys.token(j) - row.queries.token(g * G + i))] += dx[i];
+                sums.bias_at(row.bias_index((int64_t)keys.token(j) - row.queries.token(g * G + i))) += dx[i];
         }
         for (int h = 0; h < 2; h++) store(dx + h * W, load(dx + h * W) * row.p.scale);
     }
@@ -639,7 +646,7 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
                      to_k);
         if (row.table && row.regular(entry.keys))
             for (int u = 0; u < row.groups * G + s.tile - 1; u++)
-                sums.bias[row.bias_index_of(u, entry.keys, s.tile)] += s.bias_grad[u];
+                sums.bias_at(row.bias_index_of(u, entry.keys, s.tile)) += s.bias_grad[u];
     });
 
     std::fill_n(s.m.get(), row.groups * G, 1.0f);
@@ -690,8 +697,7 @@ struct Item {
 template <class Work>
 bool run_items(const Problem& p, const Runtime& runtime, size_t count, bool backward, const Work& work) {
     const int threads = (int)std::min<size_t>(std::max(runtime.threads, 1), std::max<size_t>(count, 1));
-    std::atomic<size_t> next{0};
-    std::atomic<int> working{threads};
+    std::atomic<size_t> next{0}, done{0};
     std::atomic<bool> stop{false}, out_of_memory{false};
     run_on_threads(threads, [&](int thread) {
         using Clock = std::chrono::steady_clock;
@@ -705,14 +711,14 @@ bool run_items(const Problem& p, const Runtime& runtime, size_t count, bool back
         };
         try {
             Scratch scratch(p, backward);
-            for (size_t i; keep_going() && (i = next++) < count;) work(i, scratch, keep_going);
+            for (size_t i; keep_going() && (i = next++) < count; done++) work(i, scratch, keep_going);
         } catch (const std::bad_alloc&) {
             out_of_memory = stop = true;
         }
-        working--;
-        // The caller stays awake for an interrupt while others finish what they have.
+        // The caller stays awake for an interrupt while others finish what they have. (How many others there are is for
+        // OpenMP to say: it may start fewer threads than asked for.)
         if (thread == 0)
-            while (working > 0 && keep_going()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+            while (done < count && keep_going()) std::this_thread::sleep_for(std::chrono::microseconds(20));
     });
     if (out_of_memory) throw std::bad_alloc();
     return !stop;
@@ -720,14 +726,17 @@ bool run_items(const Problem& p, const Runtime& runtime, size_t count, bool back
 
 // The bias table of a head in units of log 2, as the scores are.
 std::vector<float> bias_in_log2(const Problem& p) {
-    std::vector<float> table;
-    if (p.bias)
-        for (int64_t i = 0; i < p.heads * (2 * p.bias_radius + 1); i++) table.push_back(p.bias[i] * LOG2E);
+    std::vector<float> table(p.bias ? p.heads * (2 * p.bias_radius + 1) : 0);
+    for (size_t i = 0; i < table.size(); i++) {
+        table[i] = p.bias[i] * LOG2E;
+        // A finite bias stays finite: the lowest float, a usual way to say "not here", is still a score.
+        if (std::isfinite(p.bias[i])) table[i] = std::clamp(table[i], LOWEST, -LOWEST);
+    }
     return table;
 }
 
 const float* head_table(const Problem& p, const std::vector<float>& table, int64_t head) {
-    return table.empty() ? nullptr : table.data() + head * (2 * p.bias_radius + 1);
+    return table.empty() ? nullptr : table.data() + head * (2 * p.bias_radius + 1) + p.bias_radius;
 }
 
 template <class Call>
@@ -822,8 +831,9 @@ bool run_backward(const Problem& p, const Runtime& runtime) {
         const int64_t width = 2 * p.bias_radius + 1;
         std::vector<double> total(p.heads * width, 0.0);
         for (const auto& unit : units)
-            for (const Sums& sums : unit->sums)
-                for (int64_t x = 0; x < width; x++) total[unit->items[0].head * width + x] += sums.bias[x];
+            for (Sums& sums : unit->sums)
+                for (int64_t reach = (int64_t)sums.bias.size() / 2, x = -reach; x <= reach; x++)
+                    total[unit->items[0].head * width + p.bias_radius + x] += sums.bias_at(x);
         for (size_t i = 0; i < total.size(); i++) p.grad_bias[i] = (float)total[i];
     }
     return finished;

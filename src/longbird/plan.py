@@ -381,19 +381,20 @@ def _calibrate(
 
         return _typical_seconds(call)
 
-    # Dense attention changes its own tiling at 192 and 768 tokens: it gets a point in each range,
-    # and two in the last, along which longer calls are predicted.
+    # The shortest length says what a call costs whatever it computes, which decides where sparse
+    # begins to win. Dense attention changes its own tiling at 192 and 768 tokens: it gets a point
+    # in each range, and two in the last, along which longer calls are predicted.
     return Calibration(
         sparse=Curve(
             tuple(
                 (computed_pairs(graph.layout(n, heads=heads)), timed(n, sparse))
-                for n in (256, 2048)
+                for n in (32, 256, 2048)
             )
         ),
         dense=Curve(
             tuple(
                 (heads * n * n, timed(n, scaled_dot_product_attention))
-                for n in (128, 512, 896, 1408)
+                for n in (32, 128, 512, 896, 1408)
             )
         ),
         implementation=implementation,
@@ -410,7 +411,7 @@ def _typical_seconds(call: Callable[[], None], budget: float = 0.15) -> float:
     call()
     samples: list[float] = []
     end = time.perf_counter() + budget
-    while len(samples) < 2 or (len(samples) < 15 and time.perf_counter() < end):
+    while len(samples) < 2 or (len(samples) < 40 and time.perf_counter() < end):
         start = time.perf_counter()
         call()
         samples.append(time.perf_counter() - start)

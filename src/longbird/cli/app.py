@@ -34,6 +34,7 @@ def main() -> None:
     """Runs the command; what the user got wrong is one red line and exit code 2."""
     try:
         app()
-    except (ValueError, OSError) as error:
-        Console(stderr=True, soft_wrap=True).print(Text(f"error: {error}", style="red"))
+    except (ValueError, OSError, MemoryError) as error:
+        message = f"error: {error or 'out of memory'}"
+        Console(stderr=True, soft_wrap=True).print(Text(message, style="red"))
         sys.exit(2)

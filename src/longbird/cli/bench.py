@@ -80,6 +80,8 @@ def attention(
             def tell(text: str) -> None:
                 nonlocal started
                 progress.update(task, description=text, advance=1 if started else 0)
+                if not console.is_terminal:
+                    console.print(text, highlight=False, markup=False)
                 started = True
 
             result = run(settings, tell)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import count
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from longbird.layout.compile import common_dilation, compile_tiles, pieces, tile
 from longbird.layout.tiles import Codes, Grid, Masks, TileSet, distinct, no_masks, split, unpack
 from longbird.layout.tiling import Tiling
 
-CACHED_LAYOUTS = 256
+CACHED_BYTES = 1 << 29
 Number = TypeVar("Number", np.int64, np.int32, np.uint8)
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1)  # of each byte
 
@@ -153,7 +154,8 @@ def compile_layout(
 ) -> Layout:
     """The layout of a graph over `n` tokens; `Graph.layout` documents the arguments.
 
-    The last 256 layouts are kept. Compiling is safe from several threads.
+    Layouts are kept, the least recently used ones until they take up CACHED_BYTES. Compiling is
+    safe from several threads.
     """
     if not isinstance(graph, Graph):
         raise TypeError(f"a layout needs a graph, received {graph!r} ({type(graph).__name__})")
@@ -164,10 +166,45 @@ def compile_layout(
     start, stop = integer(start, "the first of rows"), integer(stop, "the end of rows")
     if not start <= stop <= n:
         raise ValueError(f"rows must be within 0 and n={n} in this order, received {rows!r}")
-    return _compiled(graph, n, heads, block, start, stop)
+    key = (graph, n, heads, block, start, stop)
+    layout = _cache.get(key)
+    if layout is None:
+        layout = _compiled(*key)
+        _cache.put(key, layout)
+    return layout
 
 
-@lru_cache(maxsize=CACHED_LAYOUTS)
+class _Cache:
+    """The layouts that were used last, up to a number of bytes.
+
+    A document's own length and a layer's own seed are layouts of their own: thousands of small
+    ones, which a limit on their number would throw out before they come round again.
+    """
+
+    def __init__(self) -> None:
+        self._layouts: OrderedDict[tuple[object, ...], Layout] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def get(self, key: tuple[object, ...]) -> Layout | None:
+        with self._lock:
+            if key in self._layouts:
+                self._layouts.move_to_end(key)
+            return self._layouts.get(key)
+
+    def put(self, key: tuple[object, ...], layout: Layout) -> None:
+        with self._lock:
+            if key in self._layouts:  # another thread was as fast
+                return
+            self._layouts[key] = layout
+            self._bytes += layout.nbytes
+            while self._bytes > CACHED_BYTES and len(self._layouts) > 1:
+                self._bytes -= self._layouts.popitem(last=False)[1].nbytes
+
+
+_cache = _Cache()
+
+
 def _compiled(
     graph: Graph, n: int, heads: int, block: int | None, start: int, stop: int
 ) -> Layout:

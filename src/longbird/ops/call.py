@@ -20,6 +20,7 @@ from torch import Tensor
 
 from longbird.graph.base import Graph
 
+DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
@@ -264,8 +265,10 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor, packed: bool) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, received {_kind(x)}")
-        if not x.dtype.is_floating_point:
-            raise TypeError(f"{name} must have a floating dtype, received {x.dtype}")
+        if x.dtype not in DTYPES:
+            raise TypeError(
+                f"{name} must be float32, bfloat16, float16 or float64, received {x.dtype}"
+            )
         if x.layout != torch.strided:
             raise TypeError(f"{name} must be a dense (strided) tensor, received layout {x.layout}")
     if q.ndim != (3 if packed else 4):
@@ -274,7 +277,8 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor, packed: bool) -> None:
         if x.shape != q.shape:
             raise ValueError(
                 f"q, k and v must have one shape {form}, received q {tuple(q.shape)} and "
-                f"{name} {tuple(x.shape)}; repeat grouped heads with {name}.expand() first"
+                f"{name} {tuple(x.shape)}; attention is within one sequence, and grouped heads "
+                f"need {name}.expand() first"
             )
         if x.dtype != q.dtype:
             raise TypeError(
@@ -298,6 +302,13 @@ def _integers(name: str, numbers: Tensor | Sequence[int], q: Tensor) -> Tensor:
             numbers = torch.tensor(numbers, dtype=None if len(numbers) else torch.int64)
         except (TypeError, ValueError, RuntimeError) as error:
             raise TypeError(f"{name} must be an integer tensor, received {numbers!r}") from error
+    if name == "lengths" and (numbers.dtype == torch.bool or numbers.ndim == 2):
+        error = TypeError if numbers.dtype == torch.bool else ValueError
+        raise error(
+            "lengths must have one dimension, the number of tokens of each row, received "
+            f"{numbers.dtype} of shape {tuple(numbers.shape)}; "
+            "for a right-padded attention mask give mask.sum(-1)"
+        )
     if numbers.dtype not in INTEGERS:
         raise TypeError(f"{name} must be an integer tensor, received {numbers.dtype}")
     if numbers.ndim != 1:

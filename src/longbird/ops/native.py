@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from longbird.graph.base import Graph
 from longbird.layout import Layout
@@ -80,7 +81,24 @@ def unsupported(call: Call) -> list[str]:
         reasons.append(f"takes float32, bfloat16 and float16, received {call.q.dtype}")
     if call.head_dim > LARGEST_HEAD_DIM:
         reasons.append(f"takes head_dim up to {LARGEST_HEAD_DIM}, received {call.head_dim}")
+    if _is_transformed(call):
+        reasons.append("has a backward derivative alone: no torch.func.grad, no forward mode")
     return reasons
+
+
+def _is_transformed(call: Call) -> bool:
+    """Is the call inside torch.func.grad or jvp, or forward-mode differentiation?
+
+    torch gives custom operators no forward derivative, and then silently takes it for zero.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    tensors = [x for x in (call.q, call.k, call.v, call.relative_bias) if x is not None]
+    tracked = torch._C._functorch.is_gradtrackingtensor
+    dual = forward_ad._current_level >= 0
+    return any(
+        tracked(x) or (dual and forward_ad.unpack_dual(x).tangent is not None) for x in tensors
+    )
 
 
 def run(call: Call) -> tuple[Tensor, Tensor]:
@@ -191,14 +209,15 @@ def _(
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.graph, ctx.dropout_p, ctx.scale = inputs[3], inputs[8], inputs[10]
+    # The graph itself, not its key: the key of a large graph means nothing once the graph is gone.
+    ctx.graph, ctx.dropout_p, ctx.scale = Graph.from_key(inputs[3]), inputs[8], inputs[10]
     ctx.save_for_backward(*inputs[:3], *inputs[4:8], inputs[9], *output)
 
 
 def _backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor) -> tuple[Any, ...]:
     q, k, v, lengths, cu_seqlens, global_tokens, relative_bias, seed, out, lse = ctx.saved_tensors
     grads = torch.ops.longbird.native_attention_backward(
-        grad_out, grad_lse, out, lse, q, k, v, ctx.graph, lengths, cu_seqlens, global_tokens,
+        grad_out, grad_lse, out, lse, q, k, v, ctx.graph.key, lengths, cu_seqlens, global_tokens,
         relative_bias, ctx.dropout_p, seed, ctx.scale,
     )  # fmt: skip
     grad_bias = None if relative_bias is None else grads[3]
