@@ -94,7 +94,7 @@ def _is_transformed(call: Call) -> bool:
     if torch.compiler.is_compiling():
         return False
     tensors = [x for x in (call.q, call.k, call.v, call.relative_bias) if x is not None]
-    tracked = torch._C._functorch.is_gradtrackingtensor
+    tracked = torch._C._functorch.is_gradtrackingtensor  # pyright: ignore
     dual = forward_ad._current_level >= 0
     return any(
         tracked(x) or (dual and forward_ad.unpack_dual(x).tangent is not None) for x in tensors
