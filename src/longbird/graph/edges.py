@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +22,9 @@ FEW = 1000
 class _Pairs(Graph):
     """A graph defined by `edges(n)`, its edges as pairs (query, key)."""
 
+    @abstractmethod
     def edges(self, n: int) -> npt.NDArray[np.int64]:
         """The edges over `n` tokens, sorted and each once: int64 [edges, 2]."""
-        raise NotImplementedError
 
     def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
         mask = np.zeros((n, n), bool)
