@@ -211,7 +211,7 @@ def _in_groups(call: Call, attend: Attend) -> tuple[Tensor, Tensor]:
         if length == 0:
             out, lse = _nothing(call, qs, ks, vs)
         else:
-            marked = _globals_of(call, numbers[0], start, length)
+            marked = globals_of(call, numbers[0], start, length)
             out, lse = attend(qs, ks, vs, torch.tensor(numbers, device=q.device), marked)
         if call.packed:
             outs.append(out.transpose(1, 2).flatten(0, 1))
@@ -252,7 +252,8 @@ def lse_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def _globals_of(call: Call, number: int, start: int, length: int) -> Tensor | None:
+def globals_of(call: Call, number: int, start: int, length: int) -> Tensor | None:
+    """The global tokens of one of the `sequences` of a call, bool [length]."""
     if call.global_tokens is None:
         return None
     if call.packed:

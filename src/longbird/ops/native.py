@@ -23,7 +23,7 @@ from torch.autograd import forward_ad
 
 from longbird.graph.base import Graph
 from longbird.layout import Layout
-from longbird.ops.call import Call, sequences
+from longbird.ops.call import Call, globals_of, sequences
 
 NAME = "native"
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in csrc/attention.h
@@ -292,9 +292,8 @@ def _sequences(call: Call) -> Iterator[tuple[Layout, int, int, int, np.ndarray]]
             continue
         layout = call.graph.layout(length, call.heads)
         global_tokens = layout.global_tokens
-        if call.global_tokens is not None:
-            flags = call.global_tokens
-            marked = flags[start : start + length] if call.packed else flags[number, :length]
+        marked = globals_of(call, number, start, length)
+        if marked is not None:
             global_tokens = np.union1d(global_tokens, marked.nonzero().flatten().numpy())
         if layout.multiset and global_tokens.size:
             raise ValueError(
