@@ -12,6 +12,8 @@ from longbird.graph.presets import longformer as longformer
 from longbird.graph.random import ErdosRenyi as ErdosRenyi
 from longbird.graph.random import RandomBlocks as RandomBlocks
 from longbird.graph.random import WattsStrogatz as WattsStrogatz
+from longbird.graph.streaming import Stream as Stream
+from longbird.graph.streaming import stream as stream
 from longbird.graph.windows import BlockWindow as BlockWindow
 from longbird.graph.windows import Causal as Causal
 from longbird.graph.windows import Full as Full

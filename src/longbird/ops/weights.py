@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,21 @@ class SparseRows:
         number = int(np.ravel_multi_index(index, self.shape))
         start, end = self.row_ptr[number : number + 2].tolist()
         return self.keys[start:end], self.weights[start:end]
+
+    def with_rows(self, batch: int, queries: Tensor, weights: Tensor) -> SparseRows:
+        """The same with other weights for queries of one batch row, over the keys they have.
+
+        Args:
+            batch: The row of the batch.
+            queries: int64 [g], places among `queries`.
+            weights: [heads, g, keys]; each of these rows must have so many keys.
+        """
+        heads, count = self.shape[-2:]
+        head = torch.arange(heads, device=queries.device)[:, None]
+        start = self.row_ptr.to(queries.device)[(batch * heads + head) * count + queries]
+        place = start[..., None] + torch.arange(weights.shape[-1], device=queries.device)
+        changed = self.weights.index_put((place,), weights.to(self.weights.dtype))
+        return replace(self, weights=changed)
 
     def dense(self, n: int) -> Tensor:
         """All rows over `n` keys: [*shape, n]."""
