@@ -9,7 +9,9 @@ Examples:
     torch.Size([1, 4, 1000, 32])
 """
 
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from longbird.graph import BlockWindow as BlockWindow
 from longbird.graph import Causal as Causal
@@ -34,3 +36,34 @@ from longbird.oracle import check as check
 from longbird.plan import plan as plan
 
 __version__ = _version("longbird")
+
+if _TYPE_CHECKING:
+    from longbird.checkpoints import load_checkpoint as load_checkpoint
+    from longbird.checkpoints import save_checkpoint as save_checkpoint
+    from longbird.models import LongbirdConfig as LongbirdConfig
+    from longbird.models import LongbirdForCausalLM as LongbirdForCausalLM
+    from longbird.models import (
+        LongbirdForConditionalGeneration as LongbirdForConditionalGeneration,
+    )
+    from longbird.models import LongbirdForEmbedding as LongbirdForEmbedding
+    from longbird.models import LongbirdForMaskedLM as LongbirdForMaskedLM
+    from longbird.models import LongbirdForMultipleChoice as LongbirdForMultipleChoice
+    from longbird.models import LongbirdForPreTraining as LongbirdForPreTraining
+    from longbird.models import LongbirdForQuestionAnswering as LongbirdForQuestionAnswering
+    from longbird.models import (
+        LongbirdForSequenceClassification as LongbirdForSequenceClassification,
+    )
+    from longbird.models import LongbirdForTokenClassification as LongbirdForTokenClassification
+    from longbird.models import LongbirdModel as LongbirdModel
+    from longbird.models import LongbirdSeq2SeqConfig as LongbirdSeq2SeqConfig
+    from longbird.models import LongbirdSeq2SeqModel as LongbirdSeq2SeqModel
+    from longbird.models import RollingCache as RollingCache
+
+# The models need transformers, which takes seconds to import: they come when they are asked for.
+_LATER = {"load_checkpoint": "checkpoints", "save_checkpoint": "checkpoints"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER and not name.startswith(("Longbird", "Rolling")):
+        raise AttributeError(f"module 'longbird' has no attribute {name!r}")
+    return getattr(_import_module(f"longbird.{_LATER.get(name, 'models')}"), name)

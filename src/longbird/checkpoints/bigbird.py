@@ -1,0 +1,179 @@
+"""BigBird and BigBird-Pegasus of transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from longbird.checkpoints.bert import (
+    BERT_LM,
+    EMBEDDINGS,
+    LAYERS,
+    NEXT_SENTENCE,
+    TOKENS,
+    TWO_LAYERS,
+    architectures,
+    shared,
+)
+from longbird.checkpoints.names import Family
+from longbird.checkpoints.seq2seq import DECODER, read_seq2seq, write_seq2seq
+from longbird.graph import Full, Graph, LegacyBigBird
+
+PLANS = {"seeded": "huggingface", "hf_eval": "huggingface_eval", "google": "google"}
+
+
+def read_graph(theirs: Any, random_blocks: str) -> Graph:
+    """The pattern of the checkpoint; `random_blocks` says which meaning random blocks have."""
+    if random_blocks not in PLANS:
+        raise ValueError(
+            f"random_blocks must be one of {', '.join(PLANS)}, received {random_blocks!r}"
+        )
+    if theirs.attention_type == "original_full":
+        return Full()
+    return LegacyBigBird(
+        PLANS[random_blocks],
+        block=theirs.block_size,
+        random=theirs.num_random_blocks,
+        max_length=theirs.max_position_embeddings,
+    )
+
+
+def write_graph(graph: Any) -> dict[str, Any]:
+    """The fields that say the pattern, which must be a legacy one."""
+    if graph == Full():
+        return {"attention_type": "original_full"}
+    if isinstance(graph, LegacyBigBird):
+        return {
+            "attention_type": "block_sparse",
+            "block_size": graph.block,
+            "num_random_blocks": graph.random,
+        }
+    raise ValueError(
+        f"BigBird of transformers has its own pattern (LegacyBigBird) or full attention, and the "
+        f"model has the graph {graph}; save it with save_pretrained instead"
+    )
+
+
+def read_bigbird(theirs: Any, random_blocks: str) -> dict[str, Any]:
+    """Our fields."""
+    return {
+        **shared(theirs),
+        "type_vocab_size": theirs.type_vocab_size,
+        "sep_token_id": theirs.sep_token_id,
+        "rescale_embeddings": theirs.rescale_embeddings,
+        "attention_bias": theirs.use_bias,
+        "classifier_dropout": theirs.classifier_dropout,
+        "classifier_activation": theirs.hidden_act,
+        "embedding_norm": "after_dropout",
+        "qa_feed_forward": True,
+        "qa_hides_question": True,
+        "graph": read_graph(theirs, random_blocks),
+    }
+
+
+def write_bigbird(ours: Any) -> dict[str, Any]:
+    """Their fields."""
+    return {
+        **shared(ours),
+        **write_graph(ours.graph),
+        "type_vocab_size": ours.type_vocab_size,
+        "sep_token_id": ours.sep_token_id,
+        "rescale_embeddings": ours.rescale_embeddings,
+        "use_bias": ours.attention_bias,
+        "classifier_dropout": ours.classifier_dropout,
+    }
+
+
+def read_pegasus(theirs: Any, random_blocks: str) -> dict[str, Any]:
+    """Our fields."""
+    return {
+        **read_seq2seq(theirs),
+        "max_position_embeddings": theirs.max_position_embeddings,
+        "max_decoder_positions": theirs.max_position_embeddings,
+        "rescale_embeddings": theirs.scale_embedding,
+        "attention_bias": theirs.use_bias,
+        "attention_output_bias": theirs.use_bias,
+        "norm": "pre",
+        "embedding_norm": "none",
+        "graph": read_graph(theirs, random_blocks),
+    }
+
+
+def write_pegasus(ours: Any) -> dict[str, Any]:
+    """Their fields."""
+    return {
+        **write_seq2seq(ours),
+        **write_graph(ours.graph),
+        "max_position_embeddings": ours.max_position_embeddings,
+        "scale_embedding": ours.rescale_embeddings,
+        "use_bias": ours.attention_bias,
+    }
+
+
+BIG_BIRD = Family(
+    model_type="big_bird",
+    prefix="bert.",
+    body={**EMBEDDINGS, **LAYERS, "pooler": "pooler"},
+    heads={
+        "LongbirdForMaskedLM": BERT_LM,
+        "LongbirdForCausalLM": BERT_LM,
+        "LongbirdForPreTraining": {**BERT_LM, **NEXT_SENTENCE},
+        "LongbirdForSequenceClassification": TWO_LAYERS,
+        "LongbirdForMultipleChoice": {
+            "classifier.dense": "bert.pooler",
+            "classifier.out": "classifier",
+        },
+        "LongbirdForTokenClassification": TOKENS,
+        "LongbirdForQuestionAnswering": {
+            "feed_forward.enter": "qa_classifier.intermediate.dense",
+            "feed_forward.leave": "qa_classifier.output.dense",
+            "norm": "qa_classifier.output.LayerNorm",
+            "span": "qa_classifier.qa_outputs",
+        },
+    },
+    architectures=architectures(
+        "BigBird", "MaskedLM", "CausalLM", "PreTraining", "SequenceClassification",
+        "TokenClassification", "MultipleChoice", "QuestionAnswering",
+    ),
+    read=read_bigbird,
+    write=write_bigbird,
+    copies={"cls.predictions.bias": "cls.predictions.decoder.bias"},
+    unused=("bert.embeddings.position_ids", "embeddings.position_ids"),
+)  # fmt: skip
+
+BIGBIRD_PEGASUS = Family(
+    model_type="bigbird_pegasus",
+    prefix="model.",
+    base="model.",
+    body={
+        "encoder.embeddings.tokens": "shared",
+        "encoder.embeddings.positions": "encoder.embed_positions",
+        "encoder.layers.*.attention.query": "encoder.layers.*.self_attn.self.query",
+        "encoder.layers.*.attention.key": "encoder.layers.*.self_attn.self.key",
+        "encoder.layers.*.attention.value": "encoder.layers.*.self_attn.self.value",
+        "encoder.layers.*.attention.output": "encoder.layers.*.self_attn.output",
+        "encoder.layers.*.attention_norm": "encoder.layers.*.self_attn_layer_norm",
+        "encoder.layers.*.feed_forward.enter": "encoder.layers.*.fc1",
+        "encoder.layers.*.feed_forward.leave": "encoder.layers.*.fc2",
+        "encoder.layers.*.feed_forward_norm": "encoder.layers.*.final_layer_norm",
+        "encoder.final_norm": "encoder.layernorm_embedding",  # final, whatever its name says
+        **DECODER,
+        "decoder.final_norm": "decoder.layernorm_embedding",
+    },
+    heads={
+        "LongbirdForConditionalGeneration": {
+            "lm_head": "lm_head",
+            "final_logits_bias": "final_logits_bias",
+        }
+    },
+    architectures={
+        "LongbirdSeq2SeqModel": "BigBirdPegasusModel",
+        "LongbirdForConditionalGeneration": "BigBirdPegasusForConditionalGeneration",
+    },
+    read=read_pegasus,
+    write=write_pegasus,
+    copies={
+        f"{prefix}{stack}.embed_tokens.weight": f"{prefix}shared.weight"
+        for prefix in ("", "model.")
+        for stack in ("encoder", "decoder")
+    },
+)

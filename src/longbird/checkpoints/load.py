@@ -1,0 +1,244 @@
+"""Loading and saving foreign checkpoints, without leaving out a tensor quietly."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers import CONFIG_MAPPING, GenerationConfig
+from transformers.utils import logging
+
+from longbird.checkpoints.bert import BERT, MPNET, ROBERTA
+from longbird.checkpoints.bigbird import BIG_BIRD, BIGBIRD_PEGASUS
+from longbird.checkpoints.files import folder_of, read_arrays, read_json, read_tensors
+from longbird.checkpoints.longformer import LED, LONGFORMER
+from longbird.checkpoints.names import Family, matches, renamed
+from longbird.checkpoints.tensorflow import from_tensorflow, to_tensorflow
+from longbird.graph import Graph, LegacyBigBird
+
+FAMILIES: dict[str, Family] = {
+    family.model_type: family
+    for family in (BERT, ROBERTA, MPNET, BIG_BIRD, LONGFORMER, BIGBIRD_PEGASUS, LED)
+}
+
+logger = logging.get_logger(__name__)
+
+
+def is_foreign(path: str | os.PathLike[str], options: dict[str, Any]) -> bool:
+    """Is this a checkpoint of another library, rather than one that Longbird saved?"""
+    if str(path).endswith(".npz"):
+        return True
+    if options.get("config") is not None or not (Path(path) / "config.json").is_file():
+        return not Path(path).exists() and _hub_model_type(path, options) in FAMILIES
+    return read_json(Path(path) / "config.json").get("model_type") in FAMILIES
+
+
+def _hub_model_type(path: str | os.PathLike[str], options: dict[str, Any]) -> str | None:
+    from transformers import PreTrainedConfig
+
+    names = ("cache_dir", "revision", "token", "local_files_only", "subfolder")
+    given = {name: options[name] for name in names if name in options}
+    return PreTrainedConfig.get_config_dict(path, **given)[0].get("model_type")
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str],
+    model_class: Any,
+    *,
+    strict: bool = True,
+    random_blocks: str = "seeded",
+    graph: Graph | list[Graph] | None = None,
+    config: Any = None,
+    dtype: torch.dtype | None = None,
+    **changes: Any,
+) -> Any:
+    """Loads a checkpoint of BigBird, BigBird-Pegasus, Longformer, LED, BERT, RoBERTa or MPNet.
+
+    Args:
+        path: A folder with config.json and safetensors, as `save_pretrained` of transformers
+            writes it; the name of a model on the hub; or an .npz file with the variables of
+            Google's BigBird, which needs `config`.
+        model_class: The Longbird class to load into.
+        strict: Raise where tensors are missing or left over; if False, list them and go on.
+        random_blocks: What the random blocks of BigBird are: "seeded" as the checkpoint was
+            trained, or "hf_eval" as transformers evaluates it (all are block 0).
+        graph: Another graph than that of the checkpoint.
+        config: The configuration, for an .npz file.
+        dtype: Of the model; float32 by default.
+        **changes: Fields of the configuration to change, such as num_labels.
+
+    Returns:
+        The model, in evaluation mode.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: Names or shapes do not fit, or a file is broken or is not safe to read; the
+            message says which.
+
+    Examples:
+        >>> import longbird as lb, tempfile, transformers
+        >>> sizes = dict(hidden_size=32, num_attention_heads=2, intermediate_size=64)
+        >>> theirs = transformers.BertModel(transformers.BertConfig(num_hidden_layers=1, **sizes))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     theirs.save_pretrained(folder)
+        ...     model = lb.load_checkpoint(folder, lb.LongbirdModel)
+        >>> model.config.graph
+        Full()
+    """
+    if str(path).endswith(".npz"):
+        if config is None:
+            raise ValueError("an .npz file has no configuration: give config=LongbirdConfig(...)")
+        arrays = read_arrays(Path(path))
+        tensors = from_tensorflow(arrays, model_class.__name__)
+        if graph is None and not isinstance(config.graph, LegacyBigBird):
+            logger.warning_once(
+                "Google's checkpoints were trained with LegacyBigBird('google'), and the "
+                f"configuration has the graph {config.graph}"
+            )
+        folder = None
+    else:
+        folder = folder_of(Path(path) if Path(path).exists() else str(path))
+        raw = read_json(folder / "config.json")
+        family = _family(raw.get("model_type"))
+        theirs = CONFIG_MAPPING[family.model_type](**raw)
+        fields = {**family.read(theirs, random_blocks), **changes}
+        if "num_labels" in changes:
+            fields = {
+                name: x for name, x in fields.items() if name not in ("id2label", "label2id")
+            }
+        config = model_class.config_class(**fields)
+        tensors = _ours(read_tensors(folder), family, model_class.__name__)
+    if graph is not None:
+        config = type(config)(**{**config.to_dict(), "graph": graph})
+    model = model_class(config)
+    _fill(model, tensors, str(path), strict)
+    if (
+        folder is not None
+        and model.can_generate()
+        and (folder / "generation_config.json").is_file()
+    ):
+        model.generation_config = GenerationConfig.from_pretrained(folder)
+    return model.to(dtype=dtype).eval()
+
+
+def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> None:
+    """Saves a model in the form of another library, if its graph exists there.
+
+    Args:
+        model: A Longbird model.
+        path: A folder, or an .npz file for family "tensorflow".
+        family: "big_bird", "bigbird_pegasus", "longformer", "led", "bert", "roberta", "mpnet", or
+            "tensorflow" for the variables of Google's BigBird.
+
+    Raises:
+        ValueError: The other library has no such model.
+
+    Examples:
+        >>> import longbird as lb, tempfile, transformers
+        >>> sizes = dict(hidden_size=32, num_attention_heads=2, intermediate_size=64)
+        >>> graph = lb.longformer(window=16)
+        >>> config = lb.LongbirdConfig(
+        ...     num_hidden_layers=1, graph=graph, global_projections=True, **sizes
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lb.save_checkpoint(lb.LongbirdModel(config), folder, "longformer")
+        ...     theirs = transformers.LongformerModel.from_pretrained(folder)
+        >>> theirs.config.attention_window
+        [16]
+    """
+    name, tied = type(model).__name__, _tied(model)
+    tensors = {k: v.detach() for k, v in model.state_dict().items() if k not in tied}
+    if family == "tensorflow":
+        arrays = to_tensorflow(tensors, name)
+        plain: dict[str, Any] = {k: v.cpu().float().numpy() for k, v in arrays.items()}
+        np.savez(Path(path), **plain)
+        return
+    form = _family(family)
+    theirs = CONFIG_MAPPING[form.model_type](**form.write(model.config))
+    theirs.architectures = [form.architectures[name]] if name in form.architectures else None
+    out = renamed(tensors, form.table(name))
+    if lost := [k for k in out if k.startswith("<")]:
+        raise ValueError(f"{family} has no place for {', '.join(lost)}")
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(
+        {k: v.contiguous() for k, v in out.items()}, folder / "model.safetensors", {"format": "pt"}
+    )
+    theirs.save_pretrained(folder)
+
+
+def report(path: str, missing: Iterable[str], unexpected: Iterable[str], strict: bool) -> None:
+    """Raises if a tensor is missing or left over, or lists them if not `strict`."""
+    lines = [
+        f"  {what}: {', '.join(sorted(names))}"
+        for what, names in (("missing", list(missing)), ("left over", list(unexpected)))
+        if names
+    ]
+    if not lines:
+        return
+    text = f"the tensors of {path} do not fit the model:\n" + "\n".join(lines)
+    if strict:
+        raise ValueError(
+            f"{text}\nstrict=False goes on without those left over, and with new ones for those "
+            "missing (as for a head that is to be trained)"
+        )
+    logger.warning(text)
+
+
+def _family(model_type: str | None) -> Family:
+    if model_type not in FAMILIES:
+        raise ValueError(
+            f"the model type must be one of {', '.join(sorted(FAMILIES))}, received {model_type!r}"
+        )
+    return FAMILIES[model_type]
+
+
+def _ours(tensors: dict[str, Tensor], family: Family, model_class: str) -> dict[str, Tensor]:
+    """Their tensors under our names, those that are copies or of no use left out."""
+    for copy, original in family.copies.items():
+        if copy in tensors:
+            copied = tensors.pop(copy)
+            tensors.setdefault(original, copied)
+    tensors = {name: x for name, x in tensors.items() if not matches(name, family.unused)}
+    table = {theirs: ours for ours, theirs in family.table(model_class).items()}
+    # A model without a head is stored without the prefix, and may be loaded into one with a head;
+    # and the other way round.
+    for theirs, ours in list(table.items()):
+        if theirs.startswith(family.prefix):
+            table.setdefault(theirs.removeprefix(family.prefix), ours)
+    if model_class in ("LongbirdModel", "LongbirdSeq2SeqModel"):
+        table.update({family.prefix + theirs: ours for theirs, ours in table.items()})
+    return renamed(tensors, table)
+
+
+def _fill(model: Any, tensors: dict[str, Tensor], path: str, strict: bool) -> None:
+    """Copies tensors into a model after comparing all names and shapes."""
+    wanted = model.state_dict()
+    tied = _tied(model)
+    # A model whose head has no pooler leaves out the pooler of the checkpoint: a visible line.
+    unused = [name for name in tensors if name not in wanted and ".pooler." in f".{name}."]
+    if unused:
+        logger.warning(f"{type(model).__name__} has no use for {', '.join(unused)}")
+    unexpected = [name for name in tensors if name not in wanted and name not in unused]
+    missing = [name for name in wanted if name not in tensors and name not in tied]
+    wrong = [
+        f"{name}: {list(x.shape)} in the file, {list(wanted[name].shape)} in the model"
+        for name, x in tensors.items()
+        if name in wanted and x.shape != wanted[name].shape
+    ]
+    if wrong:
+        raise ValueError(f"tensors of {path} have other shapes:\n  " + "\n  ".join(wrong))
+    report(path, missing, unexpected, strict)
+    model.load_state_dict({k: v for k, v in tensors.items() if k in wanted}, strict=False)
+    model.tie_weights()
+
+
+def _tied(model: Any) -> set[str]:
+    """Names of tensors that share the memory of others."""
+    return set(model.all_tied_weights_keys)

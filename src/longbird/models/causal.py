@@ -1,0 +1,90 @@
+"""A causal decoder over a sparse graph: Longformer's language model."""
+
+# transformers writes its types more narrowly than its classes are.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from torch import Tensor
+from transformers import GenerationMixin
+from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.utils.generic import ModelOutput
+
+from longbird.graph import Causal, Full, Graph
+from longbird.models.config import LongbirdConfig
+from longbird.models.encoder import Encoded, head
+from longbird.models.heads import _LanguageModel, prediction_loss
+
+
+class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
+    """Predicts the next token; every graph of the configuration is cut to what is past.
+
+    `generate` keeps a rolling cache: the keys that the graph can still reach, whatever the length.
+
+    Examples:
+        >>> import longbird as lb, torch
+        >>> config = lb.LongbirdConfig(
+        ...     vocab_size=100,
+        ...     hidden_size=32,
+        ...     num_attention_heads=2,
+        ...     num_hidden_layers=2,
+        ...     graph=lb.Window(8) | lb.GlobalTokens([0]),
+        ...     positions="none",
+        ...     relative_buckets=32,
+        ...     eos_token_id=None,
+        ... )
+        >>> model = lb.LongbirdForCausalLM(config)
+        >>> model.generate(torch.tensor([[1, 2, 3]]), max_new_tokens=20, do_sample=False).shape
+        torch.Size([1, 23])
+    """
+
+    def __init__(self, config: LongbirdConfig) -> None:
+        config = copy.deepcopy(config)  # the caller's graph stays as it is
+        config.is_decoder = True
+        if isinstance(config.graph, list):
+            config.graph = [_past(graph) for graph in config.graph]
+        else:
+            config.graph = _past(config.graph)
+        super().__init__(config)
+        self.post_init()
+
+    def _supports_default_dynamic_cache(self) -> bool:  # type: ignore[override]
+        return False  # the forward pass makes the rolling cache
+
+    @head
+    def forward(
+        self,
+        encoded: Encoded,
+        labels: Tensor | None = None,
+        logits_to_keep: int = 0,
+        **kwargs: Any,
+    ) -> ModelOutput:
+        """Labels [batch, n]: the tokens themselves; each is predicted from those before it.
+
+        With `logits_to_keep`, logits are those of the last so many columns alone.
+        """
+        documents = encoded.documents
+        loss = None
+        if labels is not None:
+            logits = self.lm_head(encoded.x)
+            # The next token of every token: of the last one of a document, none.
+            following = documents.pack(labels).roll(-1)
+            following[[end - 1 for start, end in documents.bounds if end > start]] = -100
+            loss = prediction_loss(logits, following, **kwargs)
+            logits = encoded.pad(logits)
+        else:
+            logits = self.lm_head(encoded.pad(encoded.x)[:, -logits_to_keep:])
+        return encoded.output(
+            CausalLMOutputWithPast,
+            loss=loss,
+            logits=logits,
+            past_key_values=documents.cache,
+        )
+
+
+def _past(graph: Graph) -> Graph:
+    """What the graph has of the past."""
+    return Causal() if graph == Full() else graph & Causal()

@@ -1,0 +1,199 @@
+"""The configurations of the two architectures: encoders and decoders, and encoder-decoders."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from huggingface_hub.dataclasses import strict
+from transformers import PreTrainedConfig
+
+from longbird.graph import Graph, bigbird
+
+
+def graph_of(value: Any) -> Graph:
+    """A graph from itself, its JSON text, or what that text parses to."""
+    if isinstance(value, Graph):
+        return value
+    if isinstance(value, (dict, str)):
+        return Graph.from_json(value if isinstance(value, str) else json.dumps(value))
+    raise TypeError(
+        f"graph must be a graph of longbird, such as longbird.bigbird(), or its JSON, received "
+        f"{value!r} ({type(value).__name__})"
+    )
+
+
+@strict
+class LongbirdConfig(PreTrainedConfig):
+    """Configuration of an encoder, or of a causal decoder, over any graph.
+
+    The defaults are those of BigBird-base. Fields beyond those that transformers' models share:
+
+    Args:
+        graph: Which token sees which: a graph, its JSON, or a list with one for each layer. A
+            single graph is reseeded with the number of the layer. `longbird.bigbird()` by default.
+        norm: "post" (BERT) or "pre" (Pegasus): where the norm of a block stands.
+        positions: "absolute" (from 0), "padding-aware" (RoBERTa: from pad_token_id + 1) or
+            "none".
+        relative_buckets: Buckets of a bias by distance, shared by all layers (MPNet, T5); 0 for
+            none.
+        relative_max_distance: Distance from which on all keys share a bucket.
+        embedding_norm: "before_dropout" (BERT), "after_dropout" (BigBird) or "none".
+        rescale_embeddings: Multiply token embeddings by sqrt(hidden_size).
+        attention_bias: Do queries, keys and values have a bias?
+        attention_output_bias: Has the output of attention a bias?
+        activation_dropout: Dropout inside the feed-forward blocks.
+        global_projections: Longformer: global tokens, given by `global_attention_mask`, look at
+            all tokens through projections of their own.
+        num_global_tokens: BigBird-ETC: learned global tokens added to every document, one for
+            each segment where `segment_ids` are given; 0 for none.
+        global_max_distance: BigBird-ETC: global tokens further apart share a label.
+        attention_impl: "auto", or the implementation that attention must run on.
+        classifier_activation: Between the two layers of a classification head.
+        classifier_dropout: Dropout of heads; `hidden_dropout_prob` by default.
+        lm_transform: Has the language-model head a layer of its own before the vocabulary?
+        lm_activation: The activation of that layer; `hidden_act` by default.
+        qa_feed_forward: BigBird: a feed-forward block before the span outputs.
+        qa_hides_question: BigBird: an answer cannot start or end in the question.
+        num_answer_types: Question answering: outputs for the type of answer (such as span, yes,
+            no); 0 for none.
+        supporting_sentences: Question answering: an output for each sentence.
+        pooling: Sentence embedding: "mean", "first" or "globals".
+        sparse_prediction: Masked language modelling: with labels, predict labelled tokens alone.
+
+    Examples:
+        >>> import longbird as lb
+        >>> config = lb.LongbirdConfig(num_hidden_layers=2, graph=lb.longformer(window=256))
+        >>> config.layer_graphs[1]
+        Window(radius=128, dilation=1)
+    """
+
+    model_type = "longbird"
+
+    vocab_size: int = 50358
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu_new"
+    hidden_dropout_prob: float | int = 0.1
+    attention_probs_dropout_prob: float | int = 0.1
+    activation_dropout: float | int = 0.0
+    max_position_embeddings: int = 4096
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
+    sep_token_id: int | None = 66
+    tie_word_embeddings: bool = True
+    use_cache: bool = True
+    is_decoder: bool = False
+
+    graph: Any = None
+    norm: str = "post"
+    positions: str = "absolute"
+    relative_buckets: int = 0
+    relative_max_distance: int = 128
+    embedding_norm: str = "before_dropout"
+    rescale_embeddings: bool = False
+    attention_bias: bool = True
+    attention_output_bias: bool = True
+    global_projections: bool = False
+    num_global_tokens: int = 0
+    global_max_distance: int = 12
+    attention_impl: str = "auto"
+
+    classifier_activation: str = "tanh"
+    classifier_dropout: float | int | None = None
+    lm_transform: bool = True
+    lm_activation: str | None = None
+    qa_feed_forward: bool = False
+    qa_hides_question: bool = False
+    num_answer_types: int = 0
+    supporting_sentences: bool = False
+    pooling: str = "mean"
+    sparse_prediction: bool = False
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Reads the graph, and checks the choices."""
+        super().__post_init__(**kwargs)
+        if isinstance(self.graph, (list, tuple)):
+            self.graph = [graph_of(graph) for graph in self.graph]
+            if len(self.graph) != self.num_hidden_layers:
+                raise ValueError(
+                    f"a list of graphs has one for each of the {self.num_hidden_layers} layers, "
+                    f"received {len(self.graph)}"
+                )
+        else:
+            self.graph = bigbird() if self.graph is None else graph_of(self.graph)
+        for name, choices in (
+            ("norm", ("post", "pre")),
+            ("positions", ("absolute", "padding-aware", "none")),
+            ("embedding_norm", ("before_dropout", "after_dropout", "none")),
+            ("pooling", ("mean", "first", "globals")),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}, received {getattr(self, name)!r}"
+                )
+
+    @property
+    def layer_graphs(self) -> list[Graph]:
+        """The graph of every layer."""
+        if isinstance(self.graph, list):
+            return [graph_of(graph) for graph in self.graph]
+        return [graph_of(self.graph).reseed(layer) for layer in range(self.num_hidden_layers)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as plain values; graphs as their JSON objects."""
+        values = super().to_dict()
+        many = isinstance(self.graph, list)
+        graphs = [
+            json.loads(graph_of(g).to_json()) for g in (self.graph if many else [self.graph])
+        ]
+        return {**values, "graph": graphs if many else graphs[0]}
+
+
+@strict
+class LongbirdSeq2SeqConfig(LongbirdConfig):
+    """Configuration of an encoder-decoder: any graph in the encoder, a full causal decoder.
+
+    The defaults are those of BigBird-Pegasus-large. Fields of `LongbirdConfig` describe the
+    encoder; the decoder shares its width, norms and activation.
+
+    Args:
+        decoder_layers: Layers of the decoder.
+        decoder_attention_heads: Heads of its self-attention and cross-attention.
+        decoder_intermediate_size: Width inside its feed-forward blocks.
+        max_decoder_positions: Longest output.
+
+    Examples:
+        >>> import longbird as lb
+        >>> lb.LongbirdSeq2SeqConfig(graph=lb.longformer(window=1024)).norm
+        'pre'
+    """
+
+    model_type = "longbird-seq2seq"
+
+    vocab_size: int = 96103
+    hidden_size: int = 1024
+    num_hidden_layers: int = 16
+    num_attention_heads: int = 16
+    intermediate_size: int = 4096
+    layer_norm_eps: float = 1e-5
+    type_vocab_size: int = 0
+    eos_token_id: int | list[int] | None = 1
+    bos_token_id: int | None = 2
+    is_encoder_decoder: bool = True
+    norm: str = "pre"
+    embedding_norm: str = "none"
+    rescale_embeddings: bool = True
+    attention_bias: bool = False
+    attention_output_bias: bool = False
+    decoder_layers: int = 16
+    decoder_attention_heads: int = 16
+    decoder_intermediate_size: int = 4096
+    max_decoder_positions: int = 1024
+    decoder_start_token_id: int | None = 2

@@ -1,0 +1,188 @@
+"""The key and value cache of a causal decoder over a sparse graph: as large as the graph reaches.
+
+A graph that sees the last `reach` tokens and the first `sinks` tokens needs no other keys for any
+later token, so that generation takes constant memory however long it runs.
+"""
+
+# transformers writes its types more narrowly than its classes are.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from longbird.graph import Graph, stream
+from longbird.nn.packing import Documents
+
+NOWHERE = -1
+"""The position of a slot without a token."""
+
+
+class RollingLayer(CacheLayerMixin):
+    """What later tokens of one layer can still see: [rows, heads, slots, head_dim]."""
+
+    is_sliding = True
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.graph, self.stream = graph, stream(graph)
+        self.positions: Tensor | None = None  # [rows, slots]
+        self.seen = 0  # columns of the batch, padding included
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> Any:
+        """Appends keys and values [rows, heads, t, head_dim] at `positions` [rows, t]."""
+        positions: Tensor = kwargs["positions"]
+        if self.positions is not None:
+            key_states = torch.cat([self.keys, key_states], 2)  # type: ignore[list-item]
+            value_states = torch.cat([self.values, value_states], 2)  # type: ignore[list-item]
+            positions = torch.cat([self.positions, positions], 1)
+        self.keys, self.values, self.positions = key_states, value_states, positions
+        self.is_initialized = True
+        return key_states, value_states
+
+    def drop(self) -> None:
+        """Forgets what no later token can see: keeps the sinks and the last `reach` tokens."""
+        assert self.positions is not None
+        if self.stream.reach is None:
+            return
+        last = self.positions.amax(1, keepdim=True)
+        kept = (self.positions > last - self.stream.reach) | (self.positions < self.stream.sinks)
+        kept &= self.positions != NOWHERE
+        slots = int(kept.sum(1).max())
+        if slots == self.positions.shape[1]:
+            return
+        # Kept slots first, in their order; rows with fewer keep slots without a token.
+        order = (~kept).to(torch.int8).argsort(dim=1, stable=True)[:, :slots]
+        self.positions = self.positions.masked_fill(~kept, NOWHERE).gather(1, order)
+        rows = torch.arange(len(order), device=order.device)[:, None]
+        self.keys = self.keys.transpose(1, 2)[rows, order].transpose(1, 2)  # type: ignore[union-attr]
+        self.values = self.values.transpose(1, 2)[rows, order].transpose(1, 2)  # type: ignore[union-attr]
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Chooses rows, for beam search."""
+        self.batch_select_indices(beam_idx)
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        """Chooses rows."""
+        if self.positions is not None:
+            self.keys, self.values = self.keys[indices], self.values[indices]  # type: ignore[index]
+            self.positions = self.positions[indices]
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Repeats every row."""
+        if self.positions is not None:
+            rows = torch.arange(len(self.positions), device=self.positions.device)
+            self.batch_select_indices(rows.repeat_interleave(repeats))
+
+    def reset(self) -> None:
+        """Forgets everything."""
+        self.keys = self.values = self.positions = None
+        self.seen, self.is_initialized = 0, False
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Nothing has to be prepared."""
+
+    def get_seq_length(self) -> int:
+        """How many columns of the batch have been seen."""
+        return self.seen
+
+    def get_max_length(self) -> int:
+        """-1: there is no longest sequence."""
+        return -1
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """As transformers asks; the mask itself comes from the graph."""
+        return self.seen + query_length, 0
+
+
+class RollingCache(Cache):
+    """The caches of all layers.
+
+    Examples:
+        >>> import longbird as lb
+        >>> cache = lb.RollingCache([lb.Window(128) & lb.Causal()] * 2)
+        >>> cache.get_seq_length()
+        0
+    """
+
+    def __init__(self, graphs: list[Graph]) -> None:
+        """Takes the causal graph of every layer; a ValueError says why one cannot be streamed."""
+        super().__init__(layers=[RollingLayer(graph) for graph in graphs])
+        self.lengths: Tensor | None = None
+
+    def new_columns(self, attention_mask: Tensor | None, n: int) -> Tensor | None:
+        """The part of an attention mask [rows, past + n] that is about the new tokens."""
+        if attention_mask is None or self.get_seq_length() == 0:
+            return attention_mask
+        new = attention_mask[:, -n:]
+        if not bool(new.all()):
+            raise ValueError("tokens that follow a cache cannot be padding: pad on the left")
+        return None
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, documents: Documents, layer: int, dropout_p: float
+    ) -> Tensor:
+        """Attention of new tokens [t, h, d] over themselves and over what is kept."""
+        state = self.layers[layer]
+        assert isinstance(state, RollingLayer)
+        if self.lengths is None:  # the first tokens: nothing is kept yet
+            out = documents.attend(q, k, v, state.graph, dropout_p=dropout_p)
+            place = torch.ones(len(q), dtype=torch.bool, device=q.device)
+            place = documents.pad(documents.counted(place) - 1, NOWHERE)
+            self._append(state, k, v, place, documents)
+            state.drop()
+            return out
+        new = torch.arange(documents.n, device=q.device) + self.lengths[:, None]  # [rows, n]
+        self._append(state, k, v, new, documents)
+        i, j = new[:, None, :, None], state.positions[:, None, None, :]  # type: ignore[index]
+        seen = state.stream.sees(i, j) & (j != NOWHERE)  # [rows, 1, n, slots]
+        mask = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
+        mask = mask.masked_fill(~seen, -torch.inf)
+        if (table := documents.relative_bias) is not None:
+            m = table.shape[1] // 2
+            bias = table[:, (j - i).clamp(-m, m)[:, 0] + m].transpose(0, 1)
+            mask = mask + bias.to(q.dtype)
+        q = documents.pad(q).transpose(1, 2)
+        out = F.scaled_dot_product_attention(q, state.keys, state.values, mask, dropout_p)
+        state.drop()
+        return out.transpose(1, 2).flatten(0, 1)
+
+    def _append(
+        self, state: RollingLayer, k: Tensor, v: Tensor, positions: Tensor, documents: Documents
+    ) -> None:
+        k, v = (documents.pad(x).transpose(1, 2) for x in (k, v))
+        state.update(k, v, positions=positions)
+        state.seen += documents.n
+
+    def advance(self, documents: Documents) -> None:
+        """Counts the tokens of a forward pass that all layers have seen."""
+        new = [end - start for start, end in documents.bounds]
+        count = torch.tensor(new, device=self.layers[0].keys.device)  # type: ignore[union-attr]
+        self.lengths = count if self.lengths is None else self.lengths + count
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Chooses rows, for beam search."""
+        self.batch_select_indices(beam_idx)
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        """Chooses rows."""
+        for layer in self.layers:
+            layer.batch_select_indices(indices)
+        self.lengths = None if self.lengths is None else self.lengths[indices]
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Repeats every row."""
+        for layer in self.layers:
+            layer.batch_repeat_interleave(repeats)
+        if self.lengths is not None:
+            self.lengths = self.lengths.repeat_interleave(repeats)
+
+    def reset(self) -> None:
+        """Forgets everything."""
+        super().reset()
+        self.lengths = None

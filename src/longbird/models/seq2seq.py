@@ -1,0 +1,391 @@
+"""Encoder-decoders: a sparse encoder and a full causal decoder (BigBird-Pegasus, LED).
+
+Axes: b batch, s tokens of the output, n tokens of the input, h heads, d head_dim, w width.
+"""
+
+# transformers writes its types more narrowly than its classes are.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+)
+from transformers.utils.generic import can_return_tuple
+
+from longbird.models.config import LongbirdSeq2SeqConfig
+from longbird.models.encoder import LongbirdModel, LongbirdPreTrainedModel
+from longbird.models.heads import prediction_loss
+from longbird.nn.layers import FeedForward
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class DecoderAttention(nn.Module):
+    """Full attention over what the decoder wrote, or over what the encoder read."""
+
+    def __init__(self, config: Any, layer: int, cross: bool) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.heads, self.layer, self.cross = config.decoder_attention_heads, layer, cross
+        self.dropout_p = config.attention_probs_dropout_prob
+        self.query = nn.Linear(width, width, bias=config.attention_bias)
+        self.key = nn.Linear(width, width, bias=config.attention_bias)
+        self.value = nn.Linear(width, width, bias=config.attention_bias)
+        self.output = nn.Linear(width, width, bias=config.attention_bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | None,
+        cache: EncoderDecoderCache | None,
+        weights: list[Tensor] | None,
+    ) -> Tensor:
+        """[b, s, w] over memory [b, m, w]; mask bool [b, 1, s or 1, m] of what is seen."""
+        q = self._split(self.query(x))
+        k, v = self._memory(memory, cache)
+        dropout_p = self.dropout_p if self.training else 0.0
+        if weights is None:
+            out = F.scaled_dot_product_attention(q, k, v, mask, dropout_p)
+        else:
+            scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+            scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
+            weights.append(torch.softmax(scores, -1))
+            out = F.dropout(weights[-1], dropout_p) @ v
+        return self.output(out.transpose(1, 2).flatten(2))
+
+    def _memory(self, memory: Tensor, cache: EncoderDecoderCache | None) -> tuple[Tensor, Tensor]:
+        """Keys and values [b, h, m, d]: those of the encoder are computed once."""
+        if cache is not None and self.cross and cache.is_updated.get(self.layer):
+            state: Any = cache.cross_attention_cache.layers[self.layer]
+            return state.keys, state.values
+        k, v = self._split(self.key(memory)), self._split(self.value(memory))
+        if cache is None:
+            return k, v
+        if not self.cross:
+            return cache.self_attention_cache.update(k, v, self.layer)
+        cache.is_updated[self.layer] = True
+        return cache.cross_attention_cache.update(k, v, self.layer)
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+class DecoderLayer(GradientCheckpointingLayer):
+    """Attention to the output so far, attention to the input, and a feed-forward block."""
+
+    def __init__(self, config: Any, layer: int) -> None:
+        super().__init__()
+        width, eps = config.hidden_size, config.layer_norm_eps
+        self.attention = DecoderAttention(config, layer, cross=False)
+        self.attention_norm = nn.LayerNorm(width, eps=eps)
+        self.cross_attention = DecoderAttention(config, layer, cross=True)
+        self.cross_attention_norm = nn.LayerNorm(width, eps=eps)
+        self.feed_forward = FeedForward(width, config.decoder_intermediate_size, config)
+        self.feed_forward_norm = nn.LayerNorm(width, eps=eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.pre_norm = config.norm == "pre"
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | None,
+        memory_mask: Tensor | None,
+        past_key_values: EncoderDecoderCache | None = None,
+        weights: tuple[list[Tensor], list[Tensor]] | None = None,
+    ) -> Tensor:
+        """[b, s, w] to [b, s, w]."""
+        own, cross = (None, None) if weights is None else weights
+        cache = past_key_values
+        for norm, block in (
+            (self.attention_norm, lambda y: self.attention(y, y, mask, cache, own)),
+            (
+                self.cross_attention_norm,
+                lambda y: self.cross_attention(y, memory, memory_mask, cache, cross),
+            ),
+            (self.feed_forward_norm, self.feed_forward),
+        ):
+            x = (
+                x + self.dropout(block(norm(x)))
+                if self.pre_norm
+                else norm(x + self.dropout(block(x)))
+            )
+        return x
+
+
+class Decoder(nn.Module):
+    """The decoder: full causal attention, and attention to all of the input."""
+
+    def __init__(self, config: LongbirdSeq2SeqConfig, tokens: nn.Embedding) -> None:
+        super().__init__()
+        self.config = config
+        width = config.hidden_size
+        self.tokens = tokens
+        self.positions = nn.Embedding(config.max_decoder_positions, width)
+        if config.embedding_norm != "none":
+            self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.layers = nn.ModuleList(DecoderLayer(config, i) for i in range(config.decoder_layers))
+        if config.norm == "pre":
+            self.final_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self,
+        input_ids: Tensor | None,
+        inputs_embeds: Tensor | None,
+        mask: Tensor | None,
+        memory: Tensor,
+        memory_mask: Tensor | None,
+        cache: EncoderDecoderCache | None,
+        hidden: list[Tensor] | None,
+        weights: tuple[list[Tensor], list[Tensor]] | None,
+    ) -> Tensor:
+        """Output tokens [b, s] or embeddings, to [b, s, w]; the masks are [b, s] and [b, n]."""
+        x = self.tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        if self.config.rescale_embeddings:
+            x = x * math.sqrt(x.shape[-1])
+        s, past = x.shape[1], 0 if cache is None else cache.get_seq_length()
+        if past + s > self.positions.num_embeddings:
+            raise ValueError(
+                f"the output has {past + s} tokens, and the decoder has positions for "
+                f"{self.positions.num_embeddings} (max_decoder_positions)"
+            )
+        place = torch.arange(past, past + s, device=x.device)
+        x = x + self.positions(place)
+        if self.config.embedding_norm != "none":
+            x = self.norm(x)
+        x = self.dropout(x)
+
+        every = torch.arange(past + s, device=x.device)
+        seen = (place[:, None] >= every)[None, None]  # [1, 1, s, past + s]
+        if mask is not None:
+            # A padded token sees itself, so that its row is not empty.
+            seen = seen & (mask[:, None, None] != 0) | (place[:, None] == every)
+        if memory_mask is not None:
+            memory_mask = memory_mask[:, None, None, :] != 0  # [b, 1, 1, n]
+        for layer in self.layers:
+            if hidden is not None:
+                hidden.append(x)
+            x = layer(x, memory, seen, memory_mask, past_key_values=cache, weights=weights)
+        if self.config.norm == "pre":
+            x = self.final_norm(x)
+        if hidden is not None:
+            hidden.append(x)
+        return x
+
+
+class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
+    """A sparse encoder and a full decoder, without a head.
+
+    Examples:
+        >>> import longbird as lb, torch
+        >>> config = lb.LongbirdSeq2SeqConfig(
+        ...     vocab_size=100,
+        ...     hidden_size=32,
+        ...     num_hidden_layers=1,
+        ...     decoder_layers=1,
+        ...     num_attention_heads=2,
+        ...     decoder_attention_heads=2,
+        ... )
+        >>> ids = torch.randint(100, (1, 300))
+        >>> out = lb.LongbirdSeq2SeqModel(config)(ids, decoder_input_ids=ids[:, :7])
+        >>> out.last_hidden_state.shape
+        torch.Size([1, 7, 32])
+    """
+
+    config_class = LongbirdSeq2SeqConfig
+    base_model_prefix = "model"
+    _tied_weights_keys = {  # noqa: RUF012
+        "decoder.tokens.weight": "encoder.embeddings.tokens.weight"
+    }
+
+    def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
+        super().__init__(config)
+        self.encoder = LongbirdModel(config, add_pooling_layer=False)
+        self.decoder = Decoder(config, self.encoder.embeddings.tokens)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The token embeddings, which encoder and decoder share."""
+        return self.encoder.embeddings.tokens
+
+    def set_input_embeddings(self, value: Any) -> None:
+        """Replaces the token embeddings of both."""
+        self.encoder.embeddings.tokens = self.decoder.tokens = value
+
+    def get_encoder(self, modality: str | None = None) -> nn.Module:
+        """The encoder, which `generate` runs once."""
+        return self.encoder
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Any = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> Seq2SeqModelOutput:
+        """Encodes the input [b, n], unless it is given encoded, and decodes the output [b, s]."""
+        config: Any = self.config
+        want_hidden = (
+            config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
+        want_weights = config.output_attentions if output_attentions is None else output_attentions
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(
+                input_ids,
+                attention_mask=attention_mask,
+                inputs_embeds=inputs_embeds,
+                global_attention_mask=global_attention_mask,
+                output_hidden_states=want_hidden,
+                output_attentions=want_weights,
+                return_dict=True,
+            )
+        elif isinstance(encoder_outputs, tuple):
+            encoder_outputs = BaseModelOutput(*encoder_outputs)
+        if decoder_input_ids is None and decoder_inputs_embeds is None:
+            raise ValueError("decoder_input_ids or decoder_inputs_embeds must be given")
+        if use_cache is None:
+            use_cache = config.use_cache and not self.training
+        if use_cache and past_key_values is None:
+            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        hidden: list[Tensor] | None = [] if want_hidden else None
+        weights: tuple[list[Tensor], list[Tensor]] | None = ([], []) if want_weights else None
+        x = self.decoder(
+            decoder_input_ids,
+            decoder_inputs_embeds,
+            decoder_attention_mask,
+            encoder_outputs.last_hidden_state,
+            attention_mask,
+            past_key_values,
+            hidden,
+            weights,
+        )
+        return Seq2SeqModelOutput(
+            last_hidden_state=x,
+            past_key_values=past_key_values,
+            decoder_hidden_states=None if hidden is None else tuple(hidden),
+            decoder_attentions=None if weights is None else tuple(weights[0]),
+            cross_attentions=None if weights is None else tuple(weights[1]),
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+            encoder_attentions=encoder_outputs.attentions,
+        )
+
+
+def takes_inputs_of(base: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Puts the inputs of another forward pass into the signature, where `generate` looks."""
+
+    def signed(forward: Function) -> Function:
+        inherited = list(inspect.signature(base).parameters.values())
+        own = inspect.signature(forward).parameters.values()
+        added = [p for p in own if p.kind is p.KEYWORD_ONLY]
+        signature = inspect.Signature([*inherited, *added])
+        forward.__signature__ = signature  # type: ignore[attr-defined]
+        return forward
+
+    return signed
+
+
+class LongbirdForConditionalGeneration(LongbirdPreTrainedModel, GenerationMixin):
+    """Summarisation, and whatever else reads a long text and writes a short one.
+
+    Examples:
+        >>> import longbird as lb, torch
+        >>> config = lb.LongbirdSeq2SeqConfig(
+        ...     vocab_size=100,
+        ...     hidden_size=32,
+        ...     num_hidden_layers=1,
+        ...     decoder_layers=1,
+        ...     num_attention_heads=2,
+        ...     decoder_attention_heads=2,
+        ...     eos_token_id=None,
+        ... )
+        >>> model = lb.LongbirdForConditionalGeneration(config)
+        >>> document = torch.randint(3, 100, (1, 500))
+        >>> model.generate(document, num_beams=2, max_new_tokens=5).shape
+        torch.Size([1, 6])
+    """
+
+    config_class = LongbirdSeq2SeqConfig
+    base_model_prefix = "model"
+    _tied_weights_keys = {  # noqa: RUF012
+        "model.decoder.tokens.weight": "model.encoder.embeddings.tokens.weight",
+        "lm_head.weight": "model.encoder.embeddings.tokens.weight",
+    }
+
+    def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
+        super().__init__(config)
+        self.model = LongbirdSeq2SeqModel(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.register_buffer("final_logits_bias", torch.zeros(1, config.vocab_size))
+        self.post_init()
+
+    def get_output_embeddings(self) -> nn.Module:
+        """The layer that gives logits over the vocabulary."""
+        return self.lm_head
+
+    def set_output_embeddings(self, new_embeddings: Any) -> None:
+        """Replaces that layer."""
+        self.lm_head = new_embeddings
+
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> Any:
+        """Resizes the vocabulary, the bias of the logits included."""
+        embeddings = super().resize_token_embeddings(*args, **kwargs)
+        bias = self.final_logits_bias
+        self.final_logits_bias = F.pad(bias, (0, embeddings.num_embeddings - bias.shape[1]))
+        return embeddings
+
+    def get_encoder(self, modality: str | None = None) -> nn.Module:
+        """The encoder, which `generate` runs once."""
+        return self.model.encoder
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """The labels one place to the right, after the start token."""
+        config: Any = self.config
+        shifted = labels.roll(1, -1)
+        shifted[..., 0] = config.decoder_start_token_id
+        return shifted.masked_fill(shifted == -100, config.pad_token_id)
+
+    @can_return_tuple
+    @takes_inputs_of(LongbirdSeq2SeqModel.forward)
+    def forward(
+        self,
+        *args: Any,
+        labels: Tensor | None = None,
+        logits_to_keep: int = 0,
+        num_items_in_batch: Tensor | int | None = None,
+        **inputs: Any,
+    ) -> Seq2SeqLMOutput:
+        """Labels [b, s]: the output to learn, -100 for padding; decoder inputs come from it."""
+        if labels is not None:
+            inputs["use_cache"] = False
+            if inputs.get("decoder_input_ids") is None and len(args) < 3:
+                inputs["decoder_input_ids"] = self.prepare_decoder_input_ids_from_labels(labels)
+        decoded = dict(self.model(*args, **inputs, return_dict=True))
+        x = decoded.pop("last_hidden_state")[:, -logits_to_keep:]
+        logits = self.lm_head(x) + self.final_logits_bias
+        loss = None if labels is None else prediction_loss(logits, labels, num_items_in_batch)
+        return Seq2SeqLMOutput(loss=loss, logits=logits, **decoded)

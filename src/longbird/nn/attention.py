@@ -1,0 +1,105 @@
+"""Self-attention over a graph: one module for BigBird, Longformer, BERT, MPNet and decoders.
+
+Axes: t tokens of all documents, h heads, d head_dim, w width = h * d, g global tokens, n tokens
+of one document.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from longbird.graph import Graph
+from longbird.nn.packing import Documents
+
+
+class SelfAttention(nn.Module):
+    """Attention of every token over the tokens that the graph and the global tokens show it.
+
+    With `global_projections` (Longformer), global tokens look at all tokens through queries, keys
+    and values of their own; how the other tokens see them does not change.
+    """
+
+    def __init__(self, config: Any, graph: Graph, layer: int) -> None:
+        super().__init__()
+        width, self.heads = config.hidden_size, config.num_attention_heads
+        if width % self.heads:
+            raise ValueError(
+                f"hidden_size must be a multiple of num_attention_heads, received {width} and "
+                f"{self.heads}"
+            )
+        self.graph, self.layer = graph, layer
+        self.dropout_p = config.attention_probs_dropout_prob
+        self.query = nn.Linear(width, width, bias=config.attention_bias)
+        self.key = nn.Linear(width, width, bias=config.attention_bias)
+        self.value = nn.Linear(width, width, bias=config.attention_bias)
+        self.output = nn.Linear(width, width, bias=config.attention_output_bias)
+        self.global_projections = config.global_projections
+        if self.global_projections:
+            self.query_global = nn.Linear(width, width)
+            self.key_global = nn.Linear(width, width)
+            self.value_global = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, documents: Documents) -> Tensor:
+        """[t, w] to [t, w]."""
+        q, k, v = (self.split(project(x)) for project in (self.query, self.key, self.value))
+        if documents.cache is not None:
+            out = documents.cache.attend(q, k, v, documents, self.layer, self.dropout)
+        else:
+            out = documents.attend(q, k, v, self.graph, dropout_p=self.dropout)  # [t, h, d]
+        if documents.weights is not None:
+            documents.weights[self.layer] = documents.attention_weights(q, k, self.graph)
+        if self.global_projections and documents.global_tokens is not None:
+            out = self._look_from_global_tokens(x, out, documents)
+        return self.output(out.flatten(1))
+
+    @property
+    def dropout(self) -> float:
+        """The share of attention probabilities to drop now."""
+        return self.dropout_p if self.training else 0.0
+
+    def split(self, x: Tensor) -> Tensor:
+        """[t, w] to [t, h, d]."""
+        return x.unflatten(-1, (self.heads, -1))
+
+    def _look_from_global_tokens(self, x: Tensor, out: Tensor, documents: Documents) -> Tensor:
+        """Replaces the outputs of global tokens by their own look at all tokens."""
+        assert documents.global_tokens is not None
+        tokens = documents.global_tokens.nonzero()[:, 0]
+        looks: list[Tensor] = []
+        for row, (start, end) in enumerate(documents.bounds):
+            mine = tokens[(tokens >= start) & (tokens < end)]
+            if len(mine) == 0:
+                continue
+            q = self.split(self.query_global(x[mine]))
+            p, look = self._look(q, x[start:end])
+            looks.append(look)
+            if documents.weights is not None:
+                rows = documents.weights[self.layer]
+                documents.weights[self.layer] = rows.with_rows(row, mine - start, p)
+        return out.index_copy(0, tokens, torch.cat(looks).to(out.dtype)) if looks else out
+
+    def _look(self, q: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Global queries [g, h, d] over all tokens x [n, w]: weights [h, g, n], look [g, h, d].
+
+        Few queries are carried to the tokens instead of projecting every token to keys and values:
+        q . (K x + b) = (q K) . x + q . b, and sum p (V x + b) = V (sum p x) + b. That takes
+        g * h * w * n multiplications instead of w * w * n.
+        """
+        g, h, d = q.shape
+        q = q / d**0.5
+        key, value = self.key_global, self.value_global
+        if g * h >= h * d:
+            k, v = self.split(key(x)), self.split(value(x))
+            p = torch.softmax(torch.einsum("ghd,nhd->hgn", q, k), -1, dtype=torch.float32)
+            kept = F.dropout(p, self.dropout).to(v.dtype)
+            return p, torch.einsum("hgn,nhd->ghd", kept, v)
+        carried = torch.einsum("ghd,hdw->hgw", q, key.weight.unflatten(0, (h, d)))
+        offset = torch.einsum("ghd,hd->hg", q, key.bias.unflatten(0, (h, d)))
+        p = torch.softmax(carried @ x.T + offset[..., None], -1, dtype=torch.float32)  # [h, g, n]
+        kept = F.dropout(p, self.dropout).to(x.dtype)
+        look = torch.einsum("hgw,hdw->ghd", kept @ x, value.weight.unflatten(0, (h, d)))
+        return p, look + kept.sum(-1).T[..., None] * value.bias.unflatten(0, (h, d))

@@ -1,0 +1,157 @@
+"""Embeddings, feed-forward blocks and layers, for post-norm (BERT) and pre-norm (Pegasus)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers.activations import ACT2FN
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from longbird.nn.packing import Documents
+
+_TANH_GELU = functools.partial(F.gelu, approximate="tanh")
+
+
+def activation(name: str) -> Callable[[Tensor], Tensor]:
+    """An activation by the name that transformers gives it."""
+    # transformers computes this one in eight passes over the tensor, torch in one.
+    return _TANH_GELU if name in ("gelu_new", "gelu_fast") else ACT2FN[name]
+
+
+class Embeddings(nn.Module):
+    """Token, position and type embeddings, and for BigBird-ETC those of the global tokens."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config = config
+        width = config.hidden_size
+        self.tokens = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
+        if config.positions != "none":
+            self.positions = nn.Embedding(config.max_position_embeddings, width)
+        if config.type_vocab_size:
+            self.types = nn.Embedding(config.type_vocab_size, width)
+        if config.embedding_norm != "none":
+            self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.scale = math.sqrt(width) if config.rescale_embeddings else 1.0
+
+    def forward(
+        self,
+        documents: Documents,
+        input_ids: Tensor | None,
+        inputs_embeds: Tensor | None,
+        token_type_ids: Tensor | None,
+        position_ids: Tensor | None,
+    ) -> Tensor:
+        """All [rows, n, ...]; gives [t, w]."""
+        if inputs_embeds is not None:
+            x = documents.pack(inputs_embeds)
+        else:
+            assert input_ids is not None
+            x = self.tokens(documents.pack(input_ids))
+        x = x * self.scale if self.scale != 1.0 else x
+        if self.config.type_vocab_size:
+            types = self.types.weight[0]
+            x = x + (
+                types if token_type_ids is None else self.types(documents.pack(token_type_ids))
+            )
+        if self.config.positions != "none":
+            ids = None if input_ids is None else documents.pack(input_ids)
+            given = None if position_ids is None else position_ids.expand(documents.rows, -1)
+            places = documents.pack(given) if given is not None else self.places(documents, x, ids)
+            x = x + self.positions(places)
+        return self.finish(x)
+
+    def places(self, documents: Documents, x: Tensor, ids: Tensor | None) -> Tensor:
+        """The row of the position table of every token, int64 [t]."""
+        rows, offset = self.positions.num_embeddings, 0
+        if self.config.positions == "padding-aware":  # RoBERTa: padding has a row of its own
+            offset = self.config.pad_token_id + 1
+        past = None if documents.cache is None else documents.cache.lengths
+        longest = documents.longest + (0 if past is None else int(past.max()))
+        if longest + offset > rows:
+            raise ValueError(
+                f"a document has {longest} tokens, and the model has positions for "
+                f"{rows - offset}; `longbird convert` makes a longer model of it"
+            )
+        present = torch.ones(len(x), dtype=torch.bool, device=x.device)
+        if offset and ids is not None:
+            present = ids != self.config.pad_token_id
+        count = documents.counted(present)
+        if past is not None:
+            count = count + documents.spread(past)
+        return count - 1 if not offset else count * present + offset - 1
+
+    def finish(self, x: Tensor) -> Tensor:
+        """Norm and dropout, in the order of the model."""
+        match self.config.embedding_norm:
+            case "before_dropout":
+                return self.dropout(self.norm(x))
+            case "after_dropout":
+                return self.norm(self.dropout(x))
+            case _:
+                return self.dropout(x)
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with an activation between them."""
+
+    # At inference tokens go through in pieces, so that what is between the layers stays in cache.
+    PIECE = 1024
+
+    def __init__(self, width: int, inner: int, config: Any) -> None:
+        super().__init__()
+        self.enter = nn.Linear(width, inner)
+        self.leave = nn.Linear(inner, width)
+        self.activation = activation(config.hidden_act)
+        self.dropout = nn.Dropout(config.activation_dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[t, w] to [t, w]."""
+        if torch.is_grad_enabled() or len(x) <= self.PIECE or torch.compiler.is_compiling():
+            return self.leave(self.dropout(self.activation(self.enter(x))))
+        return torch.cat([self.leave(self.activation(self.enter(y))) for y in x.split(self.PIECE)])
+
+
+class Layer(GradientCheckpointingLayer):
+    """Attention and a feed-forward block, each with a residual connection and a norm."""
+
+    def __init__(self, config: Any, attention: nn.Module) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.attention = attention
+        self.attention_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.feed_forward = FeedForward(width, config.intermediate_size, config)
+        self.feed_forward_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.pre_norm = config.norm == "pre"
+
+    def forward(self, x: Tensor, documents: Documents) -> Tensor:
+        """[t, w] to [t, w]."""
+        if self.pre_norm:
+            x = x + self.dropout(self.attention(self.attention_norm(x), documents))
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = self.attention_norm(x + self.dropout(self.attention(x, documents)))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+
+
+def relative_table(embedding: Tensor, max_distance: int) -> Tensor:
+    """The bias by distance [heads, 2m + 1] of T5's and MPNet's buckets [buckets, heads].
+
+    Half of the buckets are for keys before the query and half for keys after it; of each half, one
+    half are single distances, and the others grow logarithmically up to `max_distance`.
+    """
+    half = embedding.shape[0] // 2
+    exact = half // 2
+    distance = torch.arange(-max_distance, max_distance + 1, device=embedding.device)
+    size = distance.abs()
+    far = torch.log(size.clamp(min=1).float() / exact) / math.log(max_distance / exact)
+    far = (exact + (far * (half - exact)).long()).clamp(max=half - 1)
+    bucket = torch.where(size < exact, size, far) + half * (distance > 0)
+    return embedding[bucket].T

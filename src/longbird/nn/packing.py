@@ -1,0 +1,164 @@
+"""Documents without padding: what every layer works on.
+
+A padded batch [rows, n, ...] is packed once at the entry of a model into [tokens, ...] and padded
+again at its exit. A document is the tokens that the attention mask keeps.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from longbird.graph import Graph
+from longbird.ops.api import attention, attention_packed
+from longbird.ops.weights import SparseRows, attention_weights
+
+
+@dataclass(eq=False)
+class Documents:
+    """Where the tokens of a batch of documents are, and what is said about them."""
+
+    rows: int
+    n: int
+    places: Tensor | None = None
+    """int64 [tokens]: the place of each token in rows * n; None if there is no padding."""
+    cu_seqlens: Tensor | None = None
+    """int64 [rows + 1]: where each document starts in the tokens; given with `places`."""
+    global_tokens: Tensor | None = None
+    """bool [tokens]."""
+    relative_bias: Tensor | None = None
+    """[heads, 2m + 1], added to the scores of every layer."""
+    segments: Tensor | None = None
+    """int64 [tokens]: the segment of each token, -1 for none (BigBird-ETC)."""
+    added: tuple[int, ...] = ()
+    """How many global tokens were added to each document (BigBird-ETC)."""
+    cache: Any = None
+    """The key and value cache of a decoder that generates."""
+    impl: str = "auto"
+    weights: dict[int, SparseRows] | None = field(default=None)
+    """Filled with the attention weights of each layer, if it is a dict."""
+
+    @classmethod
+    def of(cls, rows: int, n: int, attention_mask: Tensor | None) -> Documents:
+        """The documents that an attention mask [rows, n] keeps; all tokens without a mask."""
+        if attention_mask is None:
+            return cls(rows, n)
+        if attention_mask.shape != (rows, n):
+            raise ValueError(
+                f"attention_mask must have the shape of the batch ({rows}, {n}): 1 for a token, 0 "
+                f"for padding; received {tuple(attention_mask.shape)}. Which token sees which is "
+                "said by the graph and by global_attention_mask"
+            )
+        if torch.compiler.is_exporting():
+            raise ValueError(
+                "a model is exported for documents of one length, without attention_mask; "
+                "leave it out of the example inputs"
+            )
+        kept = attention_mask != 0
+        if bool(kept.all()):
+            return cls(rows, n)
+        ends = kept.sum(1).cumsum(0)
+        cu_seqlens = torch.cat([ends.new_zeros(1), ends])
+        return cls(rows, n, kept.flatten().nonzero()[:, 0], cu_seqlens)
+
+    @cached_property
+    def bounds(self) -> list[tuple[int, int]]:
+        """First token, and the one after the last, of every document."""
+        if self.cu_seqlens is None:
+            return [(row * self.n, (row + 1) * self.n) for row in range(self.rows)]
+        return list(itertools.pairwise(self.cu_seqlens.tolist()))
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest document."""
+        return self.n if self.places is None else max(end - start for start, end in self.bounds)
+
+    def pack(self, x: Tensor) -> Tensor:
+        """[rows, n, ...] to [tokens, ...]."""
+        x = x.flatten(0, 1)
+        return x if self.places is None else x.index_select(0, self.places)
+
+    def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
+        """[tokens, ...] to [rows, n, ...], with `value` where there is no token."""
+        if self.places is not None:
+            everywhere = x.new_full((self.rows * self.n, *x.shape[1:]), value)
+            x = everywhere.index_copy(0, self.places, x)
+        return x.unflatten(0, (self.rows, self.n))
+
+    def counted(self, present: Tensor) -> Tensor:
+        """How many tokens up to each one of its document are `present` (bool [tokens])."""
+        if self.places is None:
+            return present.unflatten(0, (self.rows, self.n)).cumsum(1).flatten()
+        total = torch.cat([present.new_zeros(1, dtype=torch.int64), present.cumsum(0)])
+        return total[1:] - self.spread(total[self.cu_seqlens[:-1]])  # type: ignore[index]
+
+    def spread(self, x: Tensor) -> Tensor:
+        """[rows, ...], one for each document, to [tokens, ...]."""
+        if self.cu_seqlens is None:
+            return x.repeat_interleave(self.n, 0)
+        return x.repeat_interleave(self.cu_seqlens.diff(), 0)
+
+    def first(self, x: Tensor) -> Tensor:
+        """The first token of every document, [rows, ...]; zeros for a document without tokens."""
+        if self.cu_seqlens is None:
+            return x.unflatten(0, (self.rows, self.n))[:, 0]
+        present = self.cu_seqlens.diff() > 0
+        out = x.new_zeros(self.rows, *x.shape[1:])
+        return out.index_put((present.nonzero()[:, 0],), x[self.cu_seqlens[:-1][present]])
+
+    def mean(self, x: Tensor) -> Tensor:
+        """The mean over the tokens of every document, [rows, ...]."""
+        if self.cu_seqlens is None:
+            return x.unflatten(0, (self.rows, self.n)).mean(1)
+        lengths = self.cu_seqlens.diff()
+        row = torch.arange(self.rows, device=x.device).repeat_interleave(lengths)
+        total = x.new_zeros(self.rows, *x.shape[1:]).index_add(0, row, x)
+        return total / lengths.clamp(min=1).to(x.dtype).reshape(-1, *[1] * (x.ndim - 1))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, **options: Any) -> Any:
+        """`longbird.attention` of [tokens, heads, head_dim] within every document."""
+        options = {
+            "global_tokens": self.global_tokens,
+            "relative_bias": self.relative_bias,
+            "impl": self.impl,
+            **options,
+        }
+        if self.cu_seqlens is not None:
+            return attention_packed(q, k, v, graph, self.cu_seqlens, **options)
+        if options["global_tokens"] is not None:
+            options["global_tokens"] = options["global_tokens"].unflatten(0, (self.rows, self.n))
+        q, k, v = (x.unflatten(0, (self.rows, self.n)).transpose(1, 2) for x in (q, k, v))
+        out: Any = attention(q, k, v, graph, **options)
+        if options.get("return_lse"):
+            return tuple(x.transpose(1, 2).flatten(0, 1) for x in out)
+        return out.transpose(1, 2).flatten(0, 1)
+
+    def attention_weights(self, q: Tensor, k: Tensor, graph: Graph) -> SparseRows:
+        """What every token looks at, in token numbers of its document: rows (batch, heads, n)."""
+        marked, lengths = self.global_tokens, None
+        if self.cu_seqlens is not None:
+            lengths = self.cu_seqlens.diff()
+        q, k = (self.align(x).transpose(1, 2) for x in (q, k))
+        return attention_weights(
+            q,
+            k,
+            graph,
+            lengths=lengths,
+            global_tokens=None if marked is None else self.align(marked),
+            relative_bias=self.relative_bias,
+        )
+
+    def align(self, x: Tensor) -> Tensor:
+        """[tokens, ...] to [rows, n, ...] with every document at the beginning of its row."""
+        if self.cu_seqlens is None:
+            return x.unflatten(0, (self.rows, self.n))
+        place = torch.arange(len(x), device=x.device) + self.spread(
+            torch.arange(self.rows, device=x.device) * self.n - self.cu_seqlens[:-1]
+        )
+        aligned = x.new_zeros(self.rows * self.n, *x.shape[1:]).index_copy(0, place, x)
+        return aligned.unflatten(0, (self.rows, self.n))
