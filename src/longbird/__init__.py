@@ -13,6 +13,7 @@ from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+import longbird._register  # noqa: F401
 from longbird.graph import BlockWindow as BlockWindow
 from longbird.graph import Causal as Causal
 from longbird.graph import Edges as Edges
@@ -40,6 +41,7 @@ __version__ = _version("longbird")
 if _TYPE_CHECKING:
     from longbird.checkpoints import load_checkpoint as load_checkpoint
     from longbird.checkpoints import save_checkpoint as save_checkpoint
+    from longbird.convert import convert_checkpoint as convert_checkpoint
     from longbird.models import LongbirdConfig as LongbirdConfig
     from longbird.models import LongbirdForCausalLM as LongbirdForCausalLM
     from longbird.models import (
@@ -60,10 +62,32 @@ if _TYPE_CHECKING:
     from longbird.models import RollingCache as RollingCache
 
 # The models need transformers, which takes seconds to import: they come when they are asked for.
-_LATER = {"load_checkpoint": "checkpoints", "save_checkpoint": "checkpoints"}
+_LATER = {
+    "convert_checkpoint": "convert",
+    "load_checkpoint": "checkpoints",
+    "save_checkpoint": "checkpoints",
+    "RollingCache": "models",
+    "LongbirdConfig": "models",
+    "LongbirdForCausalLM": "models",
+    "LongbirdForConditionalGeneration": "models",
+    "LongbirdForEmbedding": "models",
+    "LongbirdForMaskedLM": "models",
+    "LongbirdForMultipleChoice": "models",
+    "LongbirdForPreTraining": "models",
+    "LongbirdForQuestionAnswering": "models",
+    "LongbirdForSequenceClassification": "models",
+    "LongbirdForTokenClassification": "models",
+    "LongbirdModel": "models",
+    "LongbirdSeq2SeqConfig": "models",
+    "LongbirdSeq2SeqModel": "models",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LATER and not name.startswith(("Longbird", "Rolling")):
+    if name not in _LATER:
         raise AttributeError(f"module 'longbird' has no attribute {name!r}")
-    return getattr(_import_module(f"longbird.{_LATER.get(name, 'models')}"), name)
+    return getattr(_import_module(f"longbird.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_LATER]

@@ -204,7 +204,8 @@ def _ours(tensors: dict[str, Tensor], family: Family, model_class: str) -> dict[
     for copy, original in family.copies.items():
         if copy in tensors:
             copied = tensors.pop(copy)
-            tensors.setdefault(original, copied)
+            if not torch.equal(tensors.setdefault(original, copied), copied):
+                raise ValueError(f"{copy} and {original} must be the same, and differ")
     tensors = {name: x for name, x in tensors.items() if not matches(name, family.unused)}
     table = {theirs: ours for ours, theirs in family.table(model_class).items()}
     # A model without a head is stored without the prefix, and may be loaded into one with a head;

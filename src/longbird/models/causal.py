@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
@@ -17,6 +19,7 @@ from longbird.graph import Causal, Full, Graph
 from longbird.models.config import LongbirdConfig
 from longbird.models.encoder import Encoded, head
 from longbird.models.heads import _LanguageModel, prediction_loss
+from longbird.models.rolling import RollingCache
 
 
 class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
@@ -42,6 +45,11 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
     """
 
     def __init__(self, config: LongbirdConfig) -> None:
+        if config.num_global_tokens or config.global_projections:
+            raise ValueError(
+                "a causal model has its global tokens in its graph, as GlobalTokens(...): "
+                "num_global_tokens and global_projections would show it what follows"
+            )
         config = copy.deepcopy(config)  # the caller's graph stays as it is
         config.is_decoder = True
         if isinstance(config.graph, list):
@@ -51,8 +59,19 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
         super().__init__(config)
         self.post_init()
 
-    def _supports_default_dynamic_cache(self) -> bool:  # type: ignore[override]
-        return False  # the forward pass makes the rolling cache
+    def _prepare_cache_for_generation(
+        self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any
+    ) -> None:
+        if generation_config.use_cache and model_kwargs.get("past_key_values") is None:
+            model_kwargs["past_key_values"] = cache = RollingCache(self.config.layer_graphs)
+            if generation_config.is_assistant:  # its guesses may be taken back
+                cache.activate_past_recording()
+
+    @functools.wraps(GenerationMixin.prepare_inputs_for_generation)
+    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """As transformers does; but positions are counted by the cache, whatever their scheme."""
+        inputs = super().prepare_inputs_for_generation(*args, **kwargs)
+        return {name: value for name, value in inputs.items() if name != "position_ids"}
 
     @head
     def forward(
@@ -76,7 +95,9 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
             loss = prediction_loss(logits, following, **kwargs)
             logits = encoded.pad(logits)
         else:
-            logits = self.lm_head(encoded.pad(encoded.x)[:, -logits_to_keep:])
+            last = slice(-logits_to_keep, None)
+            kept = encoded.pad(torch.ones_like(encoded.x[:, :1]))[:, last]  # 0 for padding
+            logits = self.lm_head(encoded.pad(encoded.x)[:, last]) * kept
         return encoded.output(
             CausalLMOutputWithPast,
             loss=loss,

@@ -140,6 +140,11 @@ class LongbirdConfig(PreTrainedConfig):
                 )
 
     @property
+    def causal(self) -> bool:
+        """Is this the configuration of a causal decoder?"""
+        return self.is_decoder and not self.is_encoder_decoder
+
+    @property
     def layer_graphs(self) -> list[Graph]:
         """The graph of every layer."""
         if isinstance(self.graph, list):

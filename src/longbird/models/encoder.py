@@ -176,8 +176,10 @@ class LongbirdModel(LongbirdPreTrainedModel):
         torch.Size([2, 300, 32])
     """
 
-    def __init__(self, config: LongbirdConfig, add_pooling_layer: bool = True) -> None:
+    def __init__(self, config: LongbirdConfig, add_pooling_layer: bool | None = None) -> None:
         super().__init__(config)
+        if add_pooling_layer is None:
+            add_pooling_layer = not config.is_encoder_decoder
         attention = EtcAttention if config.num_global_tokens else SelfAttention
         self.embeddings = Embeddings(config)
         if config.num_global_tokens:
@@ -226,15 +228,25 @@ class LongbirdModel(LongbirdPreTrainedModel):
             )
         rows, n = given.shape[:2]
         cache = self._cache(past_key_values, use_cache)
-        if cache is not None:
-            attention_mask = cache.new_columns(attention_mask, n)
+        if cache is not None and attention_mask is not None:
+            attention_mask = attention_mask[:, -n:]  # of the new tokens
         documents = Documents.of(rows, n, attention_mask)
         documents.impl, documents.cache = config.attention_impl, cache
-        if _default(output_attentions, config.output_attentions):
-            if config.num_global_tokens:
-                raise ValueError("BigBird-ETC does not give attentions; see the hidden states")
+        if default(output_attentions, config.output_attentions):
+            if config.num_global_tokens or (cache is not None and cache.get_seq_length()):
+                raise ValueError(
+                    "attentions are not given by BigBird-ETC, nor for tokens that follow a cache; "
+                    "ask for hidden states, or use_cache=False"
+                )
             documents.weights = {}
+        if segment_ids is not None and not config.num_global_tokens:
+            raise ValueError("segment_ids need added global tokens: set num_global_tokens")
         if global_attention_mask is not None:
+            if config.causal:
+                raise ValueError(
+                    "a token of global_attention_mask sees what follows it, which a causal model "
+                    "must not; put GlobalTokens(...) into its graph instead"
+                )
             marked = documents.pack(global_attention_mask) != 0
             documents.global_tokens = marked if bool(marked.any()) else None
         if config.relative_buckets:
@@ -245,7 +257,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         if config.num_global_tokens:
             x = torch.cat([x, self._added_tokens(documents, segment_ids)])
         text = len(x) - sum(documents.added)
-        wanted = _default(output_hidden_states, config.output_hidden_states)
+        wanted = default(output_hidden_states, config.output_hidden_states)
         hidden = [x[:text]] if wanted else None
         for layer in self.layers:
             x = layer(x, documents)
@@ -288,7 +300,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         return self.encode(**inputs)
 
     def _cache(self, given: Any, use_cache: bool | None) -> RollingCache | None:
-        if not self.config.is_decoder:
+        if not self.config.causal:
             if given is not None:
                 raise ValueError(
                     "past_key_values needs a causal model, such as LongbirdForCausalLM"
@@ -300,8 +312,15 @@ class LongbirdModel(LongbirdPreTrainedModel):
             raise TypeError(
                 f"past_key_values must be a RollingCache, received {type(given).__name__}"
             )
-        wanted = _default(use_cache, self.config.use_cache) and not self.training
-        return RollingCache(self.config.layer_graphs) if wanted else None
+        if self.training or not default(use_cache, self.config.use_cache):
+            return None
+        try:
+            return RollingCache(self.config.layer_graphs)
+        except ValueError:
+            # A graph that cannot be streamed has no cache, unless one is insisted upon.
+            if use_cache:
+                raise
+            return None
 
     def _added_tokens(self, documents: Documents, segment_ids: Tensor | None) -> Tensor:
         """The embeddings of the global tokens of BigBird-ETC, [g, w]."""
@@ -324,5 +343,6 @@ class LongbirdModel(LongbirdPreTrainedModel):
         return self.embeddings.finish(self.global_embeddings(ids))
 
 
-def _default(value: bool | None, otherwise: Any) -> bool:
+def default(value: bool | None, otherwise: Any) -> bool:
+    """The value, or what the configuration says where there is none."""
     return bool(otherwise if value is None else value)

@@ -26,13 +26,14 @@ NOWHERE = -1
 class RollingLayer(CacheLayerMixin):
     """What later tokens of one layer can still see: [rows, heads, slots, head_dim]."""
 
-    is_sliding = True
+    is_sliding, is_croppable = True, True
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph, self.stream = graph, stream(graph)
         self.positions: Tensor | None = None  # [rows, slots]
         self.seen = 0  # columns of the batch, padding included
+        self.record_past = False  # keep everything until `crop`, for tokens that may be taken back
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Appends keys and values [rows, heads, t, head_dim] at `positions` [rows, t]."""
@@ -42,8 +43,27 @@ class RollingLayer(CacheLayerMixin):
             value_states = torch.cat([self.values, value_states], 2)  # type: ignore[list-item]
             positions = torch.cat([self.positions, positions], 1)
         self.keys, self.values, self.positions = key_states, value_states, positions
+        self.seen += kwargs["positions"].shape[1]
         self.is_initialized = True
         return key_states, value_states
+
+    def activate_past_recording(self) -> None:
+        """From now on nothing is forgotten before `crop` says what is not taken back."""
+        self.record_past = True
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Takes back the last tokens (a negative number), then forgets what is out of reach."""
+        if tokens_to_remove and not self.record_past:
+            raise RuntimeError(
+                "a rolling cache has forgotten what older tokens need: call "
+                "activate_past_recording() before the tokens that may be taken back"
+            )
+        if self.positions is None:
+            return
+        if count := abs(tokens_to_remove):
+            self.keys, self.values = self.keys[:, :, :-count], self.values[:, :, :-count]  # type: ignore[index]
+            self.positions, self.seen = self.positions[:, :-count], self.seen - count
+        self.drop()
 
     def drop(self) -> None:
         """Forgets what no later token can see: keeps the sinks and the last `reach` tokens."""
@@ -115,55 +135,48 @@ class RollingCache(Cache):
         super().__init__(layers=[RollingLayer(graph) for graph in graphs])
         self.lengths: Tensor | None = None
 
-    def new_columns(self, attention_mask: Tensor | None, n: int) -> Tensor | None:
-        """The part of an attention mask [rows, past + n] that is about the new tokens."""
-        if attention_mask is None or self.get_seq_length() == 0:
-            return attention_mask
-        new = attention_mask[:, -n:]
-        if not bool(new.all()):
-            raise ValueError("tokens that follow a cache cannot be padding: pad on the left")
-        return None
-
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, documents: Documents, layer: int, dropout_p: float
     ) -> Tensor:
         """Attention of new tokens [t, h, d] over themselves and over what is kept."""
         state = self.layers[layer]
         assert isinstance(state, RollingLayer)
-        if self.lengths is None:  # the first tokens: nothing is kept yet
+        place = documents.counted(torch.ones(len(q), dtype=torch.bool, device=q.device)) - 1
+        if self.lengths is not None:
+            place = place + documents.spread(self.lengths)
+        place = documents.pad(place, NOWHERE)  # [rows, n]
+        keys, values = (documents.pad(x).transpose(1, 2) for x in (k, v))
+        keys, values = state.update(keys, values, positions=place)
+        if self.lengths is None:  # the first tokens: nothing was kept before
             out = documents.attend(q, k, v, state.graph, dropout_p=dropout_p)
-            place = torch.ones(len(q), dtype=torch.bool, device=q.device)
-            place = documents.pad(documents.counted(place) - 1, NOWHERE)
-            self._append(state, k, v, place, documents)
+        else:
+            i, j = place[:, None, :, None], state.positions[:, None, None, :]  # type: ignore[index]
+            # Padding sees anything, so that its rows are not empty; nobody looks at them.
+            seen = state.stream.sees(i, j) & (j != NOWHERE) | (i == NOWHERE)  # [rows, 1, n, slots]
+            mask = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
+            mask = mask.masked_fill(~seen, -torch.inf)
+            if (table := documents.relative_bias) is not None:
+                m = table.shape[1] // 2
+                bias = table[:, (j - i).clamp(-m, m)[:, 0] + m].transpose(0, 1)
+                mask = mask + bias.to(q.dtype)
+            q = documents.pad(q).transpose(1, 2)
+            out = F.scaled_dot_product_attention(q, keys, values, mask, dropout_p)
+            out = documents.pack(out.transpose(1, 2))
+        if not state.record_past:
             state.drop()
-            return out
-        new = torch.arange(documents.n, device=q.device) + self.lengths[:, None]  # [rows, n]
-        self._append(state, k, v, new, documents)
-        i, j = new[:, None, :, None], state.positions[:, None, None, :]  # type: ignore[index]
-        seen = state.stream.sees(i, j) & (j != NOWHERE)  # [rows, 1, n, slots]
-        mask = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
-        mask = mask.masked_fill(~seen, -torch.inf)
-        if (table := documents.relative_bias) is not None:
-            m = table.shape[1] // 2
-            bias = table[:, (j - i).clamp(-m, m)[:, 0] + m].transpose(0, 1)
-            mask = mask + bias.to(q.dtype)
-        q = documents.pad(q).transpose(1, 2)
-        out = F.scaled_dot_product_attention(q, state.keys, state.values, mask, dropout_p)
-        state.drop()
-        return out.transpose(1, 2).flatten(0, 1)
-
-    def _append(
-        self, state: RollingLayer, k: Tensor, v: Tensor, positions: Tensor, documents: Documents
-    ) -> None:
-        k, v = (documents.pad(x).transpose(1, 2) for x in (k, v))
-        state.update(k, v, positions=positions)
-        state.seen += documents.n
+        return out
 
     def advance(self, documents: Documents) -> None:
         """Counts the tokens of a forward pass that all layers have seen."""
         new = [end - start for start, end in documents.bounds]
         count = torch.tensor(new, device=self.layers[0].keys.device)  # type: ignore[union-attr]
         self.lengths = count if self.lengths is None else self.lengths + count
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Takes back the last tokens of every row (a negative number)."""
+        super().crop(tokens_to_remove)
+        if self.lengths is not None:
+            self.lengths = self.lengths - abs(tokens_to_remove)
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Chooses rows, for beam search."""

@@ -16,17 +16,18 @@ from typing import Any, TypeVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
+from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, initialization
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import (
     BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
     Seq2SeqLMOutput,
     Seq2SeqModelOutput,
 )
 from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdSeq2SeqConfig
-from longbird.models.encoder import LongbirdModel, LongbirdPreTrainedModel
+from longbird.models.encoder import LongbirdModel, LongbirdPreTrainedModel, default
 from longbird.models.heads import prediction_loss
 from longbird.nn.layers import FeedForward
 
@@ -127,14 +128,15 @@ class DecoderLayer(GradientCheckpointingLayer):
         return x
 
 
-class Decoder(nn.Module):
+class LongbirdDecoder(LongbirdPreTrainedModel):
     """The decoder: full causal attention, and attention to all of the input."""
 
-    def __init__(self, config: LongbirdSeq2SeqConfig, tokens: nn.Embedding) -> None:
-        super().__init__()
-        self.config = config
+    config_class = LongbirdSeq2SeqConfig
+
+    def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
+        super().__init__(config)
         width = config.hidden_size
-        self.tokens = tokens
+        self.tokens = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
         self.positions = nn.Embedding(config.max_decoder_positions, width)
         if config.embedding_norm != "none":
             self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
@@ -142,50 +144,81 @@ class Decoder(nn.Module):
         if config.norm == "pre":
             self.final_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.post_init()
 
+    def get_input_embeddings(self) -> nn.Module:
+        """The token embeddings."""
+        return self.tokens
+
+    def set_input_embeddings(self, value: Any) -> None:
+        """Replaces the token embeddings."""
+        self.tokens = value
+
+    @can_return_tuple
     def forward(
         self,
-        input_ids: Tensor | None,
-        inputs_embeds: Tensor | None,
-        mask: Tensor | None,
-        memory: Tensor,
-        memory_mask: Tensor | None,
-        cache: EncoderDecoderCache | None,
-        hidden: list[Tensor] | None,
-        weights: tuple[list[Tensor], list[Tensor]] | None,
-    ) -> Tensor:
-        """Output tokens [b, s] or embeddings, to [b, s, w]; the masks are [b, s] and [b, n]."""
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
+        """Output tokens [b, s] after an input [b, n, w]; masks [b, past + s] and [b, n]."""
+        config: Any = self.config
+        if (input_ids is None) == (inputs_embeds is None) or encoder_hidden_states is None:
+            raise ValueError(
+                "the decoder takes what the encoder read, and either decoder_input_ids or "
+                "decoder_inputs_embeds, not both or neither"
+            )
+        if default(use_cache, config.use_cache and not self.training) and past_key_values is None:
+            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
         x = self.tokens(input_ids) if inputs_embeds is None else inputs_embeds
-        if self.config.rescale_embeddings:
+        if config.rescale_embeddings:
             x = x * math.sqrt(x.shape[-1])
-        s, past = x.shape[1], 0 if cache is None else cache.get_seq_length()
+        s, past = x.shape[1], 0 if past_key_values is None else past_key_values.get_seq_length()
         if past + s > self.positions.num_embeddings:
             raise ValueError(
                 f"the output has {past + s} tokens, and the decoder has positions for "
                 f"{self.positions.num_embeddings} (max_decoder_positions)"
             )
-        place = torch.arange(past, past + s, device=x.device)
-        x = x + self.positions(place)
-        if self.config.embedding_norm != "none":
-            x = self.norm(x)
-        x = self.dropout(x)
-
         every = torch.arange(past + s, device=x.device)
+        place = every[past:]
+        x = x + self.positions(place)
+        x = self.dropout(x if config.embedding_norm == "none" else self.norm(x))
+
         seen = (place[:, None] >= every)[None, None]  # [1, 1, s, past + s]
-        if mask is not None:
+        if attention_mask is not None:
             # A padded token sees itself, so that its row is not empty.
-            seen = seen & (mask[:, None, None] != 0) | (place[:, None] == every)
-        if memory_mask is not None:
-            memory_mask = memory_mask[:, None, None, :] != 0  # [b, 1, 1, n]
+            seen = seen & (attention_mask[:, None, None] != 0) | (place[:, None] == every)
+        if encoder_attention_mask is not None:
+            encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
+        wanted = default(output_hidden_states, config.output_hidden_states)
+        hidden: list[Tensor] | None = [x] if wanted else None
+        weights: tuple[list[Tensor], list[Tensor]] | None = None
+        if default(output_attentions, config.output_attentions):
+            weights = ([], [])
         for layer in self.layers:
+            x = layer(
+                x, encoder_hidden_states, seen, encoder_attention_mask,
+                past_key_values=past_key_values, weights=weights,
+            )  # fmt: skip
             if hidden is not None:
                 hidden.append(x)
-            x = layer(x, memory, seen, memory_mask, past_key_values=cache, weights=weights)
-        if self.config.norm == "pre":
+        if config.norm == "pre":
             x = self.final_norm(x)
-        if hidden is not None:
-            hidden.append(x)
-        return x
+            if hidden is not None:
+                hidden[-1] = x
+        return BaseModelOutputWithPastAndCrossAttentions(
+            last_hidden_state=x,
+            past_key_values=past_key_values,
+            hidden_states=None if hidden is None else tuple(hidden),
+            attentions=None if weights is None else tuple(weights[0]),
+            cross_attentions=None if weights is None else tuple(weights[1]),
+        )
 
 
 class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
@@ -216,7 +249,8 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
         self.encoder = LongbirdModel(config, add_pooling_layer=False)
-        self.decoder = Decoder(config, self.encoder.embeddings.tokens)
+        self.decoder = LongbirdDecoder(config)
+        self.decoder.tokens = self.encoder.embeddings.tokens
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
@@ -230,6 +264,10 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
     def get_encoder(self, modality: str | None = None) -> nn.Module:
         """The encoder, which `generate` runs once."""
         return self.encoder
+
+    def get_decoder(self) -> nn.Module:
+        """The decoder."""
+        return self.decoder
 
     @can_return_tuple
     def forward(
@@ -248,47 +286,37 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
         output_attentions: bool | None = None,
     ) -> Seq2SeqModelOutput:
         """Encodes the input [b, n], unless it is given encoded, and decodes the output [b, s]."""
-        config: Any = self.config
-        want_hidden = (
-            config.output_hidden_states if output_hidden_states is None else output_hidden_states
-        )
-        want_weights = config.output_attentions if output_attentions is None else output_attentions
+        wanted = {
+            "output_hidden_states": output_hidden_states,
+            "output_attentions": output_attentions,
+            "return_dict": True,
+        }
         if encoder_outputs is None:
             encoder_outputs = self.encoder(
                 input_ids,
                 attention_mask=attention_mask,
                 inputs_embeds=inputs_embeds,
                 global_attention_mask=global_attention_mask,
-                output_hidden_states=want_hidden,
-                output_attentions=want_weights,
-                return_dict=True,
+                **wanted,
             )
-        elif isinstance(encoder_outputs, tuple):
+        elif isinstance(encoder_outputs, (tuple, list)):
             encoder_outputs = BaseModelOutput(*encoder_outputs)
-        if decoder_input_ids is None and decoder_inputs_embeds is None:
-            raise ValueError("decoder_input_ids or decoder_inputs_embeds must be given")
-        if use_cache is None:
-            use_cache = config.use_cache and not self.training
-        if use_cache and past_key_values is None:
-            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        hidden: list[Tensor] | None = [] if want_hidden else None
-        weights: tuple[list[Tensor], list[Tensor]] | None = ([], []) if want_weights else None
-        x = self.decoder(
+        decoded = self.decoder(
             decoder_input_ids,
-            decoder_inputs_embeds,
             decoder_attention_mask,
             encoder_outputs.last_hidden_state,
             attention_mask,
             past_key_values,
-            hidden,
-            weights,
+            decoder_inputs_embeds,
+            use_cache,
+            **wanted,
         )
         return Seq2SeqModelOutput(
-            last_hidden_state=x,
-            past_key_values=past_key_values,
-            decoder_hidden_states=None if hidden is None else tuple(hidden),
-            decoder_attentions=None if weights is None else tuple(weights[0]),
-            cross_attentions=None if weights is None else tuple(weights[1]),
+            last_hidden_state=decoded.last_hidden_state,
+            past_key_values=decoded.past_key_values,
+            decoder_hidden_states=decoded.hidden_states,
+            decoder_attentions=decoded.attentions,
+            cross_attentions=decoded.cross_attentions,
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
@@ -361,6 +389,15 @@ class LongbirdForConditionalGeneration(LongbirdPreTrainedModel, GenerationMixin)
     def get_encoder(self, modality: str | None = None) -> nn.Module:
         """The encoder, which `generate` runs once."""
         return self.model.encoder
+
+    def get_decoder(self) -> nn.Module:
+        """The decoder."""
+        return self.model.decoder
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if module is self:
+            initialization.zeros_(self.final_logits_bias)
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
         """The labels one place to the right, after the start token."""

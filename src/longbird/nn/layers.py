@@ -61,6 +61,8 @@ class Embeddings(nn.Module):
             x = x + (
                 types if token_type_ids is None else self.types(documents.pack(token_type_ids))
             )
+        elif token_type_ids is not None and bool(token_type_ids.any()):
+            raise ValueError("the model has no token types (type_vocab_size=0), received some")
         if self.config.positions != "none":
             ids = None if input_ids is None else documents.pack(input_ids)
             given = None if position_ids is None else position_ids.expand(documents.rows, -1)
