@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,12 @@ def _family(model_type: str | None) -> Family:
 
 def _ours(tensors: dict[str, Tensor], family: Family, model_class: str) -> dict[str, Tensor]:
     """Their tensors under our names, those that are copies or of no use left out."""
+    # What was once converted from TensorFlow names the parts of a norm as TensorFlow does.
+    for old, new in (("gamma", "weight"), ("beta", "bias")):
+        tensors = {
+            re.sub(rf"LayerNorm\.{old}$", f"LayerNorm.{new}", name): x
+            for name, x in tensors.items()
+        }
     for copy, original in family.copies.items():
         if copy in tensors:
             copied = tensors.pop(copy)

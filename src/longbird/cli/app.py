@@ -10,6 +10,7 @@ from rich.text import Text
 
 from longbird.cli.bench import bench_app
 from longbird.cli.check import check
+from longbird.cli.convert import convert
 from longbird.cli.demo import demo
 from longbird.cli.graph import graph_app
 from longbird.cli.info import info
@@ -27,6 +28,7 @@ app.command()(info)
 app.add_typer(graph_app, name="graph")
 app.command()(check)
 app.command()(plan)
+app.command()(convert)
 app.add_typer(bench_app, name="bench")
 
 

@@ -128,6 +128,11 @@ class LongbirdConfig(PreTrainedConfig):
                 )
         else:
             self.graph = bigbird() if self.graph is None else graph_of(self.graph)
+        if self.global_projections and self.relative_buckets:
+            raise ValueError(
+                "global tokens with projections of their own have no bias by distance: choose "
+                "global_projections=True or relative_buckets, not both"
+            )
         for name, choices in (
             ("norm", ("post", "pre")),
             ("positions", ("absolute", "padding-aware", "none")),

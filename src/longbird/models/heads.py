@@ -418,9 +418,10 @@ def _first_columns(inputs: dict[str, Any]) -> Tensor:
 def _around_separator(inputs: dict[str, Any], sep: int | None, before: bool) -> Tensor:
     """Bool [rows, n]: the tokens before the first separator, or after the second."""
     ids = inputs.get("input_ids")
-    if ids is None:
+    if ids is None or sep is None:
         raise ValueError(
-            "with inputs_embeds, global_attention_mask must say which tokens are global"
+            "with inputs_embeds, or without sep_token_id, global_attention_mask must say which "
+            "tokens are global"
         )
     counts = (ids == sep).sum(1)
     if bool((counts != 3).any()):
