@@ -1,5 +1,6 @@
 """Checkpoints of other libraries: one name table for each, read in both directions."""
 
+from longbird.checkpoints.files import check_folder as check_folder
 from longbird.checkpoints.load import is_foreign as is_foreign
 from longbird.checkpoints.load import load_checkpoint as load_checkpoint
 from longbird.checkpoints.load import report as report

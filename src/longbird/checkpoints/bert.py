@@ -103,14 +103,20 @@ def read_roberta(theirs: Any, random_blocks: str) -> dict[str, Any]:
 
 
 def read_mpnet(theirs: Any, random_blocks: str) -> dict[str, Any]:
-    """Our fields; distances beyond 128 share a bucket in MPNet's code, whatever its size."""
+    """Our fields; some are numbers in MPNet's code, whatever its configuration says."""
+    if theirs.relative_attention_num_buckets != 32:
+        raise ValueError(
+            f"MPNet of transformers computes with 32 buckets, and the configuration has "
+            f"{theirs.relative_attention_num_buckets}"
+        )
     return {
         **shared(theirs),
         "graph": Full(),
         "type_vocab_size": 0,
         "positions": "padding-aware",
         "lm_activation": "gelu",
-        "relative_buckets": theirs.relative_attention_num_buckets,
+        "position_padding_id": 1,
+        "relative_buckets": 32,
         "relative_max_distance": 128,
     }
 

@@ -16,7 +16,7 @@ from longbird.checkpoints.bert import (
 )
 from longbird.checkpoints.names import Family
 from longbird.checkpoints.seq2seq import DECODER, read_seq2seq, write_seq2seq
-from longbird.graph import Full, Graph, LegacyBigBird
+from longbird.graph import Causal, Full, Graph, LegacyBigBird
 
 PLANS = {"seeded": "huggingface", "hf_eval": "huggingface_eval", "google": "google"}
 
@@ -39,7 +39,7 @@ def read_graph(theirs: Any, random_blocks: str) -> Graph:
 
 def write_graph(graph: Any) -> dict[str, Any]:
     """The fields that say the pattern, which must be a legacy one."""
-    if graph == Full():
+    if graph in (Full(), Causal()):
         return {"attention_type": "original_full"}
     if isinstance(graph, LegacyBigBird):
         return {
@@ -75,6 +75,7 @@ def write_bigbird(ours: Any) -> dict[str, Any]:
     return {
         **shared(ours),
         **write_graph(ours.graph),
+        "is_decoder": ours.is_decoder,
         "type_vocab_size": ours.type_vocab_size,
         "sep_token_id": ours.sep_token_id,
         "rescale_embeddings": ours.rescale_embeddings,
@@ -145,7 +146,8 @@ BIGBIRD_PEGASUS = Family(
     prefix="model.",
     base="model.",
     body={
-        "encoder.embeddings.tokens": "shared",
+        "encoder.embeddings.tokens": "encoder.embed_tokens",
+        "decoder.tokens": "decoder.embed_tokens",
         "encoder.embeddings.positions": "encoder.embed_positions",
         "encoder.layers.*.attention.query": "encoder.layers.*.self_attn.self.query",
         "encoder.layers.*.attention.key": "encoder.layers.*.self_attn.self.key",
@@ -172,8 +174,7 @@ BIGBIRD_PEGASUS = Family(
     read=read_pegasus,
     write=write_pegasus,
     copies={
-        f"{prefix}{stack}.embed_tokens.weight": f"{prefix}shared.weight"
-        for prefix in ("", "model.")
-        for stack in ("encoder", "decoder")
+        "shared.weight": "encoder.embed_tokens.weight",
+        "model.shared.weight": "model.encoder.embed_tokens.weight",
     },
 )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
 
 def folder_of(path: str | Path) -> Path:
     """The folder itself, or a snapshot of the model of this name on the hub."""
+    if Path(path).is_file():
+        raise ValueError(f"{path} is a file; expected the folder that it is in")
     if Path(path).exists():
         return Path(path)
     if str(path).count("/") != 1 or str(path).startswith((".", "/", "~")):
@@ -28,55 +31,99 @@ def read_json(file: Path) -> dict[str, Any]:
     """A JSON object."""
     try:
         value = json.loads(file.read_text("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise ValueError(f"{file} must hold a JSON object, received {type(value).__name__}")
     return value
 
 
-def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """All tensors of a folder: model.safetensors, or the files that its index names."""
+def files_of(folder: Path) -> list[Path]:
+    """The safetensors files of a folder: model.safetensors, or those that its index names."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file():
-        return _safetensors(folder / "model.safetensors")
+        return [folder / "model.safetensors"]
     if index.is_file():
         files = read_json(index).get("weight_map")
         if not isinstance(files, dict) or not files:
-            raise ValueError(f"{index} has no weight_map")
-        tensors: dict[str, Tensor] = {}
-        for name in sorted({str(value) for value in files.values()}):
+            raise ValueError(f"{index} must have a weight_map, from tensors to files")
+        for name in files.values():
             # A name with a folder in it could lead anywhere.
-            if Path(name).name != name or not name.endswith(".safetensors"):
+            plain = isinstance(name, str) and Path(name).name == name
+            if not plain or not name.endswith(".safetensors"):
                 raise ValueError(
                     f"{index} names the file {name!r}; expected a .safetensors file beside it"
                 )
-            tensors.update(_safetensors(folder / name))
-        if missing := sorted(set(files) - set(tensors)):
-            raise ValueError(f"{index} names tensors that its files lack: {', '.join(missing)}")
-        return tensors
-    pickled = sorted(
+        return [folder / name for name in sorted(set(files.values()))]
+    pickled = [
         file.name for ext in ("bin", "pt", "pth", "ckpt") for file in folder.glob(f"*.{ext}")
-    )
+    ]
     if pickled:
         raise ValueError(
-            f"{folder} has {', '.join(pickled)}, a pickle, which can run any code when it is "
-            "read; save the model as safetensors (save_pretrained of transformers does)"
+            f"{folder} has {', '.join(sorted(pickled))}, a pickle, which can run any code when it "
+            "is read; save the model as safetensors (save_pretrained of transformers does)"
         )
     raise FileNotFoundError(f"{folder} has no model.safetensors")
 
 
+def read_tensors(folder: Path) -> dict[str, Tensor]:
+    """All tensors of a folder."""
+    tensors: dict[str, Tensor] = {}
+    for file in files_of(folder):
+        try:
+            found = load_file(file)
+        except (SafetensorError, OSError, ValueError, TypeError) as error:
+            raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
+        check_once(file, found, tensors)
+        tensors.update(found)
+    return tensors
+
+
+def check_folder(folder: Path) -> None:
+    """Raises if a file of a folder is broken or leads elsewhere, reading headers alone."""
+    seen: dict[str, str] = {}
+    for file in files_of(folder):
+        try:
+            with safe_open(file, "pt") as tensors:
+                kinds = {name: tensors.get_slice(name).get_dtype() for name in tensors.keys()}
+        except (SafetensorError, OSError, ValueError, TypeError) as error:
+            raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
+        for name, kind in kinds.items():
+            check_real(file, name, kind.startswith(("F", "BF")))
+        check_once(file, kinds, seen)
+        seen.update(kinds)
+    if (folder / "config.json").is_file():
+        check_layers(folder, read_json(folder / "config.json").get("num_hidden_layers"), len(seen))
+
+
+def check_once(file: Path, found: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
+    """Raises if two files have a tensor of one name: which of them counts would be a guess."""
+    if twice := sorted(set(found) & set(seen)):
+        raise ValueError(f"{file} has tensors that another file has, too: {', '.join(twice)}")
+
+
+def check_layers(folder: Path | str, layers: Any, tensors: int) -> None:
+    """Raises if there are more layers than tensors: building them could take for ever."""
+    if isinstance(layers, int) and layers > tensors:
+        raise ValueError(f"{folder} has {tensors} tensors, and its configuration {layers} layers")
+
+
+def check_real(file: Path | str, name: str, real: bool) -> None:
+    """Raises if a tensor is not of real numbers."""
+    if not real:
+        raise ValueError(f"{name} of {file} must be floating point, and is not")
+
+
 def read_arrays(file: Path) -> dict[str, Tensor]:
     """The arrays of an .npz file."""
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}")
     try:
-        with np.load(file, allow_pickle=False) as arrays:
-            return {name: torch.from_numpy(np.ascontiguousarray(arrays[name])) for name in arrays}
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            found = {name: np.ascontiguousarray(arrays[name]) for name in arrays}
     except Exception as error:  # zipfile, zlib and NumPy raise what they like
         raise ValueError(f"{file} cannot be read as an .npz of plain arrays: {error}") from error
-
-
-def _safetensors(file: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(file)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
+    for name, array in found.items():
+        # The step that TensorFlow counts is an integer, and is not read.
+        check_real(file, name, array.dtype.kind == "f" or name == "global_step")
+    return {name: torch.from_numpy(array) for name, array in found.items()}

@@ -16,8 +16,15 @@ from transformers import CONFIG_MAPPING, GenerationConfig
 from transformers.utils import logging
 
 from longbird.checkpoints.bert import BERT, MPNET, ROBERTA
-from longbird.checkpoints.bigbird import BIG_BIRD, BIGBIRD_PEGASUS
-from longbird.checkpoints.files import folder_of, read_arrays, read_json, read_tensors
+from longbird.checkpoints.bigbird import BIG_BIRD, BIGBIRD_PEGASUS, PLANS
+from longbird.checkpoints.files import (
+    check_layers,
+    check_real,
+    folder_of,
+    read_arrays,
+    read_json,
+    read_tensors,
+)
 from longbird.checkpoints.longformer import LED, LONGFORMER
 from longbird.checkpoints.names import Family, matches, renamed
 from longbird.checkpoints.tensorflow import from_tensorflow, to_tensorflow
@@ -28,6 +35,17 @@ FAMILIES: dict[str, Family] = {
     for family in (BERT, ROBERTA, MPNET, BIG_BIRD, LONGFORMER, BIGBIRD_PEGASUS, LED)
 }
 
+KNOWN = ["longbird", "longbird-seq2seq", *FAMILIES]
+
+ARCHITECTURE = (
+    "hidden_act norm positions position_padding_id relative_buckets relative_max_distance "
+    "embedding_norm rescale_embeddings attention_bias attention_output_bias global_projections "
+    "num_global_tokens type_vocab_size layer_norm_eps classifier_activation lm_transform "
+    "lm_activation qa_feed_forward qa_hides_question num_answer_types supporting_sentences "
+    "max_position_embeddings max_decoder_positions"
+).split()
+"""Fields of our configuration that change what a model computes."""
+
 logger = logging.get_logger(__name__)
 
 
@@ -35,9 +53,23 @@ def is_foreign(path: str | os.PathLike[str], options: dict[str, Any]) -> bool:
     """Is this a checkpoint of another library, rather than one that Longbird saved?"""
     if str(path).endswith(".npz"):
         return True
-    if options.get("config") is not None or not (Path(path) / "config.json").is_file():
-        return not Path(path).exists() and _hub_model_type(path, options) in FAMILIES
-    return read_json(Path(path) / "config.json").get("model_type") in FAMILIES
+    if options.get("config") is not None:
+        return False
+    file = Path(path) / "config.json"
+    if Path(path).exists():
+        model_type = read_json(file).get("model_type") if file.is_file() else None
+        if Path(path).is_dir() and not file.is_file():
+            raise FileNotFoundError(f"{path} has no config.json")
+        if Path(path).is_file() or (file.is_file() and model_type not in KNOWN):
+            raise ValueError(
+                f"{path} must be the folder of a model of type {', '.join(KNOWN)}, received "
+                f"{model_type!r}"
+            )
+    elif str(path).count("/") > 1 or str(path).startswith((".", "/", "~")):
+        raise FileNotFoundError(f"there is no folder {path}")
+    else:
+        model_type = _hub_model_type(path, options)
+    return model_type in FAMILIES
 
 
 def _hub_model_type(path: str | os.PathLike[str], options: dict[str, Any]) -> str | None:
@@ -88,6 +120,8 @@ def load_checkpoint(
         >>> theirs = transformers.BertModel(transformers.BertConfig(num_hidden_layers=1, **sizes))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     theirs.save_pretrained(folder)
+    if model.can_generate():
+        model.generation_config.save_pretrained(folder)
         ...     model = lb.load_checkpoint(folder, lb.LongbirdModel)
         >>> model.config.graph
         Full()
@@ -107,24 +141,45 @@ def load_checkpoint(
         folder = folder_of(Path(path) if Path(path).exists() else str(path))
         raw = read_json(folder / "config.json")
         family = _family(raw.get("model_type"))
-        theirs = CONFIG_MAPPING[family.model_type](**raw)
+        try:
+            theirs = CONFIG_MAPPING[family.model_type](**raw)
+        except Exception as error:  # each configuration checks itself in its own way
+            raise ValueError(
+                f"{folder / 'config.json'} is no {family.model_type}: {error}"
+            ) from error
+        known = model_class.config_class()
+        if unknown := [name for name in changes if not hasattr(known, name)]:
+            raise TypeError(
+                f"{', '.join(unknown)}: neither an option of load_checkpoint nor a field of "
+                f"{type(known).__name__}"
+            )
         fields = {**family.read(theirs, random_blocks), **changes}
         if "num_labels" in changes:
             fields = {
                 name: x for name, x in fields.items() if name not in ("id2label", "label2id")
             }
-        config = model_class.config_class(**fields)
+        try:
+            config = model_class.config_class(**fields)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{folder / 'config.json'}: {error}") from error
         tensors = _ours(read_tensors(folder), family, model_class.__name__)
     if graph is not None:
         config = type(config)(**{**config.to_dict(), "graph": graph})
+    check_layers(path, config.num_hidden_layers, len(tensors))
+    try:
+        with torch.device("meta"):  # sizes that the file does not have are not allocated
+            empty = model_class(config)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise ValueError(f"the configuration of {path} makes no model: {error}") from error
+    _checked(empty, tensors, str(path), strict)
     model = model_class(config)
-    _fill(model, tensors, str(path), strict)
-    if (
-        folder is not None
-        and model.can_generate()
-        and (folder / "generation_config.json").is_file()
-    ):
-        model.generation_config = GenerationConfig.from_pretrained(folder)
+    model.load_state_dict(
+        {k: v for k, v in tensors.items() if k in model.state_dict()}, strict=False
+    )
+    model.tie_weights()
+    settings = None if folder is None else folder / "generation_config.json"
+    if settings is not None and model.can_generate() and settings.is_file():
+        model.generation_config = GenerationConfig.from_dict(read_json(settings))
     return model.to(dtype=dtype).eval()
 
 
@@ -157,21 +212,71 @@ def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> No
     tensors = {k: v.detach() for k, v in model.state_dict().items() if k not in tied}
     if family == "tensorflow":
         arrays = to_tensorflow(tensors, name)
+        _check_said(model.config, name, BIG_BIRD, same_graph=False)
         plain: dict[str, Any] = {k: v.cpu().float().numpy() for k, v in arrays.items()}
         np.savez(Path(path), **plain)
         return
     form = _family(family)
-    theirs = CONFIG_MAPPING[form.model_type](**form.write(model.config))
+    theirs = _check_said(model.config, name, form)
     theirs.architectures = [form.architectures[name]] if name in form.architectures else None
     out = renamed(tensors, form.table(name))
     if lost := [k for k in out if k.startswith("<")]:
         raise ValueError(f"{family} has no place for {', '.join(lost)}")
+    out.update({copy: out[name].clone() for copy, name in form.copies.items() if name in out})
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     save_file(
         {k: v.contiguous() for k, v in out.items()}, folder / "model.safetensors", {"format": "pt"}
     )
     theirs.save_pretrained(folder)
+    if model.can_generate():
+        model.generation_config.save_pretrained(folder)
+
+
+def _check_said(ours: Any, model_class: str, form: Family, same_graph: bool = True) -> Any:
+    """Their configuration, if reading it would give ours again: it may lack words for it."""
+    theirs = CONFIG_MAPPING[form.model_type](**form.write(ours))
+    plans = [type(ours)(**form.read(theirs, plan)) for plan in PLANS]
+    kinds = {
+        "lm_": ("MaskedLM", "CausalLM", "PreTraining"),
+        "classifier_activation": ("SequenceClassification",),
+        **dict.fromkeys(("qa_", "num_answer", "supporting"), ("QuestionAnswering",)),
+    }
+    lost = []
+    for name in ARCHITECTURE:
+        heads = next((kinds[kind] for kind in kinds if name.startswith(kind)), None)
+        if heads is not None and not model_class.endswith(heads):
+            continue
+        mine, again = (_meaning(config, name) for config in (ours, plans[0]))
+        if mine != again:
+            lost.append(f"{name}={mine!r} (there: {again!r})")
+    sparse = not ours.is_decoder and same_graph
+    if sparse and all(plan.layer_graphs != ours.layer_graphs for plan in plans):
+        lost.append(f"graph={ours.graph} (there: {plans[0].graph})")
+    if lost:
+        raise ValueError(
+            f"{form.model_type} has no words for {'; '.join(lost)}. Save the model with "
+            "save_pretrained instead"
+        )
+    return theirs
+
+
+def _meaning(config: Any, name: str) -> Any:
+    """A field, without differences that change no result."""
+    match name:
+        case "lm_activation":
+            return config.lm_activation or config.hidden_act
+        case "relative_max_distance":
+            return config.relative_buckets and config.relative_max_distance
+        case "position_padding_id":
+            given = config.position_padding_id
+            return config.positions == "padding-aware" and (
+                config.pad_token_id if given is None else given
+            )
+        case "embedding_norm":  # before or after dropout is for training alone
+            return config.embedding_norm != "none"
+        case _:
+            return getattr(config, name, None)
 
 
 def report(path: str, missing: Iterable[str], unexpected: Iterable[str], strict: bool) -> None:
@@ -211,8 +316,7 @@ def _ours(tensors: dict[str, Tensor], family: Family, model_class: str) -> dict[
     for copy, original in family.copies.items():
         if copy in tensors:
             copied = tensors.pop(copy)
-            if not torch.equal(tensors.setdefault(original, copied), copied):
-                raise ValueError(f"{copy} and {original} must be the same, and differ")
+            tensors.setdefault(original, copied)  # what is stored under its own name counts
     tensors = {name: x for name, x in tensors.items() if not matches(name, family.unused)}
     table = {theirs: ours for ours, theirs in family.table(model_class).items()}
     # A model without a head is stored without the prefix, and may be loaded into one with a head;
@@ -225,10 +329,14 @@ def _ours(tensors: dict[str, Tensor], family: Family, model_class: str) -> dict[
     return renamed(tensors, table)
 
 
-def _fill(model: Any, tensors: dict[str, Tensor], path: str, strict: bool) -> None:
-    """Copies tensors into a model after comparing all names and shapes."""
+def _checked(model: Any, tensors: dict[str, Tensor], path: str, strict: bool) -> None:
+    """Compares all names and shapes with those of a model."""
     wanted = model.state_dict()
     tied = _tied(model)
+    for copy, original in model.all_tied_weights_keys.items():
+        # A file holds a tensor with several names once, under any of them.
+        if original not in tensors and copy in tensors:
+            tensors[original] = tensors[copy]
     # A model whose head has no pooler leaves out the pooler of the checkpoint: a visible line.
     unused = [name for name in tensors if name not in wanted and ".pooler." in f".{name}."]
     if unused:
@@ -240,11 +348,11 @@ def _fill(model: Any, tensors: dict[str, Tensor], path: str, strict: bool) -> No
         for name, x in tensors.items()
         if name in wanted and x.shape != wanted[name].shape
     ]
+    for name, x in tensors.items():
+        check_real(path, name, x.is_floating_point())
     if wrong:
         raise ValueError(f"tensors of {path} have other shapes:\n  " + "\n  ".join(wrong))
     report(path, missing, unexpected, strict)
-    model.load_state_dict({k: v for k, v in tensors.items() if k in wanted}, strict=False)
-    model.tie_weights()
 
 
 def _tied(model: Any) -> set[str]:

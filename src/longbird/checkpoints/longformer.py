@@ -125,7 +125,8 @@ LED = Family(
     prefix="led.",
     base="model.",
     body={
-        "encoder.embeddings.tokens": "shared",
+        "encoder.embeddings.tokens": "encoder.embed_tokens",
+        "decoder.tokens": "decoder.embed_tokens",
         "encoder.embeddings.positions": "encoder.embed_positions",
         "encoder.embeddings.norm": "encoder.layernorm_embedding",
         **{
@@ -155,8 +156,7 @@ LED = Family(
     read=read_led,
     write=write_led,
     copies={
-        f"{prefix}{stack}.embed_tokens.weight": f"{prefix}shared.weight"
-        for prefix in ("", "led.")
-        for stack in ("encoder", "decoder")
+        "shared.weight": "encoder.embed_tokens.weight",
+        "led.shared.weight": "led.encoder.embed_tokens.weight",
     },
 )

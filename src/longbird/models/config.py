@@ -23,6 +23,14 @@ def graph_of(value: Any) -> Graph:
     )
 
 
+SIZES = (
+    "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size "
+    "max_position_embeddings type_vocab_size relative_buckets relative_max_distance "
+    "num_global_tokens decoder_layers decoder_attention_heads decoder_intermediate_size "
+    "max_decoder_positions"
+).split()
+
+
 @strict
 class LongbirdConfig(PreTrainedConfig):
     """Configuration of an encoder, or of a causal decoder, over any graph.
@@ -35,6 +43,7 @@ class LongbirdConfig(PreTrainedConfig):
         norm: "post" (BERT) or "pre" (Pegasus): where the norm of a block stands.
         positions: "absolute" (from 0), "padding-aware" (RoBERTa: from pad_token_id + 1) or
             "none".
+        position_padding_id: "padding-aware": the id that has no position; pad_token_id by default.
         relative_buckets: Buckets of a bias by distance, shared by all layers (MPNet, T5); 0 for
             none.
         relative_max_distance: Distance from which on all keys share a bucket.
@@ -94,6 +103,7 @@ class LongbirdConfig(PreTrainedConfig):
     graph: Any = None
     norm: str = "post"
     positions: str = "absolute"
+    position_padding_id: int | None = None
     relative_buckets: int = 0
     relative_max_distance: int = 128
     embedding_norm: str = "before_dropout"
@@ -128,6 +138,32 @@ class LongbirdConfig(PreTrainedConfig):
                 )
         else:
             self.graph = bigbird() if self.graph is None else graph_of(self.graph)
+        for name in SIZES:
+            least = (
+                0 if name in ("type_vocab_size", "relative_buckets", "num_global_tokens") else 1
+            )
+            size = getattr(self, name, least)
+            if isinstance(size, bool) or not isinstance(size, int) or size < least:
+                raise ValueError(f"{name} must be an integer from {least} on, received {size!r}")
+        if not isinstance(self.layer_norm_eps, (int, float)) or not self.layer_norm_eps > 0:
+            raise ValueError(f"layer_norm_eps must be above 0, received {self.layer_norm_eps!r}")
+        if not isinstance(self.tie_word_embeddings, bool):
+            raise ValueError(
+                f"tie_word_embeddings must be true or false, received {self.tie_word_embeddings!r}"
+            )
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "activation_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be from 0 to 1, received {getattr(self, name)!r}")
+        if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
+            raise ValueError(
+                f"pad_token_id must be a token of the vocabulary of {self.vocab_size}, received "
+                f"{self.pad_token_id}"
+            )
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size must be a multiple of num_attention_heads, received "
+                f"{self.hidden_size} and {self.num_attention_heads}"
+            )
         if self.global_projections and self.relative_buckets:
             raise ValueError(
                 "global tokens with projections of their own have no bias by distance: choose "

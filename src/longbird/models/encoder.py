@@ -10,6 +10,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -56,15 +57,25 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         Raises:
             ValueError: Tensors are missing or left over; the message lists them.
         """
-        from longbird.checkpoints import is_foreign, load_checkpoint, report
+        from longbird.checkpoints import check_folder, is_foreign, load_checkpoint, report
 
         path = pretrained_model_name_or_path
         if path is not None and is_foreign(path, kwargs):
             return load_checkpoint(path, cls, **kwargs)
         strict, wanted = kwargs.pop("strict", True), kwargs.pop("output_loading_info", False)
         kwargs.setdefault("use_safetensors", True)
-        loaded: Any = super().from_pretrained(path, *args, output_loading_info=True, **kwargs)
+        if path is not None and os.path.isdir(path):
+            check_folder(Path(path, kwargs.get("subfolder") or ""))
+        wrong_sizes = kwargs.pop("ignore_mismatched_sizes", False)
+        kwargs.update(output_loading_info=True, ignore_mismatched_sizes=True)
+        try:
+            loaded: Any = super().from_pretrained(path, *args, **kwargs)
+        except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
+            raise ValueError(f"{path} cannot be loaded: {error}") from error
         model, info = loaded
+        if info["mismatched_keys"] and not wrong_sizes:
+            names = "\n  ".join(map(str, sorted(info["mismatched_keys"])))
+            raise ValueError(f"tensors of {path} have other shapes than the model:\n  {names}")
         report(str(path), info["missing_keys"], info["unexpected_keys"], strict)
         for parameter in model.parameters():
             # Mapped from a file at any address, the same weights would give other last bits.

@@ -196,7 +196,7 @@ class LongbirdForSequenceClassification(_Head):
 
     def task_global_tokens(self, inputs: dict[str, Any]) -> Tensor | None:
         """The first token of every document."""
-        return _first_columns(inputs)
+        return _ranks(inputs)[0] == 0
 
     @head
     def forward(
@@ -300,14 +300,15 @@ class LongbirdForQuestionAnswering(_Head):
 
     def encoded(self, inputs: dict[str, Any]) -> Encoded:
         """BigBird marks the context by token types, and hides the question from the answer."""
-        ids, question = inputs.get("input_ids"), None
-        if self.config.qa_hides_question and ids is not None:
-            end = (ids == self.config.sep_token_id).int().argmax(1, keepdim=True) + 1
-            question = torch.arange(ids.shape[1], device=ids.device) < end
+        hidden = None
+        if self.config.qa_hides_question and inputs.get("input_ids") is not None:
+            rank, separators = _ranks(inputs, self.config.sep_token_id)
+            question = rank <= _first(rank, separators)
             if inputs.get("token_type_ids") is None and self.config.type_vocab_size > 1:
                 inputs["token_type_ids"] = (~question).long()
+            hidden = question & (rank > 0)  # the first token stands for "no answer"
         encoded = super().encoded(inputs)
-        encoded.note = question
+        encoded.note = hidden
         return encoded
 
     def task_global_tokens(self, inputs: dict[str, Any]) -> Tensor | None:
@@ -335,10 +336,8 @@ class LongbirdForQuestionAnswering(_Head):
         if self.config.qa_feed_forward:
             x = self.norm(self.dropout(self.feed_forward(self.dropout(x))) + x)
         start, end = encoded.pad(self.span(x), IMPOSSIBLE).unbind(-1)  # [rows, n]
-        if (question := encoded.note) is not None:
-            hidden = IMPOSSIBLE * question
-            hidden[:, 0] = 0.0  # the first token stands for "no answer"
-            start, end = start + hidden, end + hidden
+        if encoded.note is not None:
+            start, end = start + IMPOSSIBLE * encoded.note, end + IMPOSSIBLE * encoded.note
 
         losses: list[Tensor] = []
         if start_positions is not None and end_positions is not None:
@@ -407,28 +406,33 @@ def _given(inputs: dict[str, Any]) -> Tensor:
     return inputs["inputs_embeds"] if ids is None else ids
 
 
-def _first_columns(inputs: dict[str, Any]) -> Tensor:
-    """Bool [rows, n]: the first token of every document."""
-    mask = inputs.get("attention_mask")
-    if mask is None:
-        mask = torch.ones(_given(inputs).shape[:2], device=_given(inputs).device)
-    return ((mask != 0).cumsum(1) == 1) & (mask != 0)
+def _ranks(inputs: dict[str, Any], sep: int | None = None) -> tuple[Tensor, Tensor]:
+    """The number of every token in its document, [rows, n], -1 for padding; and where `sep` is."""
+    given, mask = _given(inputs), inputs.get("attention_mask")
+    kept = torch.ones(given.shape[:2], dtype=torch.bool, device=given.device)
+    kept = kept if mask is None else mask != 0
+    rank = (kept.cumsum(1) - 1).masked_fill(~kept, -1)
+    return rank, kept & (given == sep) if sep is not None else kept
+
+
+def _first(rank: Tensor, marked: Tensor) -> Tensor:
+    """The number of the first marked token of every document, [rows, 1]; 0 if there is none."""
+    return rank.gather(1, marked.int().argmax(1, keepdim=True)).clamp(min=0)
 
 
 def _around_separator(inputs: dict[str, Any], sep: int | None, before: bool) -> Tensor:
     """Bool [rows, n]: the tokens before the first separator, or after the second."""
-    ids = inputs.get("input_ids")
-    if ids is None or sep is None:
+    if inputs.get("input_ids") is None or sep is None:
         raise ValueError(
             "with inputs_embeds, or without sep_token_id, global_attention_mask must say which "
             "tokens are global"
         )
-    counts = (ids == sep).sum(1)
+    rank, separators = _ranks(inputs, sep)
+    counts = separators.sum(1)
     if bool((counts != 3).any()):
         raise ValueError(
             f"the global tokens of a question are found by three separators (id {sep}) in every "
             f"document, received {counts.tolist()}; give global_attention_mask instead"
         )
-    first = (ids == sep).int().argmax(1, keepdim=True)
-    column = torch.arange(ids.shape[1], device=ids.device)
-    return column < first if before else column > first + 1
+    first = _first(rank, separators)
+    return (rank >= 0) & (rank < first) if before else rank > first + 1

@@ -176,9 +176,11 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             )
         if default(use_cache, config.use_cache and not self.training) and past_key_values is None:
             past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        x = self.tokens(input_ids) if inputs_embeds is None else inputs_embeds
-        if config.rescale_embeddings:
-            x = x * math.sqrt(x.shape[-1])
+        if inputs_embeds is None:
+            x = self.tokens(input_ids)
+            x = x * math.sqrt(x.shape[-1]) if config.rescale_embeddings else x
+        else:
+            x = inputs_embeds
         s, past = x.shape[1], 0 if past_key_values is None else past_key_values.get_seq_length()
         if past + s > self.positions.num_embeddings:
             raise ValueError(
@@ -250,16 +252,23 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
         super().__init__(config)
         self.encoder = LongbirdModel(config, add_pooling_layer=False)
         self.decoder = LongbirdDecoder(config)
-        self.decoder.tokens = self.encoder.embeddings.tokens
+        if config.tie_word_embeddings:
+            self.decoder.tokens = self.encoder.embeddings.tokens
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
-        """The token embeddings, which encoder and decoder share."""
+        """The token embeddings, which the decoder shares unless they are not to be tied."""
         return self.encoder.embeddings.tokens
 
     def set_input_embeddings(self, value: Any) -> None:
-        """Replaces the token embeddings of both."""
-        self.encoder.embeddings.tokens = self.decoder.tokens = value
+        """Replaces the token embeddings; those of the decoder, if it has its own, get the size."""
+        self.encoder.embeddings.tokens = value
+        if self.config.tie_word_embeddings:
+            self.decoder.tokens = value
+        elif self.decoder.tokens.num_embeddings != value.num_embeddings:
+            self.decoder.tokens = self._get_resized_embeddings(
+                self.decoder.tokens, value.num_embeddings
+            )
 
     def get_encoder(self, modality: str | None = None) -> nn.Module:
         """The encoder, which `generate` runs once."""

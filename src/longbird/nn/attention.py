@@ -26,11 +26,6 @@ class SelfAttention(nn.Module):
     def __init__(self, config: Any, graph: Graph, layer: int) -> None:
         super().__init__()
         width, self.heads = config.hidden_size, config.num_attention_heads
-        if width % self.heads:
-            raise ValueError(
-                f"hidden_size must be a multiple of num_attention_heads, received {width} and "
-                f"{self.heads}"
-            )
         self.graph, self.layer = graph, layer
         self.dropout_p = config.attention_probs_dropout_prob
         self.query = nn.Linear(width, width, bias=config.attention_bias)

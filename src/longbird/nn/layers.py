@@ -20,6 +20,8 @@ _TANH_GELU = functools.partial(F.gelu, approximate="tanh")
 
 def activation(name: str) -> Callable[[Tensor], Tensor]:
     """An activation by the name that transformers gives it."""
+    if name not in ACT2FN:
+        raise ValueError(f"there is no activation named {name!r}; expected one of {list(ACT2FN)}")
     # transformers computes this one in eight passes over the tensor, torch in one.
     return _TANH_GELU if name in ("gelu_new", "gelu_fast") else ACT2FN[name]
 
@@ -55,7 +57,9 @@ class Embeddings(nn.Module):
         else:
             assert input_ids is not None
             x = self.tokens(documents.pack(input_ids))
-        x = x * self.scale if self.scale != 1.0 else x
+        # Pegasus scales the embeddings of its tokens, BigBird those that it is given, too.
+        if self.scale != 1.0 and (inputs_embeds is None or not self.config.is_encoder_decoder):
+            x = x * self.scale
         if self.config.type_vocab_size:
             types = self.types.weight[0]
             x = x + (
@@ -72,9 +76,10 @@ class Embeddings(nn.Module):
 
     def places(self, documents: Documents, x: Tensor, ids: Tensor | None) -> Tensor:
         """The row of the position table of every token, int64 [t]."""
-        rows, offset = self.positions.num_embeddings, 0
+        rows, offset, absent = self.positions.num_embeddings, 0, self.config.position_padding_id
         if self.config.positions == "padding-aware":  # RoBERTa: padding has a row of its own
-            offset = self.config.pad_token_id + 1
+            absent = self.config.pad_token_id if absent is None else absent
+            offset = absent + 1
         past = None if documents.cache is None else documents.cache.lengths
         longest = documents.longest + (0 if past is None else int(past.max()))
         if longest + offset > rows:
@@ -84,7 +89,7 @@ class Embeddings(nn.Module):
             )
         present = torch.ones(len(x), dtype=torch.bool, device=x.device)
         if offset and ids is not None:
-            present = ids != self.config.pad_token_id
+            present = ids != absent
         count = documents.counted(present)
         if past is not None:
             count = count + documents.spread(past)

@@ -59,6 +59,11 @@ class Documents:
                 "a model is exported for documents of one length, without attention_mask; "
                 "leave it out of the example inputs"
             )
+        if attention_mask.dtype != torch.bool and bool((attention_mask > 1).any()):
+            raise ValueError(
+                "attention_mask must be 0 or 1, received a larger number; tokens that are global "
+                "are marked in global_attention_mask"
+            )
         kept = attention_mask != 0
         if bool(kept.all()):
             return cls(rows, n)
