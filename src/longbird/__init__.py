@@ -13,7 +13,7 @@ from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-import longbird._register  # noqa: F401
+from longbird import _register as _register
 from longbird.graph import BlockWindow as BlockWindow
 from longbird.graph import Causal as Causal
 from longbird.graph import Edges as Edges

@@ -407,6 +407,18 @@ def test_a_prompt_goes_in_by_pieces():
     assert torch.equal(found, greedy(model, ids, 10))
 
 
+@pytest.mark.parametrize("positions", ["absolute", "padding-aware"])
+def test_positions_that_are_given_are_taken(positions):
+    model, ids = decoder(GRAPHS["sinks"], **POSITIONS[positions]), tokens(2, 9)
+    given = (torch.arange(9) * 3 + 5).expand(2, 9)
+    found = model.generate(ids, position_ids=given, max_new_tokens=12, do_sample=False)
+    for _ in range(12):
+        logits = model(ids, position_ids=given, use_cache=False).logits[:, -1]
+        ids = torch.cat([ids, logits.argmax(-1, keepdim=True)], 1)
+        given = torch.cat([given, given[:, -1:] + 1], 1)
+    assert torch.equal(found, ids)
+
+
 @pytest.mark.parametrize("graph", ["window", "sinks", "layers"])
 @pytest.mark.parametrize("helper", ["prompt", "model"])
 def test_assisted_generation_takes_tokens_back(graph, helper):

@@ -1,6 +1,8 @@
-"""Measurements of attention, side by side with its peers on the same machine.
+"""Measurements of attention and of whole encoders, side by side with their peers on this machine.
 
-`timing` runs callables in turns; `peers` are the attention functions that take part; `attention`
-runs the whole comparison; `goals` holds it against the ratios that Longbird sets itself;
-`report` and `plot` write down what came out; `environment` says where it was measured.
+`timing` runs callables in turns, `contest` also says who cannot take part and why. `peers` are the
+attention functions that take part and `encoders` the models; `attention` and `model` run the two
+comparisons, `memory` measures in fresh processes. `goals` holds a run against the ratios that
+Longbird sets itself; `report`, `model_report` and `plot` write down what came out; `environment`
+says where it was measured.
 """

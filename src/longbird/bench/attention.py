@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from longbird.bench.contest import UnavailableError, contest, first_line, refuse_if_too_slow
 from longbird.bench.environment import command_line, environment, load_average, memory_bytes
 from longbird.bench.memory import extra_bytes
 from longbird.bench.peers import (
@@ -20,7 +20,6 @@ from longbird.bench.peers import (
     HUGGING_FACE_LONGFORMER,
     AttentionFunction,
     Peer,
-    UnavailableError,
     difference,
     longbird,
 )
@@ -236,7 +235,7 @@ def _verify(peer: Peer, work: Work, lengths: Sequence[int]) -> float | str:
         except Exception as error:  # whatever a peer fails with is the reason it is left out
             if peer.name.startswith("longbird"):
                 raise
-            reason = _first_line(error)
+            reason = first_line(error)
     return f"not checked: {reason}"
 
 
@@ -248,40 +247,35 @@ def _series(
     settings: Settings, mine: Peer, peers: Sequence[Peer], planned: Plan, before: Sequence[Series]
 ) -> Series:
     work, n, backward = settings.work, planned.n, planned.backward
-    contestants: dict[str, Callable[[], object]] = {}
-    expected: dict[str, float] = {}
-    first_call: dict[str, float] = {}
-    skipped: dict[str, str] = {}
     inputs = work.inputs(n)
-    for peer in (mine, *peers):
-        try:
+
+    def entry(peer: Peer) -> Callable[[], Callable[[], object]]:
+        def prepare() -> Callable[[], object]:
             peer.refuse_if_impossible(work, n, backward=backward)
             if peer is not mine:
-                _refuse_if_too_slow(peer, settings, n, backward, before)
-            call = _contestant(peer.build(work, n), *inputs, backward=backward)
-            warm = warm_up(call)
-        except UnavailableError as error:
-            skipped[peer.name] = str(error)
-        except Exception as error:  # whatever a peer fails with is the reason it is left out
-            if peer is mine:
-                raise
-            skipped[peer.name] = _first_line(error)
-        else:
-            contestants[peer.name] = call
-            expected[peer.name], first_call[peer.name] = warm.later, warm.first
+                known = [
+                    (series.n, min(series.samples[peer.name]))
+                    for series in before
+                    if series.backward == backward and peer.name in series.samples
+                ]
+                refuse_if_too_slow(known, n, peer.growth, settings.limit)
+            return _contestant(peer.build(work, n), *inputs, backward=backward)
+
+        return prepare
+
     a, b = torch.randn(
         2, SGEMM_SIZE, SGEMM_SIZE, generator=torch.Generator().manual_seed(0)
     ).unbind()
-    contestants[SGEMM] = lambda: torch.matmul(a, b)
-    expected[SGEMM] = warm_up(contestants[SGEMM]).later
-    rounds = rounds_within(expected, settings.budget, settings.repeats)
+    entries = {peer.name: entry(peer) for peer in (mine, *peers)}
+    entries[SGEMM] = lambda: lambda: torch.matmul(a, b)
+    held = contest(entries, mine.name, budget=settings.budget, repeats=settings.repeats)
     return Series(
         n=n,
         backward=backward,
         edges=planned.edges * work.batch,
-        samples=interleave(contestants, expected, rounds),
-        first_call=first_call,
-        skipped=skipped,
+        samples=held.samples,
+        first_call=held.first_call,
+        skipped=held.skipped,
         planned={mine.name: planned.seconds, DENSE.name: planned.dense_seconds},
     )
 
@@ -309,24 +303,6 @@ def _contestant(
         return torch.autograd.grad(function(*leaves), leaves, gradient)
 
     return forward_backward
-
-
-def _refuse_if_too_slow(
-    peer: Peer, settings: Settings, n: int, backward: bool, before: Sequence[Series]
-) -> None:
-    """Raise if the last length that was measured predicts a call beyond the limit."""
-    known = [
-        (series.n, min(series.samples[peer.name]))
-        for series in before
-        if series.backward == backward and peer.name in series.samples
-    ]
-    if known:
-        length, seconds = known[-1]
-        predicted = seconds * (n / length) ** peer.growth
-        if predicted > settings.limit:
-            raise UnavailableError(
-                f"a call is predicted to take {predicted:.0f} s, the limit is {settings.limit:g} s"
-            )
 
 
 def _linearity(settings: Settings, mine: Peer) -> dict[int, list[float]]:
@@ -412,9 +388,3 @@ def _memory(settings: Settings, mine: Peer) -> list[PeakMemory]:
                 except UnavailableError as error:
                     taken.append(PeakMemory(peer.name, n, backward, None, str(error)))
     return taken
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or ["no message"]
-    without_paths = re.sub(r"(?:/[\w.+-]+){2,}", "(a path)", lines[0])
-    return f"{type(error).__name__}: {without_paths}"

@@ -1,8 +1,9 @@
 """The ratios that Longbird sets itself, and how far a run came.
 
-The rows are those of the design that concern attention alone. They hold for the design's work
-(BigBird graph of 64-token blocks, 12 heads of 64) at the design's lengths: for anything else the
-measured ratio is shown, but not judged.
+`goals` has the rows of the design that concern attention alone, `model_goals` those on whole
+encoders. They hold for the design's work (BigBird graph of 64-token blocks, 12 heads of 64; all
+layers of BigBird-base) at the design's lengths: for anything else the measured ratio is shown, but
+not judged.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from longbird.bench import encoders, model
 from longbird.bench.attention import CREATE_BLOCK_MASK, Result, Series, Settings
-from longbird.bench.peers import DENSE, FLEX, HUGGING_FACE_BIGBIRD, Peer
+from longbird.bench.peers import DENSE, FLEX, HUGGING_FACE_BIGBIRD
 from longbird.bench.timing import Spread, ratio
 from longbird.bench.work import Work
 
@@ -48,12 +50,30 @@ def goals(result: Result) -> list[Goal]:
         judged = _designs_work(result) and n == 4096
         rows.append(_share(result, what, series, share, judged))
         rows += [
-            _faster(result, what, series, peer, times, judged)
+            _faster(what, series, result.longbird, peer.name, times, judged)
             for peer, times in faster
             if peer in result.settings.peers
         ]
     rows += [_crossover(result), _linearity(result), _memory(result), _layout(result)]
     return rows
+
+
+def model_goals(result: model.Result) -> list[Goal]:
+    """Hold a run of whole encoders against the design's table."""
+    settings, n = result.settings, result.settings.reference_length
+    shape = settings.shapes[0]
+    what = f"whole {shape.name} encoder ({shape.layers} layers), {n:,} tokens, forward"
+    series = result.at(shape.name, n, training=False)
+    judged = (shape, n, settings.implementation) == (encoders.SHAPES["base"], 4096, "native")
+    return [
+        _faster(what, series, result.longbird, peer.name, times, judged, digits=2)
+        for peer, times in (
+            (encoders.HUGGING_FACE_BIGBIRD, 4.0),
+            (encoders.HUGGING_FACE_LONGFORMER, 2.0),
+            (encoders.BERT, 1.0),
+        )
+        if peer in settings.peers
+    ]
 
 
 def _designs_work(result: Result) -> bool:
@@ -73,17 +93,23 @@ def _share(result: Result, what: str, series: Series | None, least: float, judge
 
 
 def _faster(
-    result: Result, what: str, series: Series | None, peer: Peer, times: float, judged: bool
+    what: str,
+    series: Series | model.Series | None,
+    mine: str,
+    peer: str,
+    times: float,
+    judged: bool,
+    digits: int = 1,
 ) -> Goal:
-    target = f"{times:g} x faster"
+    target = f"{times:g} x faster" if times > 1 else "not slower"
     if series is None:
-        return Goal(what, peer.name, target, "this length was not measured", None)
-    if peer.name in series.skipped:
-        return Goal(what, peer.name, target, series.skipped[peer.name], None)
-    spread = ratio(series.samples[peer.name], series.samples[result.longbird])
-    return Goal(
-        what, peer.name, target, _times(spread), spread.median >= times if judged else None
-    )
+        return Goal(what, peer, target, "this length was not measured", None)
+    for name in (peer, mine):
+        if name in series.skipped:
+            return Goal(what, peer, target, series.skipped[name], None)
+    spread = ratio(series.samples[peer], series.samples[mine])
+    reached = spread.median >= times if judged else None
+    return Goal(what, peer, target, _times(spread, digits), reached)
 
 
 def _crossover(result: Result) -> Goal:
@@ -153,8 +179,9 @@ def _layout(result: Result) -> Goal:
     )
 
 
-def _times(spread: Spread) -> str:
-    return f"{spread.median:.1f} x ({spread.low:.1f} to {spread.high:.1f})"
+def _times(spread: Spread, digits: int = 1) -> str:
+    low, median, high = (f"{x:.{digits}f}" for x in (spread.low, spread.median, spread.high))
+    return f"{median} x ({low} to {high})"
 
 
 def _milliseconds(samples: Sequence[float]) -> str:

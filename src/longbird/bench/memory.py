@@ -14,10 +14,12 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from longbird.bench.peers import PEERS, Peer, UnavailableError, longbird
+from longbird.bench.contest import UnavailableError
+from longbird.bench.peers import PEERS, Peer, longbird
 from longbird.bench.work import Work
 
 
@@ -35,8 +37,17 @@ def extra_bytes(peer: Peer, work: Work, n: int, *, backward: bool = False) -> in
         "backward": backward,
         "threads": torch.get_num_threads(),
     }
+    return int(ask_fresh_process("longbird.bench.memory", request)["extra_bytes"])
+
+
+def ask_fresh_process(module: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a module that is run as a program: one JSON object in, one out.
+
+    Raises:
+        UnavailableError: The answer says so, or the process failed.
+    """
     child = subprocess.run(
-        [sys.executable, "-m", "longbird.bench.memory", json.dumps(request)],
+        [sys.executable, "-m", module, json.dumps(request)],
         capture_output=True,
         text=True,
         check=False,
@@ -49,7 +60,7 @@ def extra_bytes(peer: Peer, work: Work, n: int, *, backward: bool = False) -> in
     answer = json.loads(child.stdout.splitlines()[-1])
     if "unavailable" in answer:
         raise UnavailableError(answer["unavailable"])
-    return int(answer["extra_bytes"])
+    return answer
 
 
 def measure_here(peer: Peer, work: Work, n: int, *, backward: bool) -> int:
@@ -61,13 +72,13 @@ def measure_here(peer: Peer, work: Work, n: int, *, backward: bool) -> int:
     q, k, v = (x.requires_grad_(backward) for x in work.inputs(n))
     function = peer.build(work, n)
     gradient = torch.ones_like(q) if backward else None
-    before = _reset_peak()
+    before = reset_peak()
     with torch.set_grad_enabled(backward):
         out = function(q, k, v)
         results = [out]
         if backward:
             results += torch.autograd.grad(out, (q, k, v), gradient)
-    peak = _peak()
+    peak = peak_bytes()
     return max(0, peak - before - sum(x.numel() * x.element_size() for x in results))
 
 
@@ -79,7 +90,7 @@ def _run(peer: Peer, work: Work, n: int, *, backward: bool) -> None:
             torch.autograd.grad(out, (q, k, v), torch.ones_like(out))
 
 
-def _reset_peak() -> int:
+def reset_peak() -> int:
     """Make the peak of resident memory what is resident now, and return it."""
     try:
         # What the warm-up freed and the allocator kept would hide that the call takes it again.
@@ -90,10 +101,11 @@ def _reset_peak() -> int:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         pass  # then the peak so far is the baseline, which the small warm-up keeps near to now
-    return _peak()
+    return peak_bytes()
 
 
-def _peak() -> int:
+def peak_bytes() -> int:
+    """The most memory that was ever resident, since `reset_peak` where the system can."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention, softmax
 
-from longbird.bench.environment import memory_bytes
+from longbird.bench.contest import UnavailableError, refuse_without_memory
 from longbird.bench.work import Work
 from longbird.graph.base import Graph
 from longbird.graph.legacy import LegacyBigBird
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 LONGFORMER_WINDOW = 512  # Longformer's default, and about as many keys as BigBird's eight blocks
-
-
-class UnavailableError(Exception):
-    """A peer cannot take part; the message is the reason, and it goes into the report."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +63,7 @@ class Peer:
         """Raise `UnavailableError` if there is no backward, or not enough memory for it."""
         if backward and self.backward:
             raise UnavailableError(self.backward)
-        needed, free = self.peak_bytes(work, n, backward), memory_bytes("MemAvailable")
-        if free is not None and needed > 0.9 * free:
-            raise UnavailableError(
-                f"needs about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free"
-            )
+        refuse_without_memory(self.peak_bytes(work, n, backward))
 
 
 def longbird(implementation: str = "native") -> Peer:
@@ -173,7 +165,7 @@ def _hugging_face_bigbird(work: Work, n: int) -> AttentionFunction:
     )
 
     def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        with _numpy_state_kept():
+        with numpy_state_kept():
             out, _ = module.bigbird_block_sparse_attention(
                 q,
                 k,
@@ -212,7 +204,7 @@ def _bigbird_config(work: Work, n: int) -> SimpleNamespace:
 
 
 @contextmanager
-def _numpy_state_kept() -> Generator[None, None, None]:
+def numpy_state_kept() -> Generator[None, None, None]:
     """Hugging Face's BigBird seeds NumPy's global generator at every call; this puts it back."""
     state = np.random.get_state()
     try:

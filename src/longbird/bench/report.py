@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from longbird.bench.attention import SGEMM, TOLERANCE, Result, Series
 from longbird.bench.environment import cpu_slug
-from longbird.bench.goals import goals
+from longbird.bench.goals import Goal, goals
 from longbird.bench.peers import DENSE, LONGFORMER_WINDOW
 from longbird.bench.timing import Spread, ratio
 
@@ -59,7 +60,11 @@ class Sheet:
 def sheets(result: Result) -> list[Sheet]:
     """Everything that a run has to say."""
     return [
-        _goal_sheet(result),
+        goal_sheet(
+            goals(result),
+            result.environment,
+            "The design's rows on whole encoders are measured by `longbird bench model`.",
+        ),
         _length_sheet(result, backward=False),
         _length_sheet(result, backward=True),
         _memory_sheet(result),
@@ -69,14 +74,18 @@ def sheets(result: Result) -> list[Sheet]:
 
 def write(result: Result, folder: Path) -> list[Path]:
     """Write JSON and Markdown into a folder; files of the same day are replaced."""
+    return save(folder, stem(result), as_json(result), as_markdown(result))
+
+
+def save(folder: Path, name: str, data: dict[str, Any], markdown: str) -> list[Path]:
+    """Write a run's two files, which differ in their ending."""
     folder.mkdir(parents=True, exist_ok=True)
-    name = stem(result)
     paths = [folder / f"{name}.json", folder / f"{name}.md"]
-    text = json.dumps(as_json(result), indent=1)
+    text = json.dumps(data, indent=1)
     # One line for each list of samples, so that a person can look through the file.
     text = re.sub(r"\[[\s\d.,e+-]+\]", lambda found: " ".join(found[0].split()), text)
     paths[0].write_text(text + "\n")
-    paths[1].write_text(as_markdown(result))
+    paths[1].write_text(markdown)
     return paths
 
 
@@ -116,33 +125,46 @@ def as_json(result: Result) -> dict[str, Any]:
 
 def as_markdown(result: Result) -> str:
     """The summary that is read on its own."""
-    where = result.environment
+    facts = [
+        f"Work: {result.settings.work}",
+        *circumstances(result.environment, result.settings.repeats),
+        "Peers checked against the dense reference on their own graph: "
+        + verdicts(result.verified),
+    ]
+    title = f"Attention on {result.environment['cpu']}, {result.date}"
+    return page(title, result.command, facts, sheets(result), f"{stem(result)}.png")
+
+
+def page(
+    title: str, command: str, facts: Sequence[str], tables: Sequence[Sheet], picture: str
+) -> str:
+    """A Markdown page: what was run, how, and what came out."""
+    head = [f"# {title}", "", f"- Command: `{command}`", *(f"- {fact}" for fact in facts), ""]
+    plot = f"![Time against length]({picture})\n"
+    return "\n".join(head) + "\n" + "\n".join(each.markdown() for each in tables) + "\n" + plot
+
+
+def circumstances(where: dict[str, Any], repeats: int) -> list[str]:
+    """Machine, versions and method, a line each."""
     versions = ", ".join(
         f"{name} {value or 'missing'}" for name, value in where["versions"].items()
     )
     memory = where["memory_bytes"]
-    head = [
-        f"# Attention on {where['cpu']}, {result.date}",
-        "",
-        f"- Command: `{result.command}`",
-        f"- Work: {result.settings.work}",
-        f"- Machine: {where['cpu']}, {where['cores']} cores, {where['threads']} threads used, "
+    return [
+        f"Machine: {where['cpu']}, {where['cores']} cores, {where['threads']} threads used, "
         + (f"{memory / 1e9:.0f} GB, " if memory else "")
         + f"{where['system']}; {' '.join(where['flags'])}; kernels: {where['isa']}; "
         + f"load {where['load']} before, {where.get('load_after')} after",
-        f"- Versions: {versions}, Python {where['python']}; commit {where['commit'] or 'unknown'}",
-        f"- Method: contestants in turns, at most {result.settings.repeats} rounds; medians, and "
+        f"Versions: {versions}, Python {where['python']}; commit {where['commit'] or 'unknown'}",
+        f"Method: contestants in turns, at most {repeats} rounds; medians, and "
         "in brackets the fastest and slowest sample; ratios are taken within a round.",
-        f"- Peers checked against the dense reference on their own graph: {_verified(result)}",
-        "",
     ]
-    plot = f"![Time against length]({stem(result)}.png)\n"
-    return "\n".join(head) + "\n" + "\n".join(s.markdown() for s in sheets(result)) + "\n" + plot
 
 
-def _verified(result: Result) -> str:
+def verdicts(verified: Mapping[str, float | str]) -> str:
+    """How far everybody was from what it claims to compute."""
     parts: list[str] = []
-    for name, deviation in result.verified.items():
+    for name, deviation in verified.items():
         if isinstance(deviation, str):
             parts.append(f"{name}: {deviation}")
         elif deviation <= TOLERANCE:
@@ -152,25 +174,23 @@ def _verified(result: Result) -> str:
     return "; ".join(parts)
 
 
-def _goal_sheet(result: Result) -> Sheet:
+def goal_sheet(rows: Sequence[Goal], where: dict[str, Any], *notes: str) -> Sheet:
+    """A run against the design's table."""
     return Sheet(
         "Against the design's table",
         ("what", "peer", "target", "measured", "verdict"),
-        [
-            (goal.what, goal.peer, goal.target, goal.measured, REACHED[goal.reached])
-            for goal in goals(result)
-        ],
+        [(row.what, row.peer, row.target, row.measured, REACHED[row.reached]) for row in rows],
         (
-            *_busy(result),
+            *_busy(where),
             "Ratios: median of the rounds (fastest to slowest round).",
             "Not judged: not measured, or another work or length than the design's.",
-            "The design's rows on whole encoders are about models, which are not run here.",
+            *notes,
         ),
     )
 
 
-def _busy(result: Result) -> list[str]:
-    load, cores = result.environment["load"], result.environment["cores"]
+def _busy(where: dict[str, Any]) -> list[str]:
+    load, cores = where["load"], where["cores"]
     if load is None or not cores or load < 0.5 * cores:
         return []
     return [
@@ -189,16 +209,16 @@ def _length_sheet(result: Result, *, backward: bool) -> Sheet:
         [
             (
                 f"{each.n:,}",
-                _spread(each, result.longbird),
+                spread_cell(each.samples, result.longbird),
                 _share(result, each),
-                *(_against(each, peer.name, result.longbird) for peer in peers),
+                *(ratio_cell(each.samples, peer.name, result.longbird) for peer in peers),
             )
             for each in series
         ],
         (
             "Of sgemm: rate of useful operations, as a share of torch.matmul's. HF Longformer has "
             f"another graph, a window of {LONGFORMER_WINDOW}.",
-            *_reasons(series),
+            *reasons((f"{each.n:,}", each.skipped) for each in series),
         ),
     )
 
@@ -208,16 +228,32 @@ def _share(result: Result, series: Series) -> str:
     return f"{Spread.of(shares).median:.0%}" if SGEMM in series.samples else "-"
 
 
-def _spread(series: Series, name: str) -> str:
-    spread = Spread.of(series.samples[name])
+def spread_cell(samples: Mapping[str, Sequence[float]], name: str) -> str:
+    """Median, fastest and slowest sample, in milliseconds."""
+    if name not in samples:
+        return "-"
+    spread = Spread.of(samples[name])
     return f"{_ms(spread.median)} ({_ms(spread.low)} to {_ms(spread.high)})"
 
 
-def _against(series: Series, peer: str, mine: str) -> str:
-    if peer not in series.samples:
+def ratio_cell(samples: Mapping[str, Sequence[float]], peer: str, mine: str) -> str:
+    """A peer's median in milliseconds, and how many times that is longer than mine."""
+    if peer not in samples:
         return "-"
-    times = ratio(series.samples[peer], series.samples[mine]).median
-    return f"{_ms(Spread.of(series.samples[peer]).median)} ({times:.2g} x)"
+    median = _ms(Spread.of(samples[peer]).median)
+    if mine not in samples:
+        return median
+    return f"{median} ({times(ratio(samples[peer], samples[mine]).median)})"
+
+
+def times(factor: float) -> str:
+    """A ratio in a table.
+
+    Examples:
+        >>> times(2.04), times(154.2)
+        ('2 x', '154 x')
+    """
+    return f"{factor:.2g} x" if factor < 100 else f"{factor:,.0f} x"
 
 
 def _ms(seconds: float) -> str:
@@ -225,15 +261,15 @@ def _ms(seconds: float) -> str:
     return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
 
 
-def _reasons(series: list[Series]) -> list[str]:
-    """Why a cell is empty, one line for each peer and reason."""
-    lengths: dict[tuple[str, str], list[str]] = {}
-    for each in series:
-        for peer, reason in each.skipped.items():
-            lengths.setdefault((peer, reason), []).append(f"{each.n:,}")
+def reasons(skipped: Iterable[tuple[str, Mapping[str, str]]]) -> list[str]:
+    """Why a cell is empty, one line for each peer and reason, given rows and who is not there."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for row, why in skipped:
+        for peer, reason in why.items():
+            rows.setdefault((peer, reason), []).append(row)
     return [
         f"{peer}, {' and '.join(at) if len(at) < 3 else 'all of ' + ', '.join(at)}: {reason}"
-        for (peer, reason), at in lengths.items()
+        for (peer, reason), at in rows.items()
     ]
 
 

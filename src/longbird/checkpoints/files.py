@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 
-def folder_of(path: str | Path) -> Path:
+def folder_of(path: str | Path, **hub: Any) -> Path:
     """The folder itself, or a snapshot of the model of this name on the hub."""
     if Path(path).is_file():
         raise ValueError(f"{path} is a file; expected the folder that it is in")
@@ -24,7 +24,8 @@ def folder_of(path: str | Path) -> Path:
         raise FileNotFoundError(f"there is no folder {path}, and it is not the name of a model")
     from huggingface_hub import snapshot_download
 
-    return Path(snapshot_download(str(path), allow_patterns=["*.json", "*.safetensors", "*.txt"]))
+    patterns = ["*.json", "*.safetensors", "*.txt"]
+    return Path(snapshot_download(str(path), allow_patterns=patterns, **hub))
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -46,6 +46,12 @@ ARCHITECTURE = (
 ).split()
 """Fields of our configuration that change what a model computes."""
 
+HUB = ("cache_dir", "revision", "token", "local_files_only", "force_download")
+"""Options of `from_pretrained` about a download."""
+
+WITHOUT_EFFECT = ("use_safetensors", "low_cpu_mem_usage", "trust_remote_code")
+"""Options of `from_pretrained` that change nothing here: no code and no pickle is ever read."""
+
 logger = logging.get_logger(__name__)
 
 
@@ -75,8 +81,7 @@ def is_foreign(path: str | os.PathLike[str], options: dict[str, Any]) -> bool:
 def _hub_model_type(path: str | os.PathLike[str], options: dict[str, Any]) -> str | None:
     from transformers import PreTrainedConfig
 
-    names = ("cache_dir", "revision", "token", "local_files_only", "subfolder")
-    given = {name: options[name] for name in names if name in options}
+    given = {name: options[name] for name in HUB if name in options}
     return PreTrainedConfig.get_config_dict(path, **given)[0].get("model_type")
 
 
@@ -88,7 +93,7 @@ def load_checkpoint(
     random_blocks: str = "seeded",
     graph: Graph | list[Graph] | None = None,
     config: Any = None,
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype | str | None = None,
     **changes: Any,
 ) -> Any:
     """Loads a checkpoint of BigBird, BigBird-Pegasus, Longformer, LED, BERT, RoBERTa or MPNet.
@@ -103,7 +108,7 @@ def load_checkpoint(
             trained, or "hf_eval" as transformers evaluates it (all are block 0).
         graph: Another graph than that of the checkpoint.
         config: The configuration, for an .npz file.
-        dtype: Of the model; float32 by default.
+        dtype: Of the model; float32 by default, that of the file if "auto".
         **changes: Fields of the configuration to change, such as num_labels.
 
     Returns:
@@ -120,12 +125,13 @@ def load_checkpoint(
         >>> theirs = transformers.BertModel(transformers.BertConfig(num_hidden_layers=1, **sizes))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     theirs.save_pretrained(folder)
-    if model.can_generate():
-        model.generation_config.save_pretrained(folder)
         ...     model = lb.load_checkpoint(folder, lb.LongbirdModel)
         >>> model.config.graph
         Full()
     """
+    dtype = changes.pop("torch_dtype", dtype)
+    hub = {name: changes.pop(name) for name in HUB if name in changes}
+    changes = {name: x for name, x in changes.items() if name not in WITHOUT_EFFECT}
     if str(path).endswith(".npz"):
         if config is None:
             raise ValueError("an .npz file has no configuration: give config=LongbirdConfig(...)")
@@ -138,7 +144,7 @@ def load_checkpoint(
             )
         folder = None
     else:
-        folder = folder_of(Path(path) if Path(path).exists() else str(path))
+        folder = folder_of(Path(path) if Path(path).exists() else str(path), **hub)
         raw = read_json(folder / "config.json")
         family = _family(raw.get("model_type"))
         try:
@@ -165,7 +171,7 @@ def load_checkpoint(
         tensors = _ours(read_tensors(folder), family, model_class.__name__)
     if graph is not None:
         config = type(config)(**{**config.to_dict(), "graph": graph})
-    check_layers(path, config.num_hidden_layers, len(tensors))
+    check_layers(str(path), config.num_hidden_layers, len(tensors))
     try:
         with torch.device("meta"):  # sizes that the file does not have are not allocated
             empty = model_class(config)
@@ -180,7 +186,8 @@ def load_checkpoint(
     settings = None if folder is None else folder / "generation_config.json"
     if settings is not None and model.can_generate() and settings.is_file():
         model.generation_config = GenerationConfig.from_dict(read_json(settings))
-    return model.to(dtype=dtype).eval()
+    kind = next(iter(tensors.values())).dtype if dtype == "auto" else dtype
+    return model.to(dtype=kind).eval()
 
 
 def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> None:
@@ -250,6 +257,8 @@ def _check_said(ours: Any, model_class: str, form: Family, same_graph: bool = Tr
         mine, again = (_meaning(config, name) for config in (ours, plans[0]))
         if mine != again:
             lost.append(f"{name}={mine!r} (there: {again!r})")
+    if "embeddings.types" in form.body and not ours.type_vocab_size:
+        lost.append("type_vocab_size=0 (there: 1 or more)")
     sparse = not ours.is_decoder and same_graph
     if sparse and all(plan.layer_graphs != ours.layer_graphs for plan in plans):
         lost.append(f"graph={ours.graph} (there: {plans[0].graph})")

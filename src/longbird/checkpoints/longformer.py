@@ -32,7 +32,7 @@ def read_windows(theirs: Any, layers: int) -> Graph | list[Graph]:
 def write_windows(ours: Any) -> list[int]:
     """The two-sided windows of the layers."""
     for graph in ours.layer_graphs:
-        if not isinstance(graph, Window) or graph.dilation != 1:
+        if not isinstance(graph, Window) or graph.dilation != 1 or graph.radius < 1:
             raise ValueError(
                 f"Longformer of transformers has windows alone, and the model has the graph "
                 f"{graph}; save it with save_pretrained instead"

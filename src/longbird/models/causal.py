@@ -2,11 +2,11 @@
 
 # transformers writes its types more narrowly than its classes are.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+# pyright: reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 
 import copy
-import functools
 from typing import Any
 
 import torch
@@ -67,31 +67,33 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
             if generation_config.is_assistant:  # its guesses may be taken back
                 cache.activate_past_recording()
 
-    @functools.wraps(GenerationMixin.prepare_inputs_for_generation)
-    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """As transformers does; but positions are counted by the cache, whatever their scheme."""
-        inputs = super().prepare_inputs_for_generation(*args, **kwargs)
-        return {name: value for name, value in inputs.items() if name != "position_ids"}
+    def _prepare_position_ids_for_generation(self, *args: Any, **kwargs: Any) -> None:
+        """None: positions are counted by the cache, whatever their scheme."""
 
     @head
     def forward(
         self,
         encoded: Encoded,
         labels: Tensor | None = None,
+        shift_labels: Tensor | None = None,
         logits_to_keep: int = 0,
         **kwargs: Any,
     ) -> ModelOutput:
         """Labels [batch, n]: the tokens themselves; each is predicted from those before it.
 
+        `shift_labels` [batch, n], in their place, are what each token is to predict.
         With `logits_to_keep`, logits are those of the last so many columns alone.
         """
         documents = encoded.documents
         loss = None
-        if labels is not None:
+        if labels is not None or shift_labels is not None:
             logits = self.lm_head(encoded.x)
-            # The next token of every token: of the last one of a document, none.
-            following = documents.pack(labels).roll(-1)
-            following[[end - 1 for start, end in documents.bounds if end > start]] = -100
+            if shift_labels is not None:
+                following = documents.pack(shift_labels)
+            else:
+                # The next token of every token: of the last one of a document, none.
+                following = documents.pack(labels).roll(-1)
+                following[[end - 1 for start, end in documents.bounds if end > start]] = -100
             loss = prediction_loss(logits, following, **kwargs)
             logits = encoded.pad(logits)
         else:

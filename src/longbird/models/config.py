@@ -78,6 +78,8 @@ class LongbirdConfig(PreTrainedConfig):
     """
 
     model_type = "longbird"
+    # The Trainer gathers tensors, which these are not.
+    keys_to_ignore_at_inference = ["past_key_values", "attentions"]  # noqa: RUF012
 
     vocab_size: int = 50358
     hidden_size: int = 768
@@ -158,11 +160,6 @@ class LongbirdConfig(PreTrainedConfig):
             raise ValueError(
                 f"pad_token_id must be a token of the vocabulary of {self.vocab_size}, received "
                 f"{self.pad_token_id}"
-            )
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"hidden_size must be a multiple of num_attention_heads, received "
-                f"{self.hidden_size} and {self.num_attention_heads}"
             )
         if self.global_projections and self.relative_buckets:
             raise ValueError(

@@ -29,13 +29,16 @@ from longbird.nn.packing import Documents
 Output = TypeVar("Output", bound=ModelOutput)
 
 
+class LoadingError(ValueError, RuntimeError):
+    """A file does not fit: a ValueError, and the RuntimeError that transformers raises."""
+
+
 class LongbirdPreTrainedModel(PreTrainedModel):
     """What all models share: initialisation, and loading that never skips a tensor quietly."""
 
     config_class = LongbirdConfig
     base_model_prefix = "longbird"
     supports_gradient_checkpointing = True
-    _supports_sdpa = True
     _no_split_modules = ["Layer", "DecoderLayer"]  # noqa: RUF012
 
     @classmethod
@@ -62,20 +65,24 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         path = pretrained_model_name_or_path
         if path is not None and is_foreign(path, kwargs):
             return load_checkpoint(path, cls, **kwargs)
-        strict, wanted = kwargs.pop("strict", True), kwargs.pop("output_loading_info", False)
+        wanted = kwargs.pop("output_loading_info", False)
+        wrong_sizes = kwargs.pop("ignore_mismatched_sizes", False)
+        # Who asks what was loaded, or for other sizes, looks after what is missing.
+        strict = kwargs.pop("strict", not (wanted or wrong_sizes))
         kwargs.setdefault("use_safetensors", True)
         if path is not None and os.path.isdir(path):
             check_folder(Path(path, kwargs.get("subfolder") or ""))
-        wrong_sizes = kwargs.pop("ignore_mismatched_sizes", False)
         kwargs.update(output_loading_info=True, ignore_mismatched_sizes=True)
         try:
             loaded: Any = super().from_pretrained(path, *args, **kwargs)
-        except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} cannot be loaded: {error}") from error
+        except RuntimeError as error:
+            raise LoadingError(f"{path} cannot be loaded: {error}") from error
         model, info = loaded
         if info["mismatched_keys"] and not wrong_sizes:
             names = "\n  ".join(map(str, sorted(info["mismatched_keys"])))
-            raise ValueError(f"tensors of {path} have other shapes than the model:\n  {names}")
+            raise LoadingError(f"tensors of {path} have other shapes than the model:\n  {names}")
         report(str(path), info["missing_keys"], info["unexpected_keys"], strict)
         for parameter in model.parameters():
             # Mapped from a file at any address, the same weights would give other last bits.
@@ -158,6 +165,8 @@ def head(forward: Callable[..., ModelOutput]) -> Callable[..., Any]:
     @functools.wraps(forward)
     @can_return_tuple
     def with_documents(self: Any, *args: Any, **kwargs: Any) -> ModelOutput:
+        if len(args) > len(names) or any(name in kwargs for name in names[: len(args)]):
+            raise TypeError(f"{type(self).__name__} was given an input twice, or too many of them")
         kwargs.update(zip(names, args, strict=False))
         for name in kwargs:
             if name not in allowed:
@@ -257,6 +266,11 @@ class LongbirdModel(LongbirdPreTrainedModel):
         if segment_ids is not None and not config.num_global_tokens:
             raise ValueError("segment_ids need added global tokens: set num_global_tokens")
         if global_attention_mask is not None:
+            if torch.compiler.is_exporting():
+                raise ValueError(
+                    "a model is exported without global_attention_mask; put GlobalTokens(...) "
+                    "into its graph instead"
+                )
             if config.causal:
                 raise ValueError(
                     "a token of global_attention_mask sees what follows it, which a causal model "
@@ -271,7 +285,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         x = self.embeddings(documents, input_ids, inputs_embeds, token_type_ids, position_ids)
         if config.num_global_tokens:
             x = torch.cat([x, self._added_tokens(documents, segment_ids)])
-        text = len(x) - sum(documents.added)
+        text = x.shape[0] - sum(documents.added)
         wanted = default(output_hidden_states, config.output_hidden_states)
         hidden = [x[:text]] if wanted else None
         for layer in self.layers:

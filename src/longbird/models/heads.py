@@ -142,6 +142,8 @@ class LongbirdForMaskedLM(_LanguageModel):
 class LongbirdForPreTraining(_LanguageModel):
     """Masked language modelling, and whether the second sentence follows the first."""
 
+    accepts_loss_kwargs = False  # its loss is a mean: the Trainer divides it by the steps
+
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config, add_pooling_layer=True)
         self.next_sentence = nn.Linear(config.hidden_size, 2)
@@ -188,6 +190,8 @@ class ClassificationHead(nn.Module):
 class LongbirdForSequenceClassification(_Head):
     """Classification of documents: one label, several labels, or a number (`problem_type`)."""
 
+    accepts_loss_kwargs = False  # its loss is a mean: the Trainer divides it by the steps
+
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config)
         act = config.classifier_activation
@@ -233,6 +237,8 @@ class LongbirdForTokenClassification(_Head):
 
 class LongbirdForMultipleChoice(_Head):
     """Choosing among several continuations: inputs are [batch, choices, n]."""
+
+    accepts_loss_kwargs = False  # its loss is a mean: the Trainer divides it by the steps
 
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config)
@@ -281,6 +287,8 @@ class LongbirdForQuestionAnswering(_Head):
         (torch.Size([1, 3]), torch.Size([1, 2]))
     """
 
+    accepts_loss_kwargs = False  # its loss is a mean: the Trainer divides it by the steps
+
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config)
         width = config.hidden_size
@@ -321,21 +329,21 @@ class LongbirdForQuestionAnswering(_Head):
         encoded: Encoded,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
-        answer_type_labels: Tensor | None = None,
+        answer_types: Tensor | None = None,
         sentence_positions: Tensor | None = None,
-        sentence_labels: Tensor | None = None,
+        sentence_support: Tensor | None = None,
         **kwargs: Any,
     ) -> ModelOutput:
         """The loss is the sum of the losses of those outputs that labels are given for.
 
         start_positions and end_positions [batch] are columns of the batch; sentence_positions
         [batch, sentences] the columns of the tokens that stand for sentences, -1 for none, and
-        sentence_labels, of the same shape, 1 for a supporting sentence.
+        sentence_support, of the same shape, 1 for a supporting sentence.
         """
         x = encoded.x
         if self.config.qa_feed_forward:
             x = self.norm(self.dropout(self.feed_forward(self.dropout(x))) + x)
-        start, end = encoded.pad(self.span(x), IMPOSSIBLE).unbind(-1)  # [rows, n]
+        start, end = encoded.pad(self.span(x).float(), IMPOSSIBLE).unbind(-1)  # [rows, n]
         if encoded.note is not None:
             start, end = start + IMPOSSIBLE * encoded.note, end + IMPOSSIBLE * encoded.note
 
@@ -345,13 +353,13 @@ class LongbirdForQuestionAnswering(_Head):
         types = sentences = None
         if self.config.num_answer_types:
             types = self.answer_type(encoded.first)
-            if answer_type_labels is not None:
-                losses.append(F.cross_entropy(types.float(), answer_type_labels))
+            if answer_types is not None:
+                losses.append(F.cross_entropy(types.float(), answer_types))
         if self.config.supporting_sentences and sentence_positions is not None:
             sentences = self._sentences(encoded, sentence_positions)
-            if sentence_labels is not None:
+            if sentence_support is not None:
                 real = sentence_positions >= 0
-                wanted = sentence_labels[real].to(sentences.dtype)
+                wanted = sentence_support[real].to(sentences.dtype)
                 losses.append(F.binary_cross_entropy_with_logits(sentences[real], wanted))
         return encoded.output(
             LongbirdForQuestionAnsweringOutput,

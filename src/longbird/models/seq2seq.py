@@ -29,7 +29,7 @@ from transformers.utils.generic import can_return_tuple
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel, LongbirdPreTrainedModel, default
 from longbird.models.heads import prediction_loss
-from longbird.nn.layers import FeedForward
+from longbird.nn.layers import FeedForward, TokenEmbedding
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -64,7 +64,7 @@ class DecoderAttention(nn.Module):
         else:
             scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
             scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
-            weights.append(torch.softmax(scores, -1))
+            weights.append(torch.softmax(scores, -1).nan_to_num(0.0))  # 0 where nothing is seen
             out = F.dropout(weights[-1], dropout_p) @ v
         return self.output(out.transpose(1, 2).flatten(2))
 
@@ -103,7 +103,7 @@ class DecoderLayer(GradientCheckpointingLayer):
     def forward(
         self,
         x: Tensor,
-        memory: Tensor,
+        memory: Tensor | None,
         mask: Tensor | None,
         memory_mask: Tensor | None,
         past_key_values: EncoderDecoderCache | None = None,
@@ -112,19 +112,21 @@ class DecoderLayer(GradientCheckpointingLayer):
         """[b, s, w] to [b, s, w]."""
         own, cross = (None, None) if weights is None else weights
         cache = past_key_values
-        for norm, block in (
+
+        def cross_attend(y: Tensor) -> Tensor:
+            assert memory is not None
+            return self.cross_attention(y, memory, memory_mask, cache, cross)
+
+        blocks: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [
             (self.attention_norm, lambda y: self.attention(y, y, mask, cache, own)),
-            (
-                self.cross_attention_norm,
-                lambda y: self.cross_attention(y, memory, memory_mask, cache, cross),
-            ),
+            (self.cross_attention_norm, cross_attend),
             (self.feed_forward_norm, self.feed_forward),
-        ):
-            x = (
-                x + self.dropout(block(norm(x)))
-                if self.pre_norm
-                else norm(x + self.dropout(block(x)))
-            )
+        ]
+        for norm, block in blocks if memory is not None else [blocks[0], blocks[2]]:
+            if self.pre_norm:
+                x = x + self.dropout(block(norm(x)))
+            else:
+                x = norm(x + self.dropout(block(x)))
         return x
 
 
@@ -136,7 +138,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
         width = config.hidden_size
-        self.tokens = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
+        self.tokens = TokenEmbedding(config)
         self.positions = nn.Embedding(config.max_decoder_positions, width)
         if config.embedding_norm != "none":
             self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
@@ -169,18 +171,14 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
     ) -> BaseModelOutputWithPastAndCrossAttentions:
         """Output tokens [b, s] after an input [b, n, w]; masks [b, past + s] and [b, n]."""
         config: Any = self.config
-        if (input_ids is None) == (inputs_embeds is None) or encoder_hidden_states is None:
+        if (input_ids is None) == (inputs_embeds is None):
             raise ValueError(
-                "the decoder takes what the encoder read, and either decoder_input_ids or "
-                "decoder_inputs_embeds, not both or neither"
+                "the decoder takes either decoder_input_ids or decoder_inputs_embeds, not both or "
+                "neither"
             )
         if default(use_cache, config.use_cache and not self.training) and past_key_values is None:
             past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        if inputs_embeds is None:
-            x = self.tokens(input_ids)
-            x = x * math.sqrt(x.shape[-1]) if config.rescale_embeddings else x
-        else:
-            x = inputs_embeds
+        x = self.tokens(input_ids) if inputs_embeds is None else inputs_embeds
         s, past = x.shape[1], 0 if past_key_values is None else past_key_values.get_seq_length()
         if past + s > self.positions.num_embeddings:
             raise ValueError(
@@ -252,8 +250,6 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
         super().__init__(config)
         self.encoder = LongbirdModel(config, add_pooling_layer=False)
         self.decoder = LongbirdDecoder(config)
-        if config.tie_word_embeddings:
-            self.decoder.tokens = self.encoder.embeddings.tokens
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from longbird.graph import Graph
 from longbird.nn.packing import Documents
+from longbird.ops.call import lse_dtype
 
 
 class SelfAttention(nn.Module):
@@ -26,6 +27,11 @@ class SelfAttention(nn.Module):
     def __init__(self, config: Any, graph: Graph, layer: int) -> None:
         super().__init__()
         width, self.heads = config.hidden_size, config.num_attention_heads
+        if width % self.heads:
+            raise ValueError(
+                f"hidden_size must be a multiple of num_attention_heads, received {width} and "
+                f"{self.heads}"
+            )
         self.graph, self.layer = graph, layer
         self.dropout_p = config.attention_probs_dropout_prob
         self.query = nn.Linear(width, width, bias=config.attention_bias)
@@ -89,12 +95,14 @@ class SelfAttention(nn.Module):
         key, value = self.key_global, self.value_global
         if g * h >= h * d:
             k, v = self.split(key(x)), self.split(value(x))
-            p = torch.softmax(torch.einsum("ghd,nhd->hgn", q, k), -1, dtype=torch.float32)
+            p = torch.softmax(torch.einsum("ghd,nhd->hgn", q, k), -1, dtype=lse_dtype(q.dtype))
             kept = F.dropout(p, self.dropout).to(v.dtype)
             return p, torch.einsum("hgn,nhd->ghd", kept, v)
         carried = torch.einsum("ghd,hdw->hgw", q, key.weight.unflatten(0, (h, d)))
         offset = torch.einsum("ghd,hd->hg", q, key.bias.unflatten(0, (h, d)))
-        p = torch.softmax(carried @ x.T + offset[..., None], -1, dtype=torch.float32)  # [h, g, n]
+        p = torch.softmax(
+            carried @ x.T + offset[..., None], -1, dtype=lse_dtype(q.dtype)
+        )  # [h, g, n]
         kept = F.dropout(p, self.dropout).to(x.dtype)
         look = torch.einsum("hgw,hdw->ghd", kept @ x, value.weight.unflatten(0, (h, d)))
         return p, look + kept.sum(-1).T[..., None] * value.bias.unflatten(0, (h, d))

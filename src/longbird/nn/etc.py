@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from longbird.graph import Graph
 from longbird.nn.attention import SelfAttention
 from longbird.nn.packing import Documents
+from longbird.ops.call import lse_dtype
 
 TEXT_TO_OWN, TEXT_TO_OTHER, GLOBAL_TO_OWN, GLOBAL_TO_OTHER, GLOBAL_TO_GLOBAL = range(5)
 """Labels: a text token and the global token of its segment, or of another one; and back. Labels
@@ -80,7 +81,7 @@ class EtcAttention(SelfAttention):
         by_label = torch.einsum("ihd,lhd->hil", q, embedding) + self.label_bias.weight.T[:, None]
         scores = torch.einsum("ihd,jhd->hij", q, k)
         scores = scores + by_label.gather(2, labels.expand(self.heads, -1, -1))
-        scores = scores.float() / math.sqrt(q.shape[-1])
+        scores = scores.to(lse_dtype(q.dtype)) / math.sqrt(q.shape[-1])
         lse = torch.logsumexp(scores, -1)
         p = F.dropout(torch.exp(scores - lse[..., None]), self.dropout).to(v.dtype)
         return torch.einsum("hij,jhd->ihd", p, v), lse.T

@@ -26,6 +26,20 @@ def activation(name: str) -> Callable[[Tensor], Tensor]:
     return _TANH_GELU if name in ("gelu_new", "gelu_fast") else ACT2FN[name]
 
 
+class TokenEmbedding(nn.Embedding):
+    """Token embeddings; those of Pegasus are multiplied by sqrt(width)."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config.vocab_size, config.hidden_size, config.pad_token_id)
+        scaled = config.rescale_embeddings and config.is_encoder_decoder
+        self.scale = math.sqrt(config.hidden_size) if scaled else 1.0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """[...] to [..., w]."""
+        x = super().forward(input)
+        return x * self.scale if self.scale != 1.0 else x
+
+
 class Embeddings(nn.Module):
     """Token, position and type embeddings, and for BigBird-ETC those of the global tokens."""
 
@@ -33,7 +47,7 @@ class Embeddings(nn.Module):
         super().__init__()
         self.config = config
         width = config.hidden_size
-        self.tokens = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
+        self.tokens = TokenEmbedding(config)
         if config.positions != "none":
             self.positions = nn.Embedding(config.max_position_embeddings, width)
         if config.type_vocab_size:
@@ -41,7 +55,9 @@ class Embeddings(nn.Module):
         if config.embedding_norm != "none":
             self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        self.scale = math.sqrt(width) if config.rescale_embeddings else 1.0
+        # BigBird also multiplies embeddings that it is given.
+        scaled = config.rescale_embeddings and not config.is_encoder_decoder
+        self.scale = math.sqrt(width) if scaled else 1.0
 
     def forward(
         self,
@@ -57,9 +73,7 @@ class Embeddings(nn.Module):
         else:
             assert input_ids is not None
             x = self.tokens(documents.pack(input_ids))
-        # Pegasus scales the embeddings of its tokens, BigBird those that it is given, too.
-        if self.scale != 1.0 and (inputs_embeds is None or not self.config.is_encoder_decoder):
-            x = x * self.scale
+        x = x * self.scale if self.scale != 1.0 else x
         if self.config.type_vocab_size:
             types = self.types.weight[0]
             x = x + (
@@ -87,7 +101,7 @@ class Embeddings(nn.Module):
                 f"a document has {longest} tokens, and the model has positions for "
                 f"{rows - offset}; `longbird convert` makes a longer model of it"
             )
-        present = torch.ones(len(x), dtype=torch.bool, device=x.device)
+        present = torch.ones(x.shape[0], dtype=torch.bool, device=x.device)
         if offset and ids is not None:
             present = ids != absent
         count = documents.counted(present)
@@ -121,7 +135,8 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[t, w] to [t, w]."""
-        if torch.is_grad_enabled() or len(x) <= self.PIECE or torch.compiler.is_compiling():
+        whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
+        if whole or len(x) <= self.PIECE:
             return self.leave(self.dropout(self.activation(self.enter(x))))
         return torch.cat([self.leave(self.activation(self.enter(y))) for y in x.split(self.PIECE)])
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -71,7 +70,7 @@ class Documents:
         cu_seqlens = torch.cat([ends.new_zeros(1), ends])
         return cls(rows, n, kept.flatten().nonzero()[:, 0], cu_seqlens)
 
-    @cached_property
+    @property
     def bounds(self) -> list[tuple[int, int]]:
         """First token, and the one after the last, of every document."""
         if self.cu_seqlens is None:
@@ -85,6 +84,11 @@ class Documents:
 
     def pack(self, x: Tensor) -> Tensor:
         """[rows, n, ...] to [tokens, ...]."""
+        if x.shape[:2] != (self.rows, self.n):
+            raise ValueError(
+                f"an input must have the shape of the batch, ({self.rows}, {self.n}), received "
+                f"{tuple(x.shape)}"
+            )
         x = x.flatten(0, 1)
         return x if self.places is None else x.index_select(0, self.places)
 

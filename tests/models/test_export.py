@@ -1,0 +1,228 @@
+"""torch.compile, torch.export and ONNX of whole models."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import longbird as lb
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # of torch's exporters, on themselves
+]
+
+N = 37  # not a multiple of any block
+VOCABULARY = 50
+ENCODERS: dict[str, dict[str, Any]] = {
+    "bigbird": {},
+    "dilated": {"graph": lb.Window(3, dilation=2), "positions": "padding-aware"},
+    "relative": {"positions": "none", "relative_buckets": 8, "norm": "pre"},
+    "longformer": {"graph": lb.longformer(8) | lb.GlobalTokens([0, 3])},
+    "etc": {"num_global_tokens": 3},
+}
+HEADS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "masked": (lb.LongbirdForMaskedLM, {}),
+    "class": (lb.LongbirdForSequenceClassification, {"num_labels": 3}),
+    "answer": (
+        lb.LongbirdForQuestionAnswering,
+        {"qa_hides_question": True, "qa_feed_forward": True, "num_answer_types": 3},
+    ),
+    "embedding": (lb.LongbirdForEmbedding, {}),
+    "model": (lb.LongbirdModel, {}),
+}
+BATCH = torch.export.Dim("batch", min=1, max=64)
+LENGTH = torch.export.Dim("length", min=2, max=200)
+
+
+def tiny(model_class: Any, **changes: Any) -> Any:
+    torch.manual_seed(0)
+    fields = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 16,
+        "num_attention_heads": 2,
+        "num_hidden_layers": 1,
+        "intermediate_size": 32,
+        "max_position_embeddings": 201,
+        "initializer_range": 0.2,
+        "sep_token_id": 2,
+        "graph": lb.bigbird(block=4, random=1),
+    }
+    return model_class(lb.LongbirdConfig(**{**fields, **changes})).eval()
+
+
+def tokens(rows: int = 2, n: int = N, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(3, VOCABULARY, (rows, n), generator=generator)
+    ids[:, 9] = 2
+    return ids
+
+
+def tensors(output: Any) -> list[Tensor]:
+    return [value for value in output.values() if isinstance(value, Tensor)]
+
+
+def assert_same(found: Any, expected: Any, atol: float = 1e-5) -> None:
+    assert list(found) == list(expected)
+    torch.testing.assert_close(tensors(found), tensors(expected), atol=atol, rtol=0)
+
+
+# ---- compile ----
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler():
+    torch.compiler.reset()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(("impl", "dynamic"), [("native", True), ("gather", None)])
+def test_compiled_without_graph_breaks(encoder, impl, dynamic):
+    """Of any length; `gather` compiles again for another."""
+    model = tiny(lb.LongbirdModel, attention_impl=impl, **ENCODERS[encoder])
+    compiled = torch.compile(model, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for n in (N, 50):
+        assert_same(compiled(tokens(n=n)), model(tokens(n=n)))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("impl", ["native", "gather"])
+def test_compiled_decoder(impl):
+    model = tiny(lb.LongbirdForCausalLM, attention_impl=impl, graph=lb.Window(4))
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    assert_same(compiled(tokens(), use_cache=False), model(tokens(), use_cache=False))
+
+
+def test_compiled_training():
+    model = tiny(lb.LongbirdForMaskedLM)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    loss, other = model(tokens(), labels=tokens()).loss, compiled(tokens(), labels=tokens()).loss
+    torch.testing.assert_close(other, loss)
+    torch.testing.assert_close(
+        torch.autograd.grad(other, list(model.parameters())),
+        torch.autograd.grad(loss, list(model.parameters())),
+    )
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("impl", "encoder"), [("native", "bigbird"), ("gather", "relative"), ("native", "etc")]
+)
+def test_compiled_around_padding(impl, encoder):
+    """How long documents are is read from the mask: the graph breaks there, and is right."""
+    model = tiny(lb.LongbirdModel, attention_impl=impl, **ENCODERS[encoder])
+    mask = torch.arange(N) < torch.tensor([[N], [20]])
+    compiled = torch.compile(model, backend="aot_eager")
+    expected = model(tokens(), attention_mask=mask)
+    assert_same(compiled(tokens(), attention_mask=mask), expected)
+
+
+@torch.no_grad()
+def test_compiled_around_global_tokens():
+    fields = {"graph": lb.longformer(8), "global_projections": True}
+    model = tiny(lb.LongbirdForMaskedLM, **fields)
+    marked = (torch.arange(N) == torch.tensor([[0], [5]])).long()
+    compiled = torch.compile(model, backend="aot_eager")
+    expected = model(tokens(), global_attention_mask=marked)
+    assert_same(compiled(tokens(), global_attention_mask=marked), expected)
+
+
+@torch.no_grad()
+def test_compiled_with_inductor(native):
+    model = tiny(lb.LongbirdForMaskedLM, attention_impl=native)
+    assert_same(torch.compile(model, fullgraph=True)(tokens()), model(tokens()))
+
+
+# ---- export ----
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_export_through_gather(encoder):
+    """Plain torch operations alone, for one length and any number of documents."""
+    model = tiny(lb.LongbirdModel, attention_impl="gather", **ENCODERS[encoder])
+    shapes = None if encoder == "etc" else {"input_ids": {0: BATCH}}
+    program = torch.export.export(model, (tokens(),), dynamic_shapes=shapes)
+    assert "longbird" not in str(program.graph)
+    for rows in (2,) if encoder == "etc" else (1, 2, 3):
+        assert_same(program.module()(tokens(rows, seed=1)), model(tokens(rows, seed=1)))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "etc"])
+def test_export_native(encoder, native):
+    """The graph is in the exported operator: documents of any length, any number of them."""
+    model = tiny(lb.LongbirdModel, attention_impl=native, **ENCODERS[encoder])
+    shapes = {"input_ids": {0: BATCH, 1: LENGTH}}
+    program = torch.export.export(model, (tokens(),), dynamic_shapes=shapes)
+    assert "longbird.native_attention" in str(program.graph)
+    for rows, n in ((1, N), (3, 61), (2, 150)):
+        assert_same(program.module()(tokens(rows, n)), model(tokens(rows, n)))
+
+
+@torch.no_grad()
+def test_export_is_saved_and_loaded(tmp_path):
+    model = tiny(lb.LongbirdForEmbedding, attention_impl="gather")
+    torch.export.save(torch.export.export(model, (tokens(),)), tmp_path / "model.pt2")
+    again = torch.export.load(tmp_path / "model.pt2").module()
+    assert_same(again(tokens(seed=1)), model(tokens(seed=1)))
+
+
+@pytest.mark.parametrize("name", ["attention_mask", "global_attention_mask"])
+def test_what_cannot_be_exported_is_said(name):
+    """Masks are values, and an exported program has one graph."""
+    fields = {"graph": lb.longformer(8), "global_projections": True}
+    model = tiny(lb.LongbirdModel, **(fields if name.startswith("global") else {}))
+    mask = torch.ones_like(tokens())
+    with pytest.raises(ValueError, match=f"exported.*without {name}"):
+        torch.export.export(model, (tokens(),), {name: mask})
+
+
+# ---- ONNX ----
+
+
+def run_onnx(path: Path, model: nn.Module, example: Tensor, ids: Tensor, **options: Any):
+    """Outputs of ONNX Runtime for `ids`, of a model exported with an example."""
+    import onnxruntime
+
+    torch.onnx.export(model, (example,), path, dynamo=True, verbose=False, **options)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    assert [each.name for each in session.get_inputs()] == ["input_ids"]
+    return [torch.from_numpy(out) for out in session.run(None, {"input_ids": ids.numpy()})]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("head", HEADS)
+def test_onnx_of_every_head(head, tmp_path):
+    """For documents of one length, any number of them."""
+    model_class, fields = HEADS[head]
+    model = tiny(model_class, attention_impl="gather", **fields)
+    ids, shapes = tokens(rows=3, seed=1), {"input_ids": {0: BATCH}}
+    found = run_onnx(tmp_path / "model.onnx", model, tokens(), ids, dynamic_shapes=shapes)
+    torch.testing.assert_close(found, tensors(model(ids)), atol=1e-4, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("encoder", ["relative", "longformer", "etc"])
+def test_onnx_of_every_encoder(encoder, tmp_path):
+    model = tiny(
+        lb.LongbirdForEmbedding,
+        attention_impl="gather",
+        pooling="globals" if encoder == "etc" else "first",
+        **ENCODERS[encoder],
+    )
+    ids = tokens(seed=1)
+    found = run_onnx(tmp_path / "model.onnx", model, tokens(), ids)
+    torch.testing.assert_close(found, tensors(model(ids)), atol=1e-4, rtol=0)
+
+
+@torch.no_grad()
+def test_onnx_of_a_decoder(tmp_path):
+    graph = lb.Window(4) | lb.GlobalTokens([0])
+    model = tiny(lb.LongbirdForCausalLM, attention_impl="gather", graph=graph, use_cache=False)
+    ids = tokens(seed=1)
+    found = run_onnx(tmp_path / "model.onnx", model, tokens(), ids)
+    torch.testing.assert_close(found, [model(ids).logits], atol=1e-4, rtol=0)
