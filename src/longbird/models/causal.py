@@ -75,7 +75,6 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
         self,
         encoded: Encoded,
         labels: Tensor | None = None,
-        shift_labels: Tensor | None = None,
         logits_to_keep: int = 0,
         **kwargs: Any,
     ) -> ModelOutput:
@@ -85,6 +84,8 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
         With `logits_to_keep`, logits are those of the last so many columns alone.
         """
         documents = encoded.documents
+        # Not in the signature, where the Trainer would take it for a label that must be given.
+        shift_labels = kwargs.pop("shift_labels", None)
         loss = None
         if labels is not None or shift_labels is not None:
             logits = self.lm_head(encoded.x)

@@ -160,7 +160,7 @@ def head(forward: Callable[..., ModelOutput]) -> Callable[..., Any]:
     signature = inspect.signature(forward)
     self_parameter, _, *own = signature.parameters.values()
     names = INPUTS + tuple(p.name for p in own if p.kind is not p.VAR_KEYWORD)
-    allowed = {*names, "num_items_in_batch"}
+    allowed = {*names, "num_items_in_batch", "shift_labels"}
 
     @functools.wraps(forward)
     @can_return_tuple
