@@ -207,7 +207,11 @@ def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> No
         >>> sizes = dict(hidden_size=32, num_attention_heads=2, intermediate_size=64)
         >>> graph = lb.longformer(window=16)
         >>> config = lb.LongbirdConfig(
-        ...     num_hidden_layers=1, graph=graph, global_projections=True, **sizes
+        ...     num_hidden_layers=1,
+        ...     graph=graph,
+        ...     global_projections=True,
+        ...     positions="padding-aware",
+        ...     **sizes,
         ... )
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     lb.save_checkpoint(lb.LongbirdModel(config), folder, "longformer")
