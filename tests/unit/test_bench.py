@@ -128,7 +128,6 @@ def test_longbird_and_dense_compute_what_they_claim():
 @pytest.mark.filterwarnings("ignore")  # of transformers, while it is imported
 @pytest.mark.parametrize("n", [208, 1024])
 def test_hugging_face_bigbird_computes_what_it_claims(n):
-    pytest.importorskip("transformers")
     before = np.random.get_state()[1].copy()
     assert difference(HUGGING_FACE_BIGBIRD, TINY, n) < 1e-5
     assert (before == np.random.get_state()[1]).all()
@@ -136,7 +135,6 @@ def test_hugging_face_bigbird_computes_what_it_claims(n):
 
 @pytest.mark.filterwarnings("ignore")  # of transformers, while it is imported
 def test_hugging_face_longformer_computes_what_it_claims():
-    pytest.importorskip("transformers")
     assert difference(HUGGING_FACE_LONGFORMER, replace(TINY, heads=1), 1024) < 1e-5
 
 
@@ -172,7 +170,6 @@ def test_flex_block_mask_is_the_layout():
     ],
 )
 def test_peers_say_why_they_cannot(peer, work, n, reason):
-    pytest.importorskip("transformers")
     with pytest.raises(UnavailableError, match=reason):
         peer.build(work, n)
 

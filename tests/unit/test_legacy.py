@@ -145,7 +145,8 @@ def test_global_random_state_is_untouched():
     [(1024, 64, 3), (3072, 64, 3), (4096, 64, 3), (768, 64, 3), (2048, 64, 2), (400, 16, 4)],
 )
 def test_tables_are_those_of_transformers(n, block, random, training):
-    big_bird = pytest.importorskip("transformers.models.big_bird.modeling_big_bird")
+    from transformers.models.big_bird import modeling_big_bird as big_bird
+
     config = big_bird.BigBirdConfig(
         hidden_size=24, num_attention_heads=3, block_size=block, num_random_blocks=random
     )
@@ -176,7 +177,8 @@ def test_tables_are_those_of_transformers(n, block, random, training):
 @pytest.mark.parametrize(("n", "random"), [(8 * 16, 3), (21 * 16, 8), (25 * 16, 10)])
 def test_plans_of_short_lengths_are_those_of_transformers(n, random):
     """Lengths that Hugging Face's models serve with full attention, and Google's do not."""
-    big_bird = pytest.importorskip("transformers.models.big_bird.modeling_big_bird")
+    from transformers.models.big_bird import modeling_big_bird as big_bird
+
     config = big_bird.BigBirdConfig(hidden_size=24, num_attention_heads=3, block_size=16)
     module = big_bird.BigBirdBlockSparseAttention(config, seed=0).train()
     plan_lengths, plan_counts = module._get_rand_attn_plan(n, 16, random)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,24 +72,28 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
     """All tensors of a folder."""
     tensors: dict[str, Tensor] = {}
     for file in files_of(folder):
-        try:
+        with _reading(file):
             found = load_file(file)
-        except (SafetensorError, OSError, ValueError, TypeError) as error:
-            raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
         check_once(file, found, tensors)
         tensors.update(found)
     return tensors
+
+
+@contextmanager
+def _reading(file: Path) -> Generator[None, None, None]:
+    """Whatever safetensors fails with names the file."""
+    try:
+        yield
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
 
 
 def check_folder(folder: Path) -> None:
     """Raises if a file of a folder is broken or leads elsewhere, reading headers alone."""
     seen: dict[str, str] = {}
     for file in files_of(folder):
-        try:
-            with safe_open(file, "pt") as tensors:
-                kinds = {name: tensors.get_slice(name).get_dtype() for name in tensors.keys()}
-        except (SafetensorError, OSError, ValueError, TypeError) as error:
-            raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
+        with _reading(file), safe_open(file, "pt") as tensors:
+            kinds = {name: tensors.get_slice(name).get_dtype() for name in tensors.keys()}
         for name, kind in kinds.items():
             check_real(file, name, kind.startswith(("F", "BF")))
         check_once(file, kinds, seen)

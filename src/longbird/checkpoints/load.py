@@ -179,9 +179,8 @@ def load_checkpoint(
         raise ValueError(f"the configuration of {path} makes no model: {error}") from error
     _checked(empty, tensors, str(path), strict)
     model = model_class(config)
-    model.load_state_dict(
-        {k: v for k, v in tensors.items() if k in model.state_dict()}, strict=False
-    )
+    wanted = model.state_dict()
+    model.load_state_dict({k: v for k, v in tensors.items() if k in wanted}, strict=False)
     model.tie_weights()
     settings = None if folder is None else folder / "generation_config.json"
     if settings is not None and model.can_generate() and settings.is_file():

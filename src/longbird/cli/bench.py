@@ -20,6 +20,21 @@ from longbird.ops.dispatch import implementations
 
 Measured = TypeVar("Measured")
 
+ATTENTION_LENGTHS = ",".join(map(str, LENGTHS))
+MODEL_LENGTHS = ",".join(map(str, model_bench.LENGTHS))
+
+# Options of both benches.
+Lengths = Annotated[str, typer.Option(help="Lengths in tokens, separated by commas.")]
+Impl = Annotated[str, typer.Option(help="Longbird's implementation.")]
+Repeats = Annotated[int, typer.Option(help="Most rounds of a comparison.", min=1)]
+Limit = Annotated[
+    float, typer.Option(help="Leave out peers predicted to take more seconds a call.")
+]
+Threads = Annotated[
+    int | None, typer.Option(help="Threads of everybody; torch's own number by default.", min=1)
+]
+Out = Annotated[Path, typer.Option(help="Folder of the results.")]
+
 console = Console()
 bench_app = typer.Typer(
     no_args_is_help=True, help="Measure speed and memory side by side with others."
@@ -28,25 +43,18 @@ bench_app = typer.Typer(
 
 @bench_app.command()
 def attention(
-    lengths: Annotated[
-        str, typer.Option(help="Lengths in tokens, separated by commas.")
-    ] = ",".join(map(str, LENGTHS)),
+    lengths: Lengths = ATTENTION_LENGTHS,
     heads: Annotated[int, typer.Option(help="Heads.", min=1)] = 12,
     head_dim: Annotated[int, typer.Option(help="Size of a head.", min=1)] = 64,
     block: Annotated[int, typer.Option(help="Tokens in a block of the graph.", min=1)] = 64,
     window: Annotated[int, typer.Option(help="Blocks in its window.", min=1)] = 3,
     random: Annotated[int, typer.Option(help="Random blocks of a row.", min=0)] = 3,
     batch: Annotated[int, typer.Option(help="Sequences.", min=1)] = 1,
-    impl: Annotated[str, typer.Option(help="Longbird's implementation.")] = "native",
-    repeats: Annotated[int, typer.Option(help="Most rounds of a comparison.", min=1)] = 9,
-    limit: Annotated[
-        float, typer.Option(help="Leave out peers predicted to take more seconds a call.")
-    ] = 20.0,
-    threads: Annotated[
-        int | None,
-        typer.Option(help="Threads of everybody; torch's own number by default.", min=1),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("benchmarks/results"),
+    impl: Impl = "native",
+    repeats: Repeats = 9,
+    limit: Limit = 20.0,
+    threads: Threads = None,
+    out: Out = Path("benchmarks/results"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Short lengths and few rounds: a minute or two.")
     ] = False,
@@ -78,9 +86,7 @@ def model(
     shape: Annotated[
         str, typer.Option(help="Shapes of the encoders, separated by commas.")
     ] = ",".join(SHAPES),
-    lengths: Annotated[
-        str, typer.Option(help="Lengths in tokens, separated by commas.")
-    ] = ",".join(map(str, model_bench.LENGTHS)),
+    lengths: Lengths = MODEL_LENGTHS,
     layers: Annotated[
         int,
         typer.Option(
@@ -91,19 +97,14 @@ def model(
     long_length: Annotated[
         int, typer.Option(help="Tokens of one long forward pass, Longbird alone; 0: none.", min=0)
     ] = 1_000_000,
-    impl: Annotated[str, typer.Option(help="Longbird's implementation.")] = "native",
-    repeats: Annotated[int, typer.Option(help="Most rounds of a comparison.", min=1)] = 9,
+    impl: Impl = "native",
+    repeats: Repeats = 9,
     budget: Annotated[
         float, typer.Option(help="Seconds for the rounds of a comparison; three are always run.")
     ] = 15.0,
-    limit: Annotated[
-        float, typer.Option(help="Leave out peers predicted to take more seconds a call.")
-    ] = 20.0,
-    threads: Annotated[
-        int | None,
-        typer.Option(help="Threads of everybody; torch's own number by default.", min=1),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("benchmarks/results"),
+    limit: Limit = 20.0,
+    threads: Threads = None,
+    out: Out = Path("benchmarks/results"),
     quick: Annotated[
         bool, typer.Option("--quick", help="One short length and few rounds: some minutes.")
     ] = False,

@@ -266,14 +266,6 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
                 self.decoder.tokens, value.num_embeddings
             )
 
-    def get_encoder(self, modality: str | None = None) -> nn.Module:
-        """The encoder, which `generate` runs once."""
-        return self.encoder
-
-    def get_decoder(self) -> nn.Module:
-        """The decoder."""
-        return self.decoder
-
     @can_return_tuple
     def forward(
         self,
@@ -390,14 +382,6 @@ class LongbirdForConditionalGeneration(LongbirdPreTrainedModel, GenerationMixin)
         bias = self.final_logits_bias
         self.final_logits_bias = F.pad(bias, (0, embeddings.num_embeddings - bias.shape[1]))
         return embeddings
-
-    def get_encoder(self, modality: str | None = None) -> nn.Module:
-        """The encoder, which `generate` runs once."""
-        return self.model.encoder
-
-    def get_decoder(self) -> nn.Module:
-        """The decoder."""
-        return self.model.decoder
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)

@@ -19,6 +19,7 @@ from longbird.graph import Graph
 from longbird.nn.attention import SelfAttention
 from longbird.nn.packing import Documents
 from longbird.ops.call import lse_dtype
+from longbird.ops.merge import merge
 
 TEXT_TO_OWN, TEXT_TO_OTHER, GLOBAL_TO_OWN, GLOBAL_TO_OTHER, GLOBAL_TO_GLOBAL = range(5)
 """Labels: a text token and the global token of its segment, or of another one; and back. Labels
@@ -62,7 +63,8 @@ class EtcAttention(SelfAttention):
                 q[row], k_added[its], v_added[its],
                 torch.where(own_segment, TEXT_TO_OWN, TEXT_TO_OTHER),
             )  # fmt: skip
-            outs.append(merged((near[row], near_lse[row]), far))
+            out, _ = merge((near[row], near_lse[row]), far)
+            outs.append(out.to(x.dtype))
             place = torch.arange(count, device=x.device)
             distance = (place - place[:, None]).clamp(-self.reach, self.reach) + self.reach
             down = torch.where(own_segment.T, GLOBAL_TO_OWN, GLOBAL_TO_OTHER)
@@ -85,10 +87,3 @@ class EtcAttention(SelfAttention):
         lse = torch.logsumexp(scores, -1)
         p = F.dropout(torch.exp(scores - lse[..., None]), self.dropout).to(v.dtype)
         return torch.einsum("hij,jhd->ihd", p, v), lse.T
-
-
-def merged(near: tuple[Tensor, Tensor], far: tuple[Tensor, Tensor]) -> Tensor:
-    """Attention over the union of two disjoint sets of edges, from outputs and log-sum-exps."""
-    lse = torch.logaddexp(near[1], far[1])
-    share, rest = ((x - lse).exp()[..., None].to(near[0].dtype) for x in (near[1], far[1]))
-    return share * near[0] + rest * far[0]

@@ -68,11 +68,12 @@ class Embeddings(nn.Module):
         position_ids: Tensor | None,
     ) -> Tensor:
         """All [rows, n, ...]; gives [t, w]."""
+        ids = None if input_ids is None else documents.pack(input_ids)
         if inputs_embeds is not None:
             x = documents.pack(inputs_embeds)
         else:
-            assert input_ids is not None
-            x = self.tokens(documents.pack(input_ids))
+            assert ids is not None
+            x = self.tokens(ids)
         x = x * self.scale if self.scale != 1.0 else x
         if self.config.type_vocab_size:
             types = self.types.weight[0]
@@ -82,7 +83,6 @@ class Embeddings(nn.Module):
         elif token_type_ids is not None and bool(token_type_ids.any()):
             raise ValueError("the model has no token types (type_vocab_size=0), received some")
         if self.config.positions != "none":
-            ids = None if input_ids is None else documents.pack(input_ids)
             given = None if position_ids is None else position_ids.expand(documents.rows, -1)
             places = documents.pack(given) if given is not None else self.places(documents, x, ids)
             x = x + self.positions(places)

@@ -26,6 +26,7 @@ from longbird.graph.base import Graph
 from longbird.layout.tiling import Tiling
 from longbird.ops import dropout
 from longbird.ops.call import Call, eagerly, lse_dtype, over_sequences
+from longbird.ops.merge import merge, softmax
 
 NAME = "gather"
 
@@ -70,7 +71,7 @@ def _attend(
     everyone = torch.arange(q.shape[2], device=q.device)
     hub = _on(q.device, plan.hubs)
     q_hub, k_hub, v_hub = (x.index_select(2, hub) for x in (q, k, v))
-    out, lse = _merge((out, lse), _dense(q, k_hub, v_hub, everyone, hub, extras))
+    out, lse = merge((out, lse), _dense(q, k_hub, v_hub, everyone, hub, extras))
     out_hub, lse_hub = _dense(q_hub, k, v, hub, everyone, extras)
     return out.index_copy(2, hub, out_hub), lse.index_copy(2, hub, lse_hub)
 
@@ -106,7 +107,7 @@ def _local(q: Tensor, k: Tensor, v: Tensor, plan: _Plan, extras: _Extras) -> tup
         visible = visible.permute(0, 3, 1, 2).reshape(r, t, w * t)
         scores = extras.scale * (q_rows @ k_rows.transpose(-1, -2))
         scores = extras.biased(scores, head, i, j, h).masked_fill(~visible, -math.inf)
-        p, lse = _softmax(scores)
+        p, lse = softmax(scores)
         outs.append(extras.dropped(p, head, i, j, h) @ v_rows)
         lses.append(lse)
 
@@ -125,26 +126,8 @@ def _dense(
     head = torch.arange(heads, device=q.device)
     i, j = i.reshape(1, -1, 1), j.reshape(1, 1, -1)
     scores = extras.scale * (q @ k.transpose(-1, -2))
-    p, lse = _softmax(extras.biased(scores[:, None], head, i, j, heads))
+    p, lse = softmax(extras.biased(scores[:, None], head, i, j, heads))
     return extras.dropped(p, head, i, j, heads)[:, 0] @ v, lse[:, 0]
-
-
-def _softmax(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Probabilities and log-sum-exp over the last axis: 0 and -inf where all scores are -inf."""
-    top = scores.detach().amax(-1, keepdim=True)
-    shift = top.masked_fill(top == -math.inf, 0.0)
-    weights = torch.exp(scores - shift)
-    total = weights.sum(-1, keepdim=True)
-    nothing = total == 0
-    total = total.masked_fill(nothing, 1.0)
-    lse = (shift + torch.log(total)).masked_fill(nothing, -math.inf)
-    return weights / total, lse.squeeze(-1)
-
-
-def _merge(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Attention over the union of two disjoint sets of edges."""
-    share, lse = _softmax(torch.stack([first[1], second[1]], -1))
-    return share[..., :1] * first[0] + share[..., 1:] * second[0], lse
 
 
 def _bits(packed: Tensor, t: int) -> Tensor:
