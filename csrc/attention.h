@@ -73,6 +73,9 @@ struct Runtime {
 bool forward(const Problem& problem, const Runtime& runtime);
 bool backward(const Problem& problem, const Runtime& runtime);
 
+// out = gelu(x), or where a gradient is given, out = grad_out * gelu'(x); all `count` floats side by side.
+void gelu(const float* x, const float* grad_out, float* out, int64_t count, int threads);
+
 // Runs body(thread) on `threads` threads, the caller being number 0.
 void run_on_threads(int threads, const std::function<void(int)>& body);
 // The address of GOMP_parallel in the OpenMP runtime that the host program (torch) already uses; 0: our own threads.
@@ -87,6 +90,7 @@ struct Kernels {
     const char* name;
     bool (*forward)(const Problem&, const Runtime&);
     bool (*backward)(const Problem&, const Runtime&);
+    void (*gelu)(const float*, const float*, float*, int64_t, int);
 };
 
 }  // namespace longbird

@@ -1,7 +1,8 @@
 #define LONGBIRD_LANES 8
 #include "attention-inl.h"
+#include "gelu-inl.h"
 
 namespace longbird {
 extern const Kernels kernels_avx2;
-const Kernels kernels_avx2 = {"avx2", run_forward, run_backward};
+const Kernels kernels_avx2 = {"avx2", run_forward, run_backward, run_gelu};
 }  // namespace longbird

@@ -1,7 +1,8 @@
 #define LONGBIRD_LANES 4
 #include "attention-inl.h"
+#include "gelu-inl.h"
 
 namespace longbird {
 extern const Kernels kernels_baseline;
-const Kernels kernels_baseline = {"baseline", run_forward, run_backward};
+const Kernels kernels_baseline = {"baseline", run_forward, run_backward, run_gelu};
 }  // namespace longbird

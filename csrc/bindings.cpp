@@ -1,4 +1,4 @@
-// The Python module longbird._native: addresses and strides in. Its only caller, ops/native.py, has checked them.
+// The Python module longbird._native: addresses and strides in. Its only callers, ops/native.py and ops/gelu.py, have checked them.
 #include <Python.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -124,6 +124,10 @@ NB_MODULE(_native, m) {
 
     m.def("forward", [](const Problem& p, int threads) { run(forward, p, threads); });
     m.def("backward", [](const Problem& p, int threads) { run(backward, p, threads); });
+    m.def("gelu", [](uintptr_t x, uintptr_t grad_out, uintptr_t out, int64_t count, int threads) {
+        nb::gil_scoped_release release;
+        gelu((const float*)pointer(x), (const float*)pointer(grad_out), (float*)pointer(out), count, threads);
+    });
     m.def("use_openmp", [](uintptr_t address) { use_openmp(pointer(address)); });
     m.def("isa", [] { return std::string(isa()); });
     m.def("isas", [] {

@@ -57,6 +57,10 @@ const Kernels*& chosen() {
 bool forward(const Problem& problem, const Runtime& runtime) { return chosen()->forward(problem, runtime); }
 bool backward(const Problem& problem, const Runtime& runtime) { return chosen()->backward(problem, runtime); }
 
+void gelu(const float* x, const float* grad_out, float* out, int64_t count, int threads) {
+    chosen()->gelu(x, grad_out, out, count, threads);
+}
+
 const char* isa() { return chosen()->name; }
 
 std::vector<const char*> isas() {

@@ -219,6 +219,20 @@ bool same(const Results& a, const Results& b) {
            a.grad_bias == b.grad_bias;
 }
 
+// gelu and its gradient over `count` floats, against the formula in double precision.
+bool check_gelu(const Kernels& kernels, int count) {
+    std::vector<float> x(count), grad(count), out(count), grad_x(count), expected(count), expected_grad(count);
+    for (int i = 0; i < count; i++) x[i] = 8 * (i % 201 - 100) / 100.0f, grad[i] = 1 - i % 7 / 3.0f;
+    kernels.gelu(x.data(), nullptr, out.data(), count, 3);
+    kernels.gelu(x.data(), grad.data(), grad_x.data(), count, 3);
+    for (int i = 0; i < count; i++) {
+        const double a = std::sqrt(2 / std::acos(-1.0)), b = 0.044715, z = x[i], t = std::tanh(a * (z + b * z * z * z));
+        expected[i] = (float)(0.5 * z * (1 + t));
+        expected_grad[i] = (float)(grad[i] * (0.5 * (1 + t) + 0.5 * z * (1 - t * t) * a * (1 + 3 * b * z * z)));
+    }
+    return close("gelu", out, expected) & close("gradient of gelu", grad_x, expected_grad);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -247,6 +261,11 @@ int main(int argc, char** argv) {
                         c.dim, c.tile);
         }
     }
-    std::printf("%d passed, %d failed\n", cases * (int)all.size() - failed, failed);
+    const std::vector<int> lengths = {0, 1, 15, 16, 17, 16384, 50001};
+    for (const Kernels* kernels : all)
+        for (int count : lengths)
+            if (!check_gelu(*kernels, count))
+                failed++, std::printf("gelu failed on %s: %d floats\n", kernels->name, count);
+    std::printf("%d passed, %d failed\n", ((int)lengths.size() + cases) * (int)all.size() - failed, failed);
     return failed != 0;
 }

@@ -46,8 +46,8 @@ def register() -> None:
 class AfterTransformers(MetaPathFinder):
     """Registers when an import has brought transformers' models, then leaves.
 
-    Modules of transformers import each other in circles, and `longbird.models` imports them. So
-    it waits for the end of the outermost of all these imports, when no module is half there.
+    Modules of transformers import each other in circles, and Longbird's import them. So it waits
+    for the end of the outermost of all these imports, when no module is half there.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class AfterTransformers(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """What the other finders find, with a loader that tells when it is done."""
-        if fullname.partition(".")[0] != "transformers" and fullname != "longbird.models":
+        if fullname.partition(".")[0] not in ("transformers", "longbird"):
             return None
         for finder in sys.meta_path:
             if finder is not self and hasattr(finder, "find_spec"):

@@ -17,6 +17,8 @@ BEFORE = (
     "from transformers import Trainer",
     "import transformers.modeling_utils",
     "import longbird.models.encoder",
+    "import longbird.nn.layers",
+    "import longbird.checkpoints.load",
     "longbird.LongbirdForMaskedLM",
 )
 AFTER = (

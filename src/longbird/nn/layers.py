@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from longbird.nn.packing import Documents
-
-_TANH_GELU = functools.partial(F.gelu, approximate="tanh")
+from longbird.ops.gelu import tanh_gelu
 
 
 def activation(name: str) -> Callable[[Tensor], Tensor]:
     """An activation by the name that transformers gives it."""
     if name not in ACT2FN:
         raise ValueError(f"there is no activation named {name!r}; expected one of {list(ACT2FN)}")
-    # transformers computes this one in eight passes over the tensor, torch in one.
-    return _TANH_GELU if name in ("gelu_new", "gelu_fast") else ACT2FN[name]
+    # transformers computes the first two in eight passes over the tensor.
+    tanh = name in ("gelu_new", "gelu_fast", "gelu_pytorch_tanh")
+    return tanh_gelu if tanh else ACT2FN[name]
 
 
 class TokenEmbedding(nn.Embedding):

@@ -31,7 +31,7 @@ LARGEST_HEAD_DIM = 256
 
 
 @functools.cache
-def _module() -> Any:
+def extension() -> Any:
     """The extension module, or the ImportError that says why it is not there."""
     try:
         module = importlib.import_module("longbird._native")
@@ -52,7 +52,7 @@ def _share_threads_with_torch(module: Any) -> None:
 
 def missing() -> str | None:
     """Why the native kernels are not here, or None."""
-    module = _module()
+    module = extension()
     if isinstance(module, RuntimeError):
         return str(module)
     if isinstance(module, ImportError):
@@ -65,7 +65,7 @@ def missing() -> str | None:
 
 def instruction_sets() -> list[str]:
     """The instruction sets that this build and this machine have, the one in use first."""
-    module = _module()
+    module = extension()
     if isinstance(module, Exception):
         return []
     names: list[str] = module.isas()
@@ -81,23 +81,23 @@ def unsupported(call: Call) -> list[str]:
         reasons.append(f"takes float32, bfloat16 and float16, received {call.q.dtype}")
     if call.head_dim > LARGEST_HEAD_DIM:
         reasons.append(f"takes head_dim up to {LARGEST_HEAD_DIM}, received {call.head_dim}")
-    if _is_transformed(call):
-        reasons.append("has a backward derivative alone: no torch.func.grad, no forward mode")
+    tensors = (call.q, call.k, call.v, call.relative_bias)
+    if is_transformed(*(x for x in tensors if x is not None)):
+        reasons.append("has a backward derivative alone: no torch.func, no forward mode")
     return reasons
 
 
-def _is_transformed(call: Call) -> bool:
-    """Is the call inside torch.func.grad or jvp, or forward-mode differentiation?
+def is_transformed(*tensors: Tensor) -> bool:
+    """Is this inside torch.func.grad, jvp or vmap, or forward-mode differentiation?
 
     torch gives custom operators no forward derivative, and then silently takes it for zero.
     """
     if torch.compiler.is_compiling():
         return False
-    tensors = [x for x in (call.q, call.k, call.v, call.relative_bias) if x is not None]
-    tracked = torch._C._functorch.is_gradtrackingtensor  # pyright: ignore
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore
     dual = forward_ad._current_level >= 0
     return any(
-        tracked(x) or (dual and forward_ad.unpack_dual(x).tangent is not None) for x in tensors
+        wrapped(x) or (dual and forward_ad.unpack_dual(x).tangent is not None) for x in tensors
     )
 
 
@@ -142,7 +142,7 @@ def native_attention(
     )  # fmt: skip
     out, lse = _empty_outputs(call)
     problem, _bias = _problem(call, out, lse)
-    _module().forward(problem, torch.get_num_threads())
+    extension().forward(problem, torch.get_num_threads())
     return out, lse
 
 
@@ -189,7 +189,7 @@ def native_attention_backward(
     problem.grad_out = _address(grad_out, call.packed)
     problem.grad_lse = _address(grad_lse[..., None], call.packed)
     problem.grad_q, problem.grad_k, problem.grad_v = (_address(x, call.packed) for x in grads)
-    _module().backward(problem, torch.get_num_threads())
+    extension().backward(problem, torch.get_num_threads())
     if relative_bias is not None:
         grad_bias = grad_bias.to(relative_bias.dtype)
     return grads[0], grads[1], grads[2], grad_bias
@@ -262,7 +262,7 @@ def _problem(
     call: Call, out: Tensor, lse: Tensor, grad_bias: Tensor | None = None
 ) -> tuple[Any, Tensor | None]:
     """The kernels' view of a call, and the bias that it points into."""
-    problem = _module().Problem()
+    problem = extension().Problem()
     problem.heads, problem.head_dim, problem.scale = call.heads, call.head_dim, call.scale
     problem.q, problem.k, problem.v, problem.out, problem.lse = (
         _address(x, call.packed) for x in (call.q, call.k, call.v, out, lse[..., None])
@@ -282,7 +282,7 @@ def _problem(
 
 def _address(x: Tensor, packed: bool) -> Any:
     strides = (0, x.stride(1), x.stride(0)) if packed else x.stride()[:3]
-    return _module().Tensor(x.data_ptr(), DTYPES[x.dtype], *strides)
+    return extension().Tensor(x.data_ptr(), DTYPES[x.dtype], *strides)
 
 
 def _sequences(call: Call) -> Iterator[tuple[Layout, int, int, int, np.ndarray]]:
@@ -314,7 +314,7 @@ def _native_layout(layout: Layout) -> Any:
         for tiling in (layout.queries, layout.keys):
             order = none if tiling.order is None else tiling.order
             arrays += [tiling.starts, order, tiling.step]
-        _layouts[layout] = _module().layout(
+        _layouts[layout] = extension().layout(
             layout.queries.size, *arrays, layout.row_ptr, layout.columns, layout.mask_ids,
             layout.masks,
         )  # fmt: skip
