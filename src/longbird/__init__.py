@@ -58,6 +58,12 @@ if _TYPE_CHECKING:
     from longbird.models import LongbirdForTokenClassification as LongbirdForTokenClassification
     from longbird.models import LongbirdModel as LongbirdModel
     from longbird.models import LongbirdSeq2SeqConfig as LongbirdSeq2SeqConfig
+    from longbird.models import (
+        LongbirdSeq2SeqForQuestionAnswering as LongbirdSeq2SeqForQuestionAnswering,
+    )
+    from longbird.models import (
+        LongbirdSeq2SeqForSequenceClassification as LongbirdSeq2SeqForSequenceClassification,
+    )
     from longbird.models import LongbirdSeq2SeqModel as LongbirdSeq2SeqModel
     from longbird.models import RollingCache as RollingCache
 
@@ -78,6 +84,8 @@ _LATER = {
     "LongbirdForSequenceClassification": "models",
     "LongbirdForTokenClassification": "models",
     "LongbirdModel": "models",
+    "LongbirdSeq2SeqForQuestionAnswering": "models",
+    "LongbirdSeq2SeqForSequenceClassification": "models",
     "LongbirdSeq2SeqConfig": "models",
     "LongbirdSeq2SeqModel": "models",
 }

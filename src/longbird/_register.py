@@ -39,8 +39,12 @@ def register() -> None:
     for task in TASKS:
         auto, model = getattr(hf, f"AutoModel{task}"), getattr(models, f"Longbird{task}")
         auto.register(encoder, model, exist_ok=True)
-    generation = models.LongbirdForConditionalGeneration
-    hf.AutoModelForSeq2SeqLM.register(seq2seq, generation, exist_ok=True)
+    for auto, model in (
+        (hf.AutoModelForSeq2SeqLM, models.LongbirdForConditionalGeneration),
+        (hf.AutoModelForQuestionAnswering, models.LongbirdSeq2SeqForQuestionAnswering),
+        (hf.AutoModelForSequenceClassification, models.LongbirdSeq2SeqForSequenceClassification),
+    ):
+        auto.register(seq2seq, model, exist_ok=True)
 
 
 class AfterTransformers(MetaPathFinder):

@@ -483,3 +483,9 @@ def test_logits_of_the_last_tokens():
     with torch.no_grad():
         full = model(ids).logits
         torch.testing.assert_close(model(ids, logits_to_keep=3).logits, full[:, -3:], **CLOSE)
+
+
+def test_another_cache_is_refused():
+    model = decoder(lb.Window(4))
+    with pytest.raises(ValueError, match="rolling cache"):
+        model.generate(torch.tensor([[1, 2, 3]]), max_new_tokens=2, cache_implementation="static")

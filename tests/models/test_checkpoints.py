@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import numpy as np
 import pytest
 import torch
@@ -928,3 +929,58 @@ def test_our_own_form_lists_what_is_missing(own: Path, caplog: pytest.LogCapture
 def test_configurations_check_sizes(size: Any) -> None:
     with pytest.raises(Exception, match=r"hidden_size"):
         longbird.LongbirdConfig(hidden_size=size)
+
+
+@pytest.mark.parametrize("family", SEQ2SEQ)
+def test_a_decoder_without_a_bias_of_its_logits(family: str, tmp_path: Path) -> None:
+    head = "LongbirdForConditionalGeneration"
+    theirs, _ = twins(family, head, configuration(family, head), tmp_path)
+    theirs.final_logits_bias.zero_()
+    tensors = load_file(tmp_path / "model.safetensors")
+    del tensors["final_logits_bias"]
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    ours = longbird.LongbirdForConditionalGeneration.from_pretrained(tmp_path)
+    inputs = {"decoder_input_ids": torch.tensor([[11, 12]])}
+    assert_same(theirs, ours, documents_of([40]), **inputs)
+
+
+def test_a_model_saved_without_a_pooler(tmp_path: Path) -> None:
+    theirs = transformers.BertModel(configuration("bert"), add_pooling_layer=False).eval()
+    theirs.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"missing: pooler\.bias, pooler\.weight"):
+        longbird.LongbirdModel.from_pretrained(tmp_path)
+    ours = longbird.LongbirdModel.from_pretrained(tmp_path, add_pooling_layer=False)
+    ids = documents_of([40])[0]["input_ids"][None]
+    assert ours(ids).pooler_output is None
+    want = theirs(ids).last_hidden_state
+    torch.testing.assert_close(ours(ids).last_hidden_state, want, atol=2e-5, rtol=0)
+
+
+def test_variables_of_tensorflow_want_a_configuration_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="must be a LongbirdConfig, received BertConfig"):
+        longbird.LongbirdModel.from_pretrained(
+            tmp_path / "model.npz", config=transformers.BertConfig()
+        )
+
+
+def test_a_name_without_a_slash_is_looked_up_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = theirs_of("bert", "LongbirdModel", configuration("bert"))
+    theirs.save_pretrained(tmp_path)
+    asked: list[str] = []
+
+    def download(name: str, **options: Any) -> str:
+        asked.append(name)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    longbird.load_checkpoint("bert-base-uncased", longbird.LongbirdModel)
+    assert asked == ["bert-base-uncased"]
+
+    def unreachable(name: str, **options: Any) -> str:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
+    with pytest.raises(FileNotFoundError, match=r"no folder bert-base.*hub: no network"):
+        longbird.load_checkpoint("bert-base-uncased", longbird.LongbirdModel)

@@ -171,14 +171,94 @@ def test_export_is_saved_and_loaded(tmp_path):
     assert_same(again(tokens(seed=1)), model(tokens(seed=1)))
 
 
-@pytest.mark.parametrize("name", ["attention_mask", "global_attention_mask"])
-def test_what_cannot_be_exported_is_said(name):
-    """Masks are values, and an exported program has one graph."""
-    fields = {"graph": lb.longformer(8), "global_projections": True}
-    model = tiny(lb.LongbirdModel, **(fields if name.startswith("global") else {}))
-    mask = torch.ones_like(tokens())
-    with pytest.raises(ValueError, match=f"exported.*without {name}"):
-        torch.export.export(model, (tokens(),), {name: mask})
+def padding(n: int = N) -> Tensor:
+    """A whole document, one with padding after, before, and inside; and nothing but padding."""
+    mask = torch.ones(5, n, dtype=torch.int64)
+    mask[1, 20:] = 0
+    mask[2, :11] = 0
+    mask[3, 12:19] = 0
+    mask[4] = 0
+    return mask
+
+
+# Over a text these are what they are over its beginning, cut.
+STABLE: dict[str, dict[str, Any]] = {
+    "dilated": ENCODERS["dilated"],
+    "relative": {**ENCODERS["relative"], "graph": lb.BlockWindow(3, 4) | lb.Window(7)},
+    "longformer": ENCODERS["longformer"],
+    "full": {"graph": lb.Full(), "norm": "pre"},
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("encoder", STABLE)
+def test_export_with_padding_through_gather(encoder):
+    model = tiny(lb.LongbirdModel, attention_impl="gather", **STABLE[encoder])
+    shapes = {"input_ids": {0: BATCH}, "attention_mask": {0: BATCH}}
+    example = (tokens(), torch.ones_like(tokens()))
+    program = torch.export.export(model, example, dynamic_shapes=shapes)
+    assert "longbird" not in str(program.graph)
+    ids, mask = tokens(5, seed=1), padding()
+    assert_same(program.module()(ids, mask), model(ids, mask))
+    assert_same(program.module()(ids[:3], mask[:3].bool().long()), model(ids[:3], mask[:3]))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("impl", ["native", "gather"])
+def test_export_with_padding_of_every_head(head, impl, request):
+    if impl == "native":
+        request.getfixturevalue("native")
+    model_class, fields = HEADS[head]
+    model = tiny(model_class, attention_impl=impl, **STABLE["longformer"], **fields)
+    program = torch.export.export(
+        model,
+        (tokens(), torch.ones_like(tokens())),
+        dynamic_shapes={"input_ids": {0: BATCH}, "attention_mask": {0: BATCH}},
+    )
+    ids, mask = tokens(5, seed=1), padding()
+    assert_same(program.module()(ids, mask), model(ids, mask))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "etc"])
+def test_export_native_with_padding_and_global_tokens(encoder, native):
+    """Any graph, any length, any tokens of it global."""
+    model = tiny(lb.LongbirdModel, attention_impl=native, **ENCODERS[encoder])
+    shape = {0: BATCH, 1: LENGTH}
+    names = ("attention_mask", "global_attention_mask")
+    masks = {name: torch.ones_like(tokens()) for name in names}
+    program = torch.export.export(
+        model,
+        (tokens(),),
+        masks,
+        dynamic_shapes={"input_ids": shape, **dict.fromkeys(names, shape)},
+    )
+    for n in (N, 61):
+        ids, mask = tokens(5, n, seed=1), padding(n)
+        marked = (torch.arange(n) % 13 == 4).long().expand(5, -1)
+        for given in (marked, torch.zeros_like(marked)):
+            options = dict(zip(names, (mask, given), strict=True))
+            assert_same(program.module()(ids, **options), model(ids, **options))
+
+
+@pytest.mark.parametrize(
+    ("fields", "names", "said"),
+    [
+        ({"attention_impl": "gather"}, ["attention_mask"], "last=0"),
+        ({"num_global_tokens": 2}, ["attention_mask"], "ETC is exported without attention_mask"),
+        ({"attention_impl": "gather"}, ["global_attention_mask"], "GlobalTokens"),
+        (
+            {"graph": lb.longformer(8), "global_projections": True},
+            ["global_attention_mask"],
+            "exported without global_attention_mask",
+        ),
+    ],
+)
+def test_what_cannot_be_exported_is_said(fields, names, said):
+    masks = {name: torch.ones_like(tokens()) for name in names}
+    with pytest.raises(ValueError, match=said):
+        torch.export.export(tiny(lb.LongbirdModel, **fields), (tokens(),), masks)
 
 
 # ---- ONNX ----
@@ -226,3 +306,21 @@ def test_onnx_of_a_decoder(tmp_path):
     ids = tokens(seed=1)
     found = run_onnx(tmp_path / "model.onnx", model, tokens(), ids)
     torch.testing.assert_close(found, [model(ids).logits], atol=1e-4, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("head", ["embedding", "answer"])
+def test_onnx_with_padding(head, tmp_path):
+    import onnxruntime
+
+    model_class, fields = HEADS[head]
+    model = tiny(model_class, attention_impl="gather", **STABLE["longformer"], **fields)
+    shapes = {"input_ids": {0: BATCH}, "attention_mask": {0: BATCH}}
+    example = (tokens(), torch.ones_like(tokens()))
+    path = tmp_path / "model.onnx"
+    torch.onnx.export(model, example, path, dynamo=True, verbose=False, dynamic_shapes=shapes)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    ids, mask = tokens(5, seed=1), padding()
+    given = {"input_ids": ids.numpy(), "attention_mask": mask.numpy()}
+    found = [torch.from_numpy(out) for out in session.run(None, given)]
+    torch.testing.assert_close(found, tensors(model(ids, mask)), atol=1e-4, rtol=0)

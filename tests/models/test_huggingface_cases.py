@@ -72,7 +72,12 @@ ENCODER_CLASSES = (
     "ForTokenClassification",
     "ForEmbedding",
 )
-WRITER_CLASSES = ("Seq2SeqModel", "ForConditionalGeneration")
+WRITER_CLASSES = (
+    "Seq2SeqModel",
+    "ForConditionalGeneration",
+    "Seq2SeqForQuestionAnswering",
+    "Seq2SeqForSequenceClassification",
+)
 CASES = [
     *((family, name) for family in ENCODERS for name in ENCODER_CLASSES),
     *((family, "ForCausalLM") for family in DECODERS),
@@ -106,7 +111,7 @@ def config_of(family, **changes):
             "decoder_layers": LAYERS,
             "decoder_attention_heads": HEADS,
             "decoder_intermediate_size": 29,
-            "max_decoder_positions": 40,
+            "max_decoder_positions": 64,
         }
         return lb.LongbirdSeq2SeqConfig(**{**SIZES, **decoder, **WRITERS[family], **changes})
     return lb.LongbirdConfig(**{**SIZES, **(ENCODERS | DECODERS)[family], **changes})
@@ -137,7 +142,9 @@ def inputs_of(family, name, labels=False):
         inputs["global_attention_mask"] = one_hot(torch.tensor([0, 7, 2]), N)
     if family == "led":
         inputs["global_attention_mask"] = one_hot(torch.tensor([0, 0, 0]), N)
-    if family in WRITERS:
+    if name.startswith("Seq2SeqFor"):  # their output is the input, to its end token
+        inputs["input_ids"].scatter_(1, LENGTHS - 1, SIZES["eos_token_id"])
+    elif family in WRITERS:
         inputs["decoder_input_ids"] = ids_of(n=9, seed=1)
     else:
         inputs["token_type_ids"] = (torch.arange(N) > 5).long().expand(ROWS, N)
@@ -150,7 +157,7 @@ def inputs_of(family, name, labels=False):
 
 def labels_of(family, name):
     tokens = {"labels": ids_of(seed=2)}
-    match name:
+    match name.removeprefix("Seq2Seq"):
         case "ForPreTraining":
             return tokens | {"next_sentence_label": torch.tensor([0, 1, 1])}
         case "ForMaskedLM" | "ForCausalLM":
@@ -218,6 +225,8 @@ def test_shapes_and_loss(family, name):
             "encoder_last_hidden_state": (ROWS, N, WIDTH),
         },
         "ForConditionalGeneration": {"logits": (ROWS, 9, VOCABULARY)},
+        "Seq2SeqForQuestionAnswering": {"start_logits": (ROWS, N), "end_logits": (ROWS, N)},
+        "Seq2SeqForSequenceClassification": {"logits": (ROWS, 2)},
     }[name]
     without_mask = {key: x for key, x in inputs.items() if key != "attention_mask"}
     for given in (inputs, without_mask):
@@ -333,12 +342,18 @@ def test_tuple_as_dict(family, name):
 @every_model
 def test_embeddings_as_ids(family, name):
     model, inputs = model_of(family, name), inputs_of(family, name)
+    if name.startswith("Seq2SeqFor"):
+        inputs["decoder_input_ids"] = inputs["input_ids"]
     expected = run(model, **inputs)
     lookup = model.get_input_embeddings()
     with_embeddings = {key: x for key, x in inputs.items() if not key.endswith("input_ids")}
     with_embeddings["inputs_embeds"] = lookup(inputs["input_ids"])
     if family in WRITERS:
         with_embeddings["decoder_inputs_embeds"] = lookup(inputs["decoder_input_ids"])
+    if name == "Seq2SeqForSequenceClassification":
+        with pytest.raises(ValueError, match="input_ids must be given"):
+            run(model, **with_embeddings)
+        return
     if name == "ForQuestionAnswering" and family == "bigbird":
         # Where the question ends cannot be seen in embeddings: nothing can be hidden.
         model.config.qa_hides_question = False
@@ -354,6 +369,10 @@ def test_a_row_without_tokens(family, name):
     inputs["attention_mask"][1] = 0
     others = {key: x[[0, 2]] for key, x in inputs.items()}
     asked = {"output_attentions": family != "etc" and name.endswith("Model")}
+    if name == "Seq2SeqForSequenceClassification":
+        with pytest.raises(ValueError, match=r"end token .* rows \[1\] have none"):
+            run(model, **inputs)
+        return
     output = run(model, **inputs, **asked)
     for key, value in run(model, **others).items():
         if isinstance(value, Tensor):
@@ -393,7 +412,8 @@ def test_hidden_states(family, name):
     inputs = inputs_of(family, name)
     output = run(model, **inputs, **({} if by_config else asked))
     rows = 2 * ROWS if name == "ForMultipleChoice" else ROWS
-    sides = {"encoder_": N, "decoder_": 9} if family in WRITERS else {"": N}
+    written = N if name.startswith("Seq2SeqFor") else 9
+    sides = {"encoder_": N, "decoder_": written} if family in WRITERS else {"": N}
     for side, length in sides.items():
         states = output[f"{side}hidden_states"]
         assert len(states) == LAYERS + 1
@@ -428,10 +448,11 @@ def test_attentions(family, name):
             torch.testing.assert_close(row[:, :length].sum(-1), torch.ones(HEADS, length))
             assert not row[:, length:].any() and not row[..., length:].any()
     if family in WRITERS:
-        for key, keys in (("decoder_attentions", 9), ("cross_attentions", N)):
-            assert [x.shape for x in output[key]] == [(ROWS, HEADS, 9, keys)] * LAYERS
+        written = N if name.startswith("Seq2SeqFor") else 9
+        for key, keys in (("decoder_attentions", written), ("cross_attentions", N)):
+            assert [x.shape for x in output[key]] == [(ROWS, HEADS, written, keys)] * LAYERS
             for x in output[key]:
-                torch.testing.assert_close(x.sum(-1), torch.ones(ROWS, HEADS, 9))
+                torch.testing.assert_close(x.sum(-1), torch.ones(ROWS, HEADS, written))
     if family in DECODERS:
         assert not sparse[0].dense(N).triu(1).any()
 
@@ -515,6 +536,8 @@ AUTO = {
     "ForCausalLM": "AutoModelForCausalLM",
     "Seq2SeqModel": "AutoModel",
     "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
+    "Seq2SeqForQuestionAnswering": "AutoModelForQuestionAnswering",
+    "Seq2SeqForSequenceClassification": "AutoModelForSequenceClassification",
 }
 
 
@@ -615,7 +638,7 @@ def test_who_asks_for_the_list_gets_it(family, base, name, tmp_path):
     loaded, info = class_of(name).from_pretrained(tmp_path, output_loading_info=True)
     prefix = loaded.base_model_prefix
     heads = {key for key, _ in loaded.named_parameters() if not key.startswith(f"{prefix}.")}
-    heads |= {key for key, _ in loaded.named_buffers() if not key.startswith(f"{prefix}.")}
+    # The bias of a decoder's logits is zero where a file has none.
     assert set(info["missing_keys"]) == heads
     for key, value in loaded.base_model.state_dict().items():
         assert torch.equal(value, model.state_dict()[key])

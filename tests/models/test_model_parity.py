@@ -39,9 +39,13 @@ def blocks_of(family: str, seed: int) -> dict[str, str]:
     return {"random_blocks": BLOCKS[seed % 2]} if "bird" in family else {}
 
 
-def mark_question(documents: list[dict[str, Tensor]], sep: int, head: str, family: str) -> None:
-    """Separators as the question-answering heads look for them."""
-    if family == "longformer" and head.endswith(("QuestionAnswering", "MultipleChoice")):
+def mark_question(documents: list[dict[str, Tensor]], config: Any, head: str) -> None:
+    """Separators as the question-answering heads look for them, or an end token."""
+    family, sep = config.model_type, getattr(config, "sep_token_id", 0)
+    if head.startswith("LongbirdSeq2SeqFor"):
+        for document in documents:
+            document["input_ids"][-1] = config.eos_token_id
+    elif family == "longformer" and head.endswith(("QuestionAnswering", "MultipleChoice")):
         for document in documents:
             document["input_ids"][[3, 4, -1]] = sep
     elif family == "big_bird" and head.endswith("QuestionAnswering"):
@@ -49,9 +53,9 @@ def mark_question(documents: list[dict[str, Tensor]], sep: int, head: str, famil
             document["input_ids"][[3, -1]] = sep
 
 
-def decoder_inputs(family: str, rows: int, seed: int = 0) -> dict[str, Tensor]:
+def decoder_inputs(family: str, rows: int, seed: int = 0, head: str = "") -> dict[str, Tensor]:
     """What a decoder is given besides documents."""
-    if family not in SEQ2SEQ:
+    if family not in SEQ2SEQ or head.startswith("LongbirdSeq2SeqFor"):
         return {}
     generator = torch.Generator().manual_seed(seed)
     return {"decoder_input_ids": torch.randint(10, 60, (rows, 6), generator=generator)}
@@ -68,18 +72,19 @@ def test_every_head_of_random_configurations(
     theirs, ours = twins(family, head, config, tmp_path, **blocks_of(family, seed))
     draw = random.Random(f"{family} {head} {seed} documents")
     choices = 3 if head == "LongbirdForMultipleChoice" else None
-    longest = 30 if head == "LongbirdForCausalLM" else 110
+    own_output = head.startswith("LongbirdSeq2SeqFor")
+    longest = 30 if head == "LongbirdForCausalLM" else 60 if own_output else 110
     lengths = [draw.randint(7, longest) for _ in range(choices * 2 if choices else 3)]
     types = getattr(config, "type_vocab_size", 0) if draw.random() < 0.5 else 0
     documents = documents_of(lengths, seed, types)
-    mark_question(documents, getattr(config, "sep_token_id", 0), head, family)
+    mark_question(documents, config, head)
     if family in ("longformer", "led") and draw.random() < 0.7:
         share = draw.choice([0.0, 0.05, 0.5])
         for document in documents:
             marked = torch.rand(len(document["input_ids"])) < share
             document["global_attention_mask"] = marked.long()
-    more = decoder_inputs(family, len(documents))
-    side = draw.choice(["right", "left", "holes"])
+    more = decoder_inputs(family, len(documents), head=head)
+    side = draw.choice(["right"] if own_output else ["right", "left", "holes"])
     assert_same(theirs, ours, documents, side, choices, **more)
 
 
@@ -390,7 +395,7 @@ def labels_of(head: str, config: Any, rows: int, n: int) -> dict[str, Tensor]:
     def draw(high: int, *shape: int) -> Tensor:
         return torch.randint(high, shape, generator=generator)
 
-    match head.removeprefix("LongbirdFor"):
+    match head.split("For", 1)[1]:
         case "MaskedLM" | "PreTraining" | "CausalLM":
             labels = draw(60, rows, n).masked_fill(draw(3, rows, n) > 0, -100)
             follows = {"next_sentence_label": draw(2, rows)} if "Pre" in head else {}
@@ -432,7 +437,7 @@ LOSSES = [
     (family, head, problem)
     for family, head in HEADS
     if head not in ("LongbirdModel", "LongbirdSeq2SeqModel", "LongbirdForEmbedding")
-    for problem in (PROBLEMS if head == "LongbirdForSequenceClassification" else [{}])
+    for problem in (PROBLEMS if head.endswith("SequenceClassification") else [{}])
 ]
 
 
@@ -444,7 +449,7 @@ def test_losses_and_gradients(
     theirs, ours = twins(family, head, config, tmp_path)
     n, rows = (30, 2) if head == "LongbirdForCausalLM" else (50, 4 if "Choice" in head else 2)
     documents = documents_of([n] * rows)
-    mark_question(documents, getattr(config, "sep_token_id", 0), head, family)
+    mark_question(documents, config, head)
     inputs = {"input_ids": torch.stack([document["input_ids"] for document in documents])}
     if "Choice" in head:
         inputs = {name: x.unflatten(0, (2, 2)) for name, x in inputs.items()}

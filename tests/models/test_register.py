@@ -60,6 +60,9 @@ seq2seq = AutoConfig.for_model("longbird-seq2seq", **shape, decoder_layers=1,
 assert type(hf.AutoModel.from_config(seq2seq)) is lb.LongbirdSeq2SeqModel
 generation = hf.AutoModelForSeq2SeqLM.from_config(seq2seq)
 assert type(generation) is lb.LongbirdForConditionalGeneration
+for task in ("ForQuestionAnswering", "ForSequenceClassification"):
+    model = getattr(hf, f"AutoModel{task}").from_config(seq2seq)
+    assert type(model) is getattr(lb, f"LongbirdSeq2Seq{task}"), task
 """
 
 SAVED = """

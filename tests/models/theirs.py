@@ -102,6 +102,8 @@ def random_configuration(family: str, head: str, seed: int) -> Any:
         fields["decoder_layers"] = draw.choice([1, 3])
         fields["decoder_attention_heads"] = draw.choice([1, heads])
         fields["decoder_ffn_dim"] = draw.choice([9, 50])
+        if head.endswith("SequenceClassification"):
+            fields["num_labels"] = draw.choice([1, 2, 5])
     else:
         fields["layer_norm_eps"] = draw.choice([1e-12, 1e-5])
         fields["tie_word_embeddings"] = draw.random() < 0.7
@@ -253,6 +255,8 @@ def _per_token(name: str, head: str) -> bool:
     name = name.split("[")[0]
     if name == "last_hidden_state":
         return head != "LongbirdSeq2SeqModel"
+    if name == "decoder_hidden_states":  # of these heads, whose output is the input itself
+        return head.startswith("LongbirdSeq2SeqFor")
     if name == "logits":
         return head.endswith(("MaskedLM", "TokenClassification", "CausalLM"))
     return name in PER_TOKEN

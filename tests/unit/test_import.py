@@ -19,7 +19,8 @@ MODELS = {
     "LongbirdForTokenClassification", "LongbirdForMultipleChoice", "LongbirdForQuestionAnswering",
     "LongbirdForEmbedding", "LongbirdForCausalLM", "LongbirdSeq2SeqModel",
     "LongbirdForConditionalGeneration", "RollingCache", "load_checkpoint", "save_checkpoint",
-    "convert_checkpoint",
+    "convert_checkpoint", "LongbirdSeq2SeqForQuestionAnswering",
+    "LongbirdSeq2SeqForSequenceClassification",
 }  # fmt: skip
 
 MODULES = {"graph", "layout", "ops", "oracle", "plan"}

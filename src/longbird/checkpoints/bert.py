@@ -34,14 +34,14 @@ LAYERS = {
 POOLER = {"pooler": "pooler.dense"}
 
 BERT_LM = {
-    "lm_head.dense": "cls.predictions.transform.dense",
-    "lm_head.norm": "cls.predictions.transform.LayerNorm",
-    "lm_head.decoder": "cls.predictions.decoder",
+    "lm_transform.dense": "cls.predictions.transform.dense",
+    "lm_transform.norm": "cls.predictions.transform.LayerNorm",
+    "lm_head": "cls.predictions.decoder",
 }
 ROBERTA_LM = {
-    "lm_head.dense": "lm_head.dense",
-    "lm_head.norm": "lm_head.layer_norm",
-    "lm_head.decoder": "lm_head.decoder",
+    "lm_transform.dense": "lm_head.dense",
+    "lm_transform.norm": "lm_head.layer_norm",
+    "lm_head": "lm_head.decoder",
 }
 TWO_LAYERS = {"classifier.dense": "classifier.dense", "classifier.out": "classifier.out_proj"}
 TOKENS = {"classifier": "classifier"}

@@ -15,7 +15,7 @@ from longbird.checkpoints.bert import (
     shared,
 )
 from longbird.checkpoints.names import Family
-from longbird.checkpoints.seq2seq import DECODER, read_seq2seq, write_seq2seq
+from longbird.checkpoints.seq2seq import DECODER, SEQ2SEQ_HEADS, read_seq2seq, write_seq2seq
 from longbird.graph import Causal, Full, Graph, LegacyBigBird
 
 PLANS = {"seeded": "huggingface", "hf_eval": "huggingface_eval", "google": "google"}
@@ -161,15 +161,12 @@ BIGBIRD_PEGASUS = Family(
         **DECODER,
         "decoder.final_norm": "decoder.layernorm_embedding",
     },
-    heads={
-        "LongbirdForConditionalGeneration": {
-            "lm_head": "lm_head",
-            "final_logits_bias": "final_logits_bias",
-        }
-    },
+    heads=SEQ2SEQ_HEADS,
     architectures={
         "LongbirdSeq2SeqModel": "BigBirdPegasusModel",
         "LongbirdForConditionalGeneration": "BigBirdPegasusForConditionalGeneration",
+        "LongbirdSeq2SeqForQuestionAnswering": "BigBirdPegasusForQuestionAnswering",
+        "LongbirdSeq2SeqForSequenceClassification": "BigBirdPegasusForSequenceClassification",
     },
     read=read_pegasus,
     write=write_pegasus,

@@ -21,12 +21,17 @@ def folder_of(path: str | Path, **hub: Any) -> Path:
         raise ValueError(f"{path} is a file; expected the folder that it is in")
     if Path(path).exists():
         return Path(path)
-    if str(path).count("/") != 1 or str(path).startswith((".", "/", "~")):
+    if str(path).count("/") > 1 or str(path).startswith((".", "/", "~")):
         raise FileNotFoundError(f"there is no folder {path}, and it is not the name of a model")
     from huggingface_hub import snapshot_download
 
     patterns = ["*.json", "*.safetensors", "*.txt"]
-    return Path(snapshot_download(str(path), allow_patterns=patterns, **hub))
+    try:
+        return Path(snapshot_download(str(path), allow_patterns=patterns, **hub))
+    except (OSError, ValueError) as error:  # no such name, no network, no right to read it
+        raise FileNotFoundError(
+            f"there is no folder {path}, and no model of this name came from the hub: {error}"
+        ) from error
 
 
 def read_json(file: Path) -> dict[str, Any]:

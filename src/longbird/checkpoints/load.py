@@ -109,7 +109,8 @@ def load_checkpoint(
         graph: Another graph than that of the checkpoint.
         config: The configuration, for an .npz file.
         dtype: Of the model; float32 by default, that of the file if "auto".
-        **changes: Fields of the configuration to change, such as num_labels.
+        **changes: Fields of the configuration to change, such as num_labels; and for
+            `LongbirdModel`, add_pooling_layer=False.
 
     Returns:
         The model, in evaluation mode.
@@ -130,11 +131,17 @@ def load_checkpoint(
         Full()
     """
     dtype = changes.pop("torch_dtype", dtype)
+    parts = {name: changes.pop(name) for name in ("add_pooling_layer",) if name in changes}
     hub = {name: changes.pop(name) for name in HUB if name in changes}
     changes = {name: x for name, x in changes.items() if name not in WITHOUT_EFFECT}
     if str(path).endswith(".npz"):
         if config is None:
             raise ValueError("an .npz file has no configuration: give config=LongbirdConfig(...)")
+        if not isinstance(config, model_class.config_class):
+            raise TypeError(
+                f"config must be a {model_class.config_class.__name__}, received "
+                f"{type(config).__name__}"
+            )
         arrays = read_arrays(Path(path))
         tensors = from_tensorflow(arrays, model_class.__name__)
         if graph is None and not isinstance(config.graph, LegacyBigBird):
@@ -174,11 +181,11 @@ def load_checkpoint(
     check_layers(str(path), config.num_hidden_layers, len(tensors))
     try:
         with torch.device("meta"):  # sizes that the file does not have are not allocated
-            empty = model_class(config)
+            empty = model_class(config, **parts)
     except (RuntimeError, ValueError, TypeError) as error:
         raise ValueError(f"the configuration of {path} makes no model: {error}") from error
     _checked(empty, tensors, str(path), strict)
-    model = model_class(config)
+    model = model_class(config, **parts)
     wanted = model.state_dict()
     model.load_state_dict({k: v for k, v in tensors.items() if k in wanted}, strict=False)
     model.tie_weights()
@@ -354,7 +361,8 @@ def _checked(model: Any, tensors: dict[str, Tensor], path: str, strict: bool) ->
     if unused:
         logger.warning(f"{type(model).__name__} has no use for {', '.join(unused)}")
     unexpected = [name for name in tensors if name not in wanted and name not in unused]
-    missing = [name for name in wanted if name not in tensors and name not in tied]
+    optional = set(model._keys_to_ignore_on_load_missing or ())
+    missing = [name for name in wanted if name not in {*tensors, *tied, *optional}]
     wrong = [
         f"{name}: {list(x.shape)} in the file, {list(wanted[name].shape)} in the model"
         for name, x in tensors.items()

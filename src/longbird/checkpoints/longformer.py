@@ -17,7 +17,7 @@ from longbird.checkpoints.bert import (
     shared,
 )
 from longbird.checkpoints.names import Family
-from longbird.checkpoints.seq2seq import DECODER, read_seq2seq, write_seq2seq
+from longbird.checkpoints.seq2seq import DECODER, SEQ2SEQ_HEADS, read_seq2seq, write_seq2seq
 from longbird.graph import Graph, Window, longformer
 
 
@@ -143,15 +143,11 @@ LED = Family(
         **DECODER,
         "decoder.norm": "decoder.layernorm_embedding",
     },
-    heads={
-        "LongbirdForConditionalGeneration": {
-            "lm_head": "lm_head",
-            "final_logits_bias": "final_logits_bias",
-        }
-    },
+    heads=SEQ2SEQ_HEADS,
     architectures={
         "LongbirdSeq2SeqModel": "LEDModel",
         "LongbirdForConditionalGeneration": "LEDForConditionalGeneration",
+        "LongbirdSeq2SeqForQuestionAnswering": "LEDForQuestionAnswering",
     },
     read=read_led,
     write=write_led,

@@ -23,6 +23,18 @@ DECODER = {
     "decoder.layers.*.feed_forward_norm": "decoder.layers.*.final_layer_norm",
 }
 
+SEQ2SEQ_HEADS = {
+    "LongbirdForConditionalGeneration": {
+        "lm_head": "lm_head",
+        "final_logits_bias": "final_logits_bias",
+    },
+    "LongbirdSeq2SeqForQuestionAnswering": {"span": "qa_outputs"},
+    "LongbirdSeq2SeqForSequenceClassification": {
+        "classifier.dense": "classification_head.dense",
+        "classifier.out": "classification_head.out_proj",
+    },
+}
+
 FIELDS = {
     "hidden_size": "d_model",
     "num_hidden_layers": "encoder_layers",
@@ -40,7 +52,7 @@ FIELDS = {
         name: name
         for name in (
             "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id",
-            "use_cache", "tie_word_embeddings",
+            "use_cache", "tie_word_embeddings", "id2label", "label2id", "problem_type",
         )
     },
 }  # fmt: skip
@@ -50,9 +62,16 @@ FIELDS = {
 def read_seq2seq(theirs: Any) -> dict[str, Any]:
     """Our fields."""
     fields = {ours: getattr(theirs, name) for ours, name in FIELDS.items()}
-    return {**fields, "layer_norm_eps": 1e-5, "type_vocab_size": 0}
+    return {
+        **fields,
+        "classifier_dropout": theirs.classifier_dropout,
+        "layer_norm_eps": 1e-5,
+        "type_vocab_size": 0,
+    }
 
 
 def write_seq2seq(ours: Any) -> dict[str, Any]:
     """Their fields."""
-    return {name: getattr(ours, field) for field, name in FIELDS.items()}
+    fields = {name: getattr(ours, field) for field, name in FIELDS.items()}
+    rate = ours.classifier_dropout
+    return {**fields, "classifier_dropout": ours.hidden_dropout_prob if rate is None else rate}

@@ -22,8 +22,8 @@ BODY = {
     "pooler": "pooler/dense",
 }
 LM = {
-    "lm_head.dense": "cls/predictions/transform/dense",
-    "lm_head.norm": "cls/predictions/transform/LayerNorm",
+    "lm_transform.dense": "cls/predictions/transform/dense",
+    "lm_transform.norm": "cls/predictions/transform/LayerNorm",
 }
 HEADS = {
     "LongbirdModel": {},
@@ -32,7 +32,7 @@ HEADS = {
     "LongbirdForPreTraining": LM,
 }
 SPECIAL = {
-    "lm_head.decoder.bias": "cls/predictions/output_bias",
+    "lm_head.bias": "cls/predictions/output_bias",
     "next_sentence.weight": "cls/seq_relationship/output_weights",
     "next_sentence.bias": "cls/seq_relationship/output_bias",
 }

@@ -73,6 +73,11 @@ def stream(graph: Graph) -> Stream:
     return Stream(None if bound.reach == math.inf else int(bound.reach), bound.sinks, graph)
 
 
+def check_prefixes(graph: Graph) -> None:
+    """Raises a ValueError unless a graph over n tokens is what it is over more, cut to n."""
+    _bound(graph)
+
+
 class _Bound(NamedTuple):
     """Every edge (i, j) with `j <= i` has `i - j <= reach` or `j < sinks`."""
 
@@ -122,7 +127,8 @@ def _bound(graph: Graph) -> _Bound:
             advice = "leave it out"
     raise ValueError(
         f"{graph!r:.200} is not the same for a text and for its beginning, so a new token would "
-        f"change what earlier ones saw, and a decoder cannot use it; {advice}"
+        f"change what earlier ones saw, and neither a decoder nor padding in an exported program "
+        f"can use it; {advice}"
     )
 
 

@@ -17,4 +17,10 @@ from longbird.models.rolling import RollingCache as RollingCache
 from longbird.models.seq2seq import (
     LongbirdForConditionalGeneration as LongbirdForConditionalGeneration,
 )
+from longbird.models.seq2seq import (
+    LongbirdSeq2SeqForQuestionAnswering as LongbirdSeq2SeqForQuestionAnswering,
+)
+from longbird.models.seq2seq import (
+    LongbirdSeq2SeqForSequenceClassification as LongbirdSeq2SeqForSequenceClassification,
+)
 from longbird.models.seq2seq import LongbirdSeq2SeqModel as LongbirdSeq2SeqModel

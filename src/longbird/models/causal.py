@@ -29,16 +29,12 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
 
     Examples:
         >>> import longbird as lb, torch
-        >>> config = lb.LongbirdConfig(
-        ...     vocab_size=100,
-        ...     hidden_size=32,
-        ...     num_attention_heads=2,
-        ...     num_hidden_layers=2,
-        ...     graph=lb.Window(8) | lb.GlobalTokens([0]),
-        ...     positions="none",
-        ...     relative_buckets=32,
-        ...     eos_token_id=None,
+        >>> sizes = dict(
+        ...     vocab_size=100, hidden_size=32, num_attention_heads=2, num_hidden_layers=2
         ... )
+        >>> positions = dict(positions="none", relative_buckets=32)  # for texts of any length
+        >>> graph = lb.Window(8) | lb.GlobalTokens([0])
+        >>> config = lb.LongbirdConfig(graph=graph, eos_token_id=None, **sizes, **positions)
         >>> model = lb.LongbirdForCausalLM(config)
         >>> model.generate(torch.tensor([[1, 2, 3]]), max_new_tokens=20, do_sample=False).shape
         torch.Size([1, 23])
@@ -62,6 +58,8 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any
     ) -> None:
+        if generation_config.cache_implementation is not None:
+            raise ValueError("a causal model has a rolling cache: leave cache_implementation out")
         if generation_config.use_cache and model_kwargs.get("past_key_values") is None:
             model_kwargs["past_key_values"] = cache = RollingCache(self.config.layer_graphs)
             if generation_config.is_assistant:  # its guesses may be taken back
@@ -76,7 +74,7 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
         encoded: Encoded,
         labels: Tensor | None = None,
         logits_to_keep: int = 0,
-        **kwargs: Any,
+        **batch: Any,
     ) -> ModelOutput:
         """Labels [batch, n]: the tokens themselves; each is predicted from those before it.
 
@@ -85,22 +83,22 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
         """
         documents = encoded.documents
         # Not in the signature, where the Trainer would take it for a label that must be given.
-        shift_labels = kwargs.pop("shift_labels", None)
+        shift_labels = batch.pop("shift_labels", None)
         loss = None
         if labels is not None or shift_labels is not None:
-            logits = self.lm_head(encoded.x)
+            logits = self.predict(encoded.x)
             if shift_labels is not None:
                 following = documents.pack(shift_labels)
             else:
                 # The next token of every token: of the last one of a document, none.
                 following = documents.pack(labels).roll(-1)
                 following[[end - 1 for start, end in documents.bounds if end > start]] = -100
-            loss = prediction_loss(logits, following, **kwargs)
+            loss = prediction_loss(logits, following, **batch)
             logits = encoded.pad(logits)
         else:
             last = slice(-logits_to_keep, None)
             kept = encoded.pad(torch.ones_like(encoded.x[:, :1]))[:, last]  # 0 for padding
-            logits = self.lm_head(encoded.pad(encoded.x)[:, last]) * kept
+            logits = self.predict(encoded.pad(encoded.x)[:, last]) * kept
         return encoded.output(
             CausalLMOutputWithPast,
             loss=loss,

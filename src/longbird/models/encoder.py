@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from longbird.models.config import LongbirdConfig
 from longbird.models.outputs import LongbirdModelOutput
+from longbird.models.pretrained import LongbirdPreTrainedModel
 from longbird.models.rolling import RollingCache
 from longbird.nn.attention import SelfAttention
 from longbird.nn.etc import EtcAttention
@@ -27,68 +25,6 @@ from longbird.nn.layers import Embeddings, Layer, relative_table
 from longbird.nn.packing import Documents
 
 Output = TypeVar("Output", bound=ModelOutput)
-
-
-class LoadingError(ValueError, RuntimeError):
-    """A file does not fit: a ValueError, and the RuntimeError that transformers raises."""
-
-
-class LongbirdPreTrainedModel(PreTrainedModel):
-    """What all models share: initialisation, and loading that never skips a tensor quietly."""
-
-    config_class = LongbirdConfig
-    base_model_prefix = "longbird"
-    supports_gradient_checkpointing = True
-    _no_split_modules = ["Layer", "DecoderLayer"]  # noqa: RUF012
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        pretrained_model_name_or_path: str | os.PathLike[str] | None,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
-        """Loads a model that Longbird saved, or a checkpoint that `load_checkpoint` can read.
-
-        Args:
-            pretrained_model_name_or_path: A folder, or the name of a model on the hub.
-            *args: As for transformers.
-            **kwargs: As for transformers; and `strict=False`, to go on where tensors are missing
-                or left over (they are listed) instead of raising; and for foreign checkpoints
-                `random_blocks` and `graph`, see `longbird.load_checkpoint`.
-
-        Raises:
-            ValueError: Tensors are missing or left over; the message lists them.
-        """
-        from longbird.checkpoints import check_folder, is_foreign, load_checkpoint, report
-
-        path = pretrained_model_name_or_path
-        if path is not None and is_foreign(path, kwargs):
-            return load_checkpoint(path, cls, **kwargs)
-        wanted = kwargs.pop("output_loading_info", False)
-        wrong_sizes = kwargs.pop("ignore_mismatched_sizes", False)
-        # Who asks what was loaded, or for other sizes, looks after what is missing.
-        strict = kwargs.pop("strict", not (wanted or wrong_sizes))
-        kwargs.setdefault("use_safetensors", True)
-        if path is not None and os.path.isdir(path):
-            check_folder(Path(path, kwargs.get("subfolder") or ""))
-        kwargs.update(output_loading_info=True, ignore_mismatched_sizes=True)
-        try:
-            loaded: Any = super().from_pretrained(path, *args, **kwargs)
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise ValueError(f"{path} cannot be loaded: {error}") from error
-        except RuntimeError as error:
-            raise LoadingError(f"{path} cannot be loaded: {error}") from error
-        model, info = loaded
-        if info["mismatched_keys"] and not wrong_sizes:
-            names = "\n  ".join(map(str, sorted(info["mismatched_keys"])))
-            raise LoadingError(f"tensors of {path} have other shapes than the model:\n  {names}")
-        report(str(path), info["missing_keys"], info["unexpected_keys"], strict)
-        for parameter in model.parameters():
-            # Mapped from a file at any address, the same weights would give other last bits.
-            if parameter.data_ptr() % 64:
-                parameter.data = parameter.data.clone()
-        return (model, info) if wanted else model
 
 
 @dataclass(eq=False)
@@ -204,30 +140,21 @@ class LongbirdModel(LongbirdPreTrainedModel):
         super().__init__(config)
         if add_pooling_layer is None:
             add_pooling_layer = not config.is_encoder_decoder
-        attention = EtcAttention if config.num_global_tokens else SelfAttention
+        width, attention = config.hidden_size, SelfAttention
         self.embeddings = Embeddings(config)
         if config.num_global_tokens:
-            self.global_embeddings = nn.Embedding(config.num_global_tokens, config.hidden_size)
+            attention = EtcAttention
+            self.global_embeddings = nn.Embedding(config.num_global_tokens, width)
         if config.relative_buckets:
             self.relative_bias = nn.Embedding(config.relative_buckets, config.num_attention_heads)
         self.layers = nn.ModuleList(
-            Layer(config, attention(config, graph, layer))
+            Layer(config, attention(config, graph, layer), config.intermediate_size)
             for layer, graph in enumerate(config.layer_graphs)
         )
         if config.norm == "pre":
-            self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.pooler = (
-            nn.Linear(config.hidden_size, config.hidden_size) if add_pooling_layer else None
-        )
+            self.final_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.pooler = nn.Linear(width, width) if add_pooling_layer else None
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Module:
-        """The token embeddings."""
-        return self.embeddings.tokens
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replaces the token embeddings."""
-        self.embeddings.tokens = value
 
     def encode(
         self,
@@ -247,9 +174,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         config: Any = self.config
         given = input_ids if inputs_embeds is None else inputs_embeds
         if given is None or (input_ids is not None and inputs_embeds is not None):
-            raise ValueError(
-                "a model takes either input_ids or inputs_embeds, not both or neither"
-            )
+            raise ValueError("a model takes input_ids or inputs_embeds, not both or neither")
         rows, n = given.shape[:2]
         cache = self._cache(past_key_values, use_cache)
         if cache is not None and attention_mask is not None:
@@ -265,11 +190,13 @@ class LongbirdModel(LongbirdPreTrainedModel):
             documents.weights = {}
         if segment_ids is not None and not config.num_global_tokens:
             raise ValueError("segment_ids need added global tokens: set num_global_tokens")
+        exporting = torch.compiler.is_exporting()
+        if exporting and config.num_global_tokens and attention_mask is not None:
+            raise ValueError("BigBird-ETC is exported without attention_mask")
         if global_attention_mask is not None:
-            if torch.compiler.is_exporting():
+            if exporting and config.global_projections:
                 raise ValueError(
-                    "a model is exported without global_attention_mask; put GlobalTokens(...) "
-                    "into its graph instead"
+                    "a model with global_projections is exported without global_attention_mask"
                 )
             if config.causal:
                 raise ValueError(
@@ -277,7 +204,9 @@ class LongbirdModel(LongbirdPreTrainedModel):
                     "must not; put GlobalTokens(...) into its graph instead"
                 )
             marked = documents.pack(global_attention_mask) != 0
-            documents.global_tokens = marked if bool(marked.any()) else None
+            if documents.lengths is not None:
+                marked = marked & documents.present(marked)
+            documents.global_tokens = marked if exporting or bool(marked.any()) else None
         if config.relative_buckets:
             table = relative_table(self.relative_bias.weight, config.relative_max_distance)
             documents.relative_bias = table
@@ -296,8 +225,6 @@ class LongbirdModel(LongbirdPreTrainedModel):
             x = self.final_norm(x)
             if hidden is not None:
                 hidden[-1] = x[:text]
-        if cache is not None:
-            cache.advance(documents)
         return Encoded(documents, x[:text], x[text:], hidden)
 
     @head
@@ -331,9 +258,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
     def _cache(self, given: Any, use_cache: bool | None) -> RollingCache | None:
         if not self.config.causal:
             if given is not None:
-                raise ValueError(
-                    "past_key_values needs a causal model, such as LongbirdForCausalLM"
-                )
+                raise ValueError("past_key_values needs a causal model (LongbirdForCausalLM)")
             return None
         if isinstance(given, RollingCache):
             return given
@@ -367,8 +292,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
                 for start, end in documents.bounds
             ]
         documents.added = tuple(max(count, 1) for count in counts)
-        device = self.global_embeddings.weight.device
-        ids = torch.cat([torch.arange(count, device=device) for count in documents.added])
+        ids = torch.cat([torch.arange(count, device=self.device) for count in documents.added])
         return self.embeddings.finish(self.global_embeddings(ids))
 
 

@@ -19,12 +19,13 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import ModelOutput
 
 from longbird.models.config import LongbirdConfig
-from longbird.models.encoder import Encoded, LongbirdModel, LongbirdPreTrainedModel, head
+from longbird.models.encoder import Encoded, LongbirdModel, head
 from longbird.models.outputs import (
     LongbirdForEmbeddingOutput,
     LongbirdForPreTrainingOutput,
     LongbirdForQuestionAnsweringOutput,
 )
+from longbird.models.pretrained import LongbirdPreTrainedModel
 from longbird.nn.layers import FeedForward, activation
 
 IMPOSSIBLE = -1e6
@@ -36,10 +37,10 @@ def prediction_loss(
 ) -> Tensor:
     """Mean cross-entropy of [..., vocabulary] over the labels that are not -100; 0 without any."""
     labels = labels.flatten()
-    count = num_items_in_batch
-    if count is None:
-        count = (labels != -100).sum().clamp(min=1)
-    return F.cross_entropy(logits.flatten(0, -2).float(), labels, reduction="sum") / count
+    if num_items_in_batch is None:
+        num_items_in_batch = (labels != -100).sum().clamp(min=1)
+    total = F.cross_entropy(logits.flatten(0, -2).float(), labels, reduction="sum")
+    return total / num_items_in_batch
 
 
 class _Head(LongbirdPreTrainedModel):
@@ -62,54 +63,46 @@ class _Head(LongbirdPreTrainedModel):
         return None
 
 
-class LanguageModelHead(nn.Module):
-    """Tokens to logits over the vocabulary, which shares its weights with the embeddings."""
+class Transform(nn.Module):
+    """A layer between the encoder and the vocabulary."""
 
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__()
         width = config.hidden_size
-        self.transform = config.lm_transform
-        if self.transform:
-            self.dense = nn.Linear(width, width)
-            self.activation = activation(config.lm_activation or config.hidden_act)
-            self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.decoder = nn.Linear(width, config.vocab_size)
+        self.dense = nn.Linear(width, width)
+        self.activation = activation(config.lm_activation or config.hidden_act)
+        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[t, w] to [t, vocabulary]."""
-        return self.decoder(self.norm(self.activation(self.dense(x))) if self.transform else x)
+        """[t, w] to [t, w]."""
+        return self.norm(self.activation(self.dense(x)))
 
 
 class _LanguageModel(_Head):
-    """A head that predicts tokens."""
+    """A head that predicts tokens; the vocabulary shares its weights with the embeddings."""
 
-    _tied_weights_keys = {  # noqa: RUF012
-        "lm_head.decoder.weight": "longbird.embeddings.tokens.weight"
-    }
+    _tied_weights_keys = {"lm_head.weight": "longbird.embeddings.tokens.weight"}  # noqa: RUF012
 
     def __init__(self, config: LongbirdConfig, add_pooling_layer: bool = False) -> None:
         super().__init__(config, add_pooling_layer)
-        self.lm_head = LanguageModelHead(config)
+        self.lm_transform = Transform(config) if config.lm_transform else nn.Identity()
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
 
-    def get_output_embeddings(self) -> nn.Module:
-        """The layer that gives logits over the vocabulary."""
-        return self.lm_head.decoder
-
-    def set_output_embeddings(self, new_embeddings: Any) -> None:
-        """Replaces that layer."""
-        self.lm_head.decoder = new_embeddings
+    def predict(self, x: Tensor) -> Tensor:
+        """[..., w] to [..., vocabulary]."""
+        return self.lm_head(self.lm_transform(x))
 
     def predicted(
-        self, encoded: Encoded, labels: Tensor | None, **kwargs: Any
+        self, encoded: Encoded, labels: Tensor | None, **batch: Any
     ) -> tuple[Tensor, Tensor | None]:
         """Logits and the masked language-model loss."""
         if labels is None:
-            return encoded.pad(self.lm_head(encoded.x)), None
+            return encoded.pad(self.predict(encoded.x)), None
         x, labels = encoded.x, encoded.documents.pack(labels)
         if self.config.sparse_prediction:
             x, labels = x[labels != -100], labels[labels != -100]
-        logits = self.lm_head(x)
-        loss = prediction_loss(logits, labels, **kwargs)
+        logits = self.predict(x)
+        loss = prediction_loss(logits, labels, **batch)
         return logits if self.config.sparse_prediction else encoded.pad(logits), loss
 
 
@@ -118,12 +111,10 @@ class LongbirdForMaskedLM(_LanguageModel):
 
     Examples:
         >>> import longbird as lb, torch
-        >>> config = lb.LongbirdConfig(
-        ...     vocab_size=100, hidden_size=32, num_attention_heads=2, num_hidden_layers=1
-        ... )
+        >>> config = lb.LongbirdConfig(hidden_size=32, num_attention_heads=2, num_hidden_layers=1)
         >>> ids = torch.randint(100, (1, 50))
         >>> lb.LongbirdForMaskedLM(config)(ids, labels=ids).logits.shape
-        torch.Size([1, 50, 100])
+        torch.Size([1, 50, 50358])
     """
 
     def __init__(self, config: LongbirdConfig) -> None:
@@ -131,11 +122,9 @@ class LongbirdForMaskedLM(_LanguageModel):
         self.post_init()
 
     @head
-    def forward(
-        self, encoded: Encoded, labels: Tensor | None = None, **kwargs: Any
-    ) -> ModelOutput:
+    def forward(self, encoded: Encoded, labels: Tensor | None = None, **batch: Any) -> ModelOutput:
         """Labels [batch, n]: tokens to predict, -100 for those that are not."""
-        logits, loss = self.predicted(encoded, labels, **kwargs)
+        logits, loss = self.predicted(encoded, labels, **batch)
         return encoded.output(MaskedLMOutput, loss=loss, logits=logits)
 
 
@@ -155,11 +144,11 @@ class LongbirdForPreTraining(_LanguageModel):
         encoded: Encoded,
         labels: Tensor | None = None,
         next_sentence_label: Tensor | None = None,
-        **kwargs: Any,
+        **batch: Any,
     ) -> ModelOutput:
         """Labels [batch, n] as in masked language modelling; next_sentence_label [batch]."""
         pooled = torch.tanh(self.longbird.pooler(encoded.first))  # type: ignore[misc]
-        logits, loss = self.predicted(encoded, labels, **kwargs)
+        logits, loss = self.predicted(encoded, labels, **batch)
         follows = self.next_sentence(pooled)
         if next_sentence_label is not None:
             next_loss = F.cross_entropy(follows.float(), next_sentence_label.flatten())
@@ -203,14 +192,10 @@ class LongbirdForSequenceClassification(_Head):
         return _ranks(inputs)[0] == 0
 
     @head
-    def forward(
-        self, encoded: Encoded, labels: Tensor | None = None, **kwargs: Any
-    ) -> ModelOutput:
+    def forward(self, encoded: Encoded, labels: Tensor | None = None, **batch: Any) -> ModelOutput:
         """Labels [batch], or [batch, num_labels] of 0.0 and 1.0 for several labels."""
         logits = self.classifier(encoded.first)
-        loss = None
-        if labels is not None:
-            loss = self.loss_function(labels, logits, self.config, **kwargs)
+        loss = None if labels is None else self.loss_function(labels, logits, self.config, **batch)
         return encoded.output(SequenceClassifierOutput, loss=loss, logits=logits)
 
 
@@ -223,15 +208,13 @@ class LongbirdForTokenClassification(_Head):
         self.post_init()
 
     @head
-    def forward(
-        self, encoded: Encoded, labels: Tensor | None = None, **kwargs: Any
-    ) -> ModelOutput:
+    def forward(self, encoded: Encoded, labels: Tensor | None = None, **batch: Any) -> ModelOutput:
         """Labels [batch, n]: -100 for tokens that do not count."""
         logits = self.classifier(self.dropout(encoded.x))
         loss = None
         if labels is not None:
             packed = encoded.documents.pack(labels)
-            loss = self.loss_function(logits, packed, self.config, **kwargs)
+            loss = self.loss_function(logits, packed, self.config, **batch)
         return encoded.output(TokenClassifierOutput, loss=loss, logits=encoded.pad(logits))
 
 
@@ -260,9 +243,7 @@ class LongbirdForMultipleChoice(_Head):
         return _around_separator(inputs, self.config.sep_token_id, before=False)
 
     @head
-    def forward(
-        self, encoded: Encoded, labels: Tensor | None = None, **kwargs: Any
-    ) -> ModelOutput:
+    def forward(self, encoded: Encoded, labels: Tensor | None = None, **batch: Any) -> ModelOutput:
         """Labels [batch]: the number of the right choice."""
         logits = self.classifier(encoded.first).reshape(-1, encoded.note)
         loss = None if labels is None else F.cross_entropy(logits.float(), labels)
@@ -274,13 +255,8 @@ class LongbirdForQuestionAnswering(_Head):
 
     Examples:
         >>> import longbird as lb, torch
-        >>> config = lb.LongbirdConfig(
-        ...     hidden_size=32,
-        ...     num_attention_heads=2,
-        ...     num_hidden_layers=1,
-        ...     num_answer_types=3,
-        ...     supporting_sentences=True,
-        ... )
+        >>> sizes = dict(hidden_size=32, num_attention_heads=2, num_hidden_layers=1)
+        >>> config = lb.LongbirdConfig(num_answer_types=3, supporting_sentences=True, **sizes)
         >>> model = lb.LongbirdForQuestionAnswering(config)
         >>> out = model(torch.randint(100, (1, 50)), sentence_positions=torch.tensor([[5, 20]]))
         >>> out.answer_type_logits.shape, out.sentence_logits.shape
@@ -296,14 +272,11 @@ class LongbirdForQuestionAnswering(_Head):
             self.feed_forward = FeedForward(width, config.intermediate_size, config)
             self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.span = nn.Linear(width, 2)
-        if config.num_answer_types:
-            self.answer_type = ClassificationHead(
-                config, config.num_answer_types, self.dropout, config.classifier_activation
-            )
+        act, types = config.classifier_activation, config.num_answer_types
+        if types:
+            self.answer_type = ClassificationHead(config, types, self.dropout, act)
         if config.supporting_sentences:
-            self.sentence = ClassificationHead(
-                config, 1, self.dropout, config.classifier_activation
-            )
+            self.sentence = ClassificationHead(config, 1, self.dropout, act)
         self.post_init()
 
     def encoded(self, inputs: dict[str, Any]) -> Encoded:
@@ -332,7 +305,7 @@ class LongbirdForQuestionAnswering(_Head):
         answer_types: Tensor | None = None,
         sentence_positions: Tensor | None = None,
         sentence_support: Tensor | None = None,
-        **kwargs: Any,
+        **batch: Any,
     ) -> ModelOutput:
         """The loss is the sum of the losses of those outputs that labels are given for.
 
@@ -349,7 +322,7 @@ class LongbirdForQuestionAnswering(_Head):
 
         losses: list[Tensor] = []
         if start_positions is not None and end_positions is not None:
-            losses.append(self.loss_function(start, end, start_positions, end_positions, **kwargs))
+            losses.append(self.loss_function(start, end, start_positions, end_positions, **batch))
         types = sentences = None
         if self.config.num_answer_types:
             types = self.answer_type(encoded.first)

@@ -32,17 +32,21 @@ class RollingLayer(CacheLayerMixin):
         super().__init__()
         self.graph, self.stream = graph, stream(graph)
         self.positions: Tensor | None = None  # [rows, slots]
+        self.lengths: Tensor | None = None  # [rows]: tokens of each document so far
         self.seen = 0  # columns of the batch, padding included
         self.record_past = False  # keep everything until `crop`, for tokens that may be taken back
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Appends keys and values [rows, heads, t, head_dim] at `positions` [rows, t]."""
         positions: Tensor = kwargs["positions"]
+        lengths = positions.amax(1) + 1  # 0 where there is no token
         if self.positions is not None:
+            lengths = lengths.maximum(self.lengths)  # type: ignore[arg-type]
             key_states = torch.cat([self.keys, key_states], 2)  # type: ignore[list-item]
             value_states = torch.cat([self.values, value_states], 2)  # type: ignore[list-item]
             positions = torch.cat([self.positions, positions], 1)
         self.keys, self.values, self.positions = key_states, value_states, positions
+        self.lengths = lengths
         self.seen += kwargs["positions"].shape[1]
         self.is_initialized = True
         return key_states, value_states
@@ -63,6 +67,7 @@ class RollingLayer(CacheLayerMixin):
         if count := abs(tokens_to_remove):
             self.keys, self.values = self.keys[:, :, :-count], self.values[:, :, :-count]  # type: ignore[index]
             self.positions, self.seen = self.positions[:, :-count], self.seen - count
+            self.lengths = self.lengths - count  # type: ignore[operator]
         self.drop()
 
     def drop(self) -> None:
@@ -91,7 +96,7 @@ class RollingLayer(CacheLayerMixin):
         """Chooses rows."""
         if self.positions is not None:
             self.keys, self.values = self.keys[indices], self.values[indices]  # type: ignore[index]
-            self.positions = self.positions[indices]
+            self.positions, self.lengths = self.positions[indices], self.lengths[indices]  # type: ignore[index]
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Repeats every row."""
@@ -101,7 +106,7 @@ class RollingLayer(CacheLayerMixin):
 
     def reset(self) -> None:
         """Forgets everything."""
-        self.keys = self.values = self.positions = None
+        self.keys = self.values = self.positions = self.lengths = None
         self.seen, self.is_initialized = 0, False
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -133,7 +138,11 @@ class RollingCache(Cache):
     def __init__(self, graphs: list[Graph]) -> None:
         """Takes the causal graph of every layer; a ValueError says why one cannot be streamed."""
         super().__init__(layers=[RollingLayer(graph) for graph in graphs])
-        self.lengths: Tensor | None = None
+
+    @property
+    def lengths(self) -> Tensor | None:
+        """Tokens of each document that all layers have seen, [rows]; None before the first."""
+        return self.layers[-1].lengths  # type: ignore[attr-defined]
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, documents: Documents, layer: int, dropout_p: float
@@ -141,61 +150,26 @@ class RollingCache(Cache):
         """Attention of new tokens [t, h, d] over themselves and over what is kept."""
         state = self.layers[layer]
         assert isinstance(state, RollingLayer)
+        past = state.lengths
         place = documents.counted(torch.ones(len(q), dtype=torch.bool, device=q.device)) - 1
-        if self.lengths is not None:
-            place = place + documents.spread(self.lengths)
+        if past is not None:
+            place = place + documents.spread(past)
         place = documents.pad(place, NOWHERE)  # [rows, n]
         keys, values = (documents.pad(x).transpose(1, 2) for x in (k, v))
         keys, values = state.update(keys, values, positions=place)
-        if self.lengths is None:  # the first tokens: nothing was kept before
+        if past is None:  # the first tokens: nothing was kept before
             out = documents.attend(q, k, v, state.graph, dropout_p=dropout_p)
         else:
             i, j = place[:, None, :, None], state.positions[:, None, None, :]  # type: ignore[index]
             # Padding sees anything, so that its rows are not empty; nobody looks at them.
-            seen = state.stream.sees(i, j) & (j != NOWHERE) | (i == NOWHERE)  # [rows, 1, n, slots]
-            mask = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
-            mask = mask.masked_fill(~seen, -torch.inf)
+            mask = state.stream.sees(i, j) & (j != NOWHERE) | (i == NOWHERE)  # [rows, 1, n, slots]
             if (table := documents.relative_bias) is not None:
                 m = table.shape[1] // 2
                 bias = table[:, (j - i).clamp(-m, m)[:, 0] + m].transpose(0, 1)
-                mask = mask + bias.to(q.dtype)
+                mask = bias.to(q.dtype).masked_fill(~mask, -torch.inf)
             q = documents.pad(q).transpose(1, 2)
             out = F.scaled_dot_product_attention(q, keys, values, mask, dropout_p)
             out = documents.pack(out.transpose(1, 2))
         if not state.record_past:
             state.drop()
         return out
-
-    def advance(self, documents: Documents) -> None:
-        """Counts the tokens of a forward pass that all layers have seen."""
-        new = [end - start for start, end in documents.bounds]
-        count = torch.tensor(new, device=self.layers[0].keys.device)  # type: ignore[union-attr]
-        self.lengths = count if self.lengths is None else self.lengths + count
-
-    def crop(self, tokens_to_remove: int) -> None:
-        """Takes back the last tokens of every row (a negative number)."""
-        super().crop(tokens_to_remove)
-        if self.lengths is not None:
-            self.lengths = self.lengths - abs(tokens_to_remove)
-
-    def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Chooses rows, for beam search."""
-        self.batch_select_indices(beam_idx)
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Chooses rows."""
-        for layer in self.layers:
-            layer.batch_select_indices(indices)
-        self.lengths = None if self.lengths is None else self.lengths[indices]
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeats every row."""
-        for layer in self.layers:
-            layer.batch_repeat_interleave(repeats)
-        if self.lengths is not None:
-            self.lengths = self.lengths.repeat_interleave(repeats)
-
-    def reset(self) -> None:
-        """Forgets everything."""
-        super().reset()
-        self.lengths = None

@@ -17,35 +17,32 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, initialization
-from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
     Seq2SeqLMOutput,
     Seq2SeqModelOutput,
+    Seq2SeqQuestionAnsweringModelOutput,
+    Seq2SeqSequenceClassifierOutput,
 )
 from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdSeq2SeqConfig
-from longbird.models.encoder import LongbirdModel, LongbirdPreTrainedModel, default
-from longbird.models.heads import prediction_loss
-from longbird.nn.layers import FeedForward, TokenEmbedding
+from longbird.models.encoder import LongbirdModel, default
+from longbird.models.heads import ClassificationHead, prediction_loss
+from longbird.models.pretrained import LongbirdPreTrainedModel
+from longbird.nn.attention import Projections
+from longbird.nn.layers import Layer, TokenEmbedding
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class DecoderAttention(nn.Module):
+class DecoderAttention(Projections):
     """Full attention over what the decoder wrote, or over what the encoder read."""
 
     def __init__(self, config: Any, layer: int, cross: bool) -> None:
-        super().__init__()
-        width = config.hidden_size
-        self.heads, self.layer, self.cross = config.decoder_attention_heads, layer, cross
-        self.dropout_p = config.attention_probs_dropout_prob
-        self.query = nn.Linear(width, width, bias=config.attention_bias)
-        self.key = nn.Linear(width, width, bias=config.attention_bias)
-        self.value = nn.Linear(width, width, bias=config.attention_bias)
-        self.output = nn.Linear(width, width, bias=config.attention_bias)
+        super().__init__(config, config.decoder_attention_heads, config.attention_bias)
+        self.layer, self.cross = layer, cross
 
     def forward(
         self,
@@ -56,16 +53,15 @@ class DecoderAttention(nn.Module):
         weights: list[Tensor] | None,
     ) -> Tensor:
         """[b, s, w] over memory [b, m, w]; mask bool [b, 1, s or 1, m] of what is seen."""
-        q = self._split(self.query(x))
+        q = self.split(self.query(x)).transpose(1, 2)  # [b, h, s, d]
         k, v = self._memory(memory, cache)
-        dropout_p = self.dropout_p if self.training else 0.0
         if weights is None:
-            out = F.scaled_dot_product_attention(q, k, v, mask, dropout_p)
+            out = F.scaled_dot_product_attention(q, k, v, mask, self.dropout)
         else:
             scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
             scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
             weights.append(torch.softmax(scores, -1).nan_to_num(0.0))  # 0 where nothing is seen
-            out = F.dropout(weights[-1], dropout_p) @ v
+            out = F.dropout(weights[-1], self.dropout) @ v
         return self.output(out.transpose(1, 2).flatten(2))
 
     def _memory(self, memory: Tensor, cache: EncoderDecoderCache | None) -> tuple[Tensor, Tensor]:
@@ -73,7 +69,7 @@ class DecoderAttention(nn.Module):
         if cache is not None and self.cross and cache.is_updated.get(self.layer):
             state: Any = cache.cross_attention_cache.layers[self.layer]
             return state.keys, state.values
-        k, v = self._split(self.key(memory)), self._split(self.value(memory))
+        k, v = (self.split(part(memory)).transpose(1, 2) for part in (self.key, self.value))
         if cache is None:
             return k, v
         if not self.cross:
@@ -81,26 +77,17 @@ class DecoderAttention(nn.Module):
         cache.is_updated[self.layer] = True
         return cache.cross_attention_cache.update(k, v, self.layer)
 
-    def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-
-class DecoderLayer(GradientCheckpointingLayer):
+class DecoderLayer(Layer):
     """Attention to the output so far, attention to the input, and a feed-forward block."""
 
     def __init__(self, config: Any, layer: int) -> None:
-        super().__init__()
-        width, eps = config.hidden_size, config.layer_norm_eps
-        self.attention = DecoderAttention(config, layer, cross=False)
-        self.attention_norm = nn.LayerNorm(width, eps=eps)
+        own = DecoderAttention(config, layer, cross=False)
+        super().__init__(config, own, config.decoder_intermediate_size)
         self.cross_attention = DecoderAttention(config, layer, cross=True)
-        self.cross_attention_norm = nn.LayerNorm(width, eps=eps)
-        self.feed_forward = FeedForward(width, config.decoder_intermediate_size, config)
-        self.feed_forward_norm = nn.LayerNorm(width, eps=eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        self.pre_norm = config.norm == "pre"
+        self.cross_attention_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         x: Tensor,
         memory: Tensor | None,
@@ -110,24 +97,15 @@ class DecoderLayer(GradientCheckpointingLayer):
         weights: tuple[list[Tensor], list[Tensor]] | None = None,
     ) -> Tensor:
         """[b, s, w] to [b, s, w]."""
-        own, cross = (None, None) if weights is None else weights
-        cache = past_key_values
-
-        def cross_attend(y: Tensor) -> Tensor:
-            assert memory is not None
-            return self.cross_attention(y, memory, memory_mask, cache, cross)
-
-        blocks: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [
-            (self.attention_norm, lambda y: self.attention(y, y, mask, cache, own)),
-            (self.cross_attention_norm, cross_attend),
-            (self.feed_forward_norm, self.feed_forward),
-        ]
-        for norm, block in blocks if memory is not None else [blocks[0], blocks[2]]:
-            if self.pre_norm:
-                x = x + self.dropout(block(norm(x)))
-            else:
-                x = norm(x + self.dropout(block(x)))
-        return x
+        cache, (own, cross) = past_key_values, (None, None) if weights is None else weights
+        x = self.add(x, self.attention_norm, lambda y: self.attention(y, y, mask, cache, own))
+        if memory is not None:
+            x = self.add(
+                x,
+                self.cross_attention_norm,
+                lambda y: self.cross_attention(y, memory, memory_mask, cache, cross),
+            )
+        return self.add(x, self.feed_forward_norm, self.feed_forward)
 
 
 class LongbirdDecoder(LongbirdPreTrainedModel):
@@ -147,14 +125,6 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             self.final_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Module:
-        """The token embeddings."""
-        return self.tokens
-
-    def set_input_embeddings(self, value: Any) -> None:
-        """Replaces the token embeddings."""
-        self.tokens = value
 
     @can_return_tuple
     def forward(
@@ -226,14 +196,9 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
 
     Examples:
         >>> import longbird as lb, torch
-        >>> config = lb.LongbirdSeq2SeqConfig(
-        ...     vocab_size=100,
-        ...     hidden_size=32,
-        ...     num_hidden_layers=1,
-        ...     decoder_layers=1,
-        ...     num_attention_heads=2,
-        ...     decoder_attention_heads=2,
-        ... )
+        >>> sizes = dict(vocab_size=100, hidden_size=32, num_attention_heads=2)
+        >>> layers = dict(num_hidden_layers=1, decoder_layers=1, decoder_attention_heads=2)
+        >>> config = lb.LongbirdSeq2SeqConfig(**sizes, **layers)
         >>> ids = torch.randint(100, (1, 300))
         >>> out = lb.LongbirdSeq2SeqModel(config)(ids, decoder_input_ids=ids[:, :7])
         >>> out.last_hidden_state.shape
@@ -282,7 +247,12 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> Seq2SeqModelOutput:
-        """Encodes the input [b, n], unless it is given encoded, and decodes the output [b, s]."""
+        """Encodes the input [b, n], unless it is given encoded, and decodes the output [b, s].
+
+        Without an output, the input is its own, as in BART.
+        """
+        if decoder_input_ids is None and decoder_inputs_embeds is None and input_ids is not None:
+            decoder_input_ids = after_start(input_ids, self.config)
         wanted = {
             "output_hidden_states": output_hidden_states,
             "output_attentions": output_attentions,
@@ -324,57 +294,61 @@ def takes_inputs_of(base: Callable[..., Any]) -> Callable[[Function], Function]:
     """Puts the inputs of another forward pass into the signature, where `generate` looks."""
 
     def signed(forward: Function) -> Function:
-        inherited = list(inspect.signature(base).parameters.values())
         own = inspect.signature(forward).parameters.values()
-        added = [p for p in own if p.kind is p.KEYWORD_ONLY]
-        signature = inspect.Signature([*inherited, *added])
-        forward.__signature__ = signature  # type: ignore[attr-defined]
+        own = [p for p in own if p.kind is p.KEYWORD_ONLY]
+        inherited = inspect.signature(base).parameters.values()
+        forward.__signature__ = inspect.Signature([*inherited, *own])  # type: ignore[attr-defined]
         return forward
 
     return signed
 
 
-class LongbirdForConditionalGeneration(LongbirdPreTrainedModel, GenerationMixin):
+def after_start(ids: Tensor, config: Any) -> Tensor:
+    """The ids [b, s] one place to the right, after the start token."""
+    shifted = ids.roll(1, -1)
+    shifted[..., 0] = config.decoder_start_token_id
+    return shifted.masked_fill(shifted == -100, config.pad_token_id)
+
+
+class _Seq2SeqHead(LongbirdPreTrainedModel):
+    """An encoder-decoder named `model`."""
+
+    config_class = LongbirdSeq2SeqConfig
+    base_model_prefix = "model"
+    _tied_weights_keys = {  # noqa: RUF012
+        "model.decoder.tokens.weight": "model.encoder.embeddings.tokens.weight"
+    }
+
+    def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
+        super().__init__(config)
+        self.model = LongbirdSeq2SeqModel(config)
+
+
+class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
     """Summarisation, and whatever else reads a long text and writes a short one.
 
     Examples:
         >>> import longbird as lb, torch
-        >>> config = lb.LongbirdSeq2SeqConfig(
-        ...     vocab_size=100,
-        ...     hidden_size=32,
-        ...     num_hidden_layers=1,
-        ...     decoder_layers=1,
-        ...     num_attention_heads=2,
-        ...     decoder_attention_heads=2,
-        ...     eos_token_id=None,
-        ... )
+        >>> sizes = dict(vocab_size=100, hidden_size=32, num_attention_heads=2, eos_token_id=None)
+        >>> layers = dict(num_hidden_layers=1, decoder_layers=1, decoder_attention_heads=2)
+        >>> config = lb.LongbirdSeq2SeqConfig(**sizes, **layers)
         >>> model = lb.LongbirdForConditionalGeneration(config)
         >>> document = torch.randint(3, 100, (1, 500))
         >>> model.generate(document, num_beams=2, max_new_tokens=5).shape
         torch.Size([1, 6])
     """
 
-    config_class = LongbirdSeq2SeqConfig
-    base_model_prefix = "model"
     _tied_weights_keys = {  # noqa: RUF012
-        "model.decoder.tokens.weight": "model.encoder.embeddings.tokens.weight",
+        **_Seq2SeqHead._tied_weights_keys,
         "lm_head.weight": "model.encoder.embeddings.tokens.weight",
     }
+    _keys_to_ignore_on_load_missing = ["final_logits_bias"]  # noqa: RUF012
 
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
-        self.model = LongbirdSeq2SeqModel(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.register_buffer("final_logits_bias", torch.zeros(1, config.vocab_size))
         self.post_init()
-
-    def get_output_embeddings(self) -> nn.Module:
-        """The layer that gives logits over the vocabulary."""
-        return self.lm_head
-
-    def set_output_embeddings(self, new_embeddings: Any) -> None:
-        """Replaces that layer."""
-        self.lm_head = new_embeddings
 
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> Any:
         """Resizes the vocabulary, the bias of the logits included."""
@@ -390,10 +364,7 @@ class LongbirdForConditionalGeneration(LongbirdPreTrainedModel, GenerationMixin)
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
         """The labels one place to the right, after the start token."""
-        config: Any = self.config
-        shifted = labels.roll(1, -1)
-        shifted[..., 0] = config.decoder_start_token_id
-        return shifted.masked_fill(shifted == -100, config.pad_token_id)
+        return after_start(labels, self.config)
 
     @can_return_tuple
     @takes_inputs_of(LongbirdSeq2SeqModel.forward)
@@ -415,3 +386,73 @@ class LongbirdForConditionalGeneration(LongbirdPreTrainedModel, GenerationMixin)
         logits = self.lm_head(x) + self.final_logits_bias
         loss = None if labels is None else prediction_loss(logits, labels, num_items_in_batch)
         return Seq2SeqLMOutput(loss=loss, logits=logits, **decoded)
+
+
+class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
+    """Classification of documents by what the decoder says at their last end token (BART)."""
+
+    def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
+        super().__init__(config)
+        rate = config.classifier_dropout
+        dropout = nn.Dropout(config.hidden_dropout_prob if rate is None else rate)
+        act = config.classifier_activation
+        self.classifier = ClassificationHead(config, config.num_labels, dropout, act)
+        self.post_init()
+
+    @can_return_tuple
+    @takes_inputs_of(LongbirdSeq2SeqModel.forward)
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        *args: Any,
+        labels: Tensor | None = None,
+        **inputs: Any,
+    ) -> Seq2SeqSequenceClassifierOutput:
+        """Labels as in `LongbirdForSequenceClassification`."""
+        if input_ids is None:
+            raise ValueError("input_ids must be given: the end of a document is seen in them")
+        ends = torch.tensor(self.config.eos_token_id, device=input_ids.device)
+        is_end = torch.isin(input_ids, ends)
+        if attention_mask is not None:
+            is_end = is_end & (attention_mask != 0)
+        place = torch.arange(input_ids.shape[1], device=input_ids.device)
+        last = torch.where(is_end, place, -1).amax(1)  # [b]
+        if bool((last < 0).any()):
+            raise ValueError(
+                f"every document must have an end token (eos_token_id={ends.tolist()}); rows "
+                f"{(last < 0).nonzero()[:, 0].tolist()} have none"
+            )
+        decoded = dict(self.model(input_ids, attention_mask, *args, **inputs, return_dict=True))
+        x = decoded.pop("last_hidden_state")  # [b, s, w]
+        logits = self.classifier(x[torch.arange(len(x), device=x.device), last])
+        loss = None if labels is None else self.loss_function(labels, logits, self.config)
+        return Seq2SeqSequenceClassifierOutput(loss=loss, logits=logits, **decoded)
+
+
+class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
+    """Where the answer is, by what the decoder says at every token of the input (BART)."""
+
+    def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
+        super().__init__(config)
+        self.span = nn.Linear(config.hidden_size, 2)
+        self.post_init()
+
+    @can_return_tuple
+    @takes_inputs_of(LongbirdSeq2SeqModel.forward)
+    def forward(
+        self,
+        *args: Any,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        **inputs: Any,
+    ) -> Seq2SeqQuestionAnsweringModelOutput:
+        """start_positions and end_positions [b]: the columns of the answer."""
+        decoded = dict(self.model(*args, **inputs, return_dict=True))
+        start, end = self.span(decoded.pop("last_hidden_state")).unbind(-1)  # [b, s]
+        loss = None
+        if start_positions is not None and end_positions is not None:
+            loss = self.loss_function(start, end, start_positions, end_positions)
+        return Seq2SeqQuestionAnsweringModelOutput(
+            loss=loss, start_logits=start, end_logits=end, **decoded
+        )

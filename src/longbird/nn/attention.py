@@ -17,7 +17,34 @@ from longbird.nn.packing import Documents
 from longbird.ops.call import lse_dtype
 
 
-class SelfAttention(nn.Module):
+class Projections(nn.Module):
+    """Queries, keys, values and outputs of attention, and its dropout."""
+
+    def __init__(self, config: Any, heads: int, output_bias: bool) -> None:
+        super().__init__()
+        width, self.heads = config.hidden_size, heads
+        if width % heads:
+            raise ValueError(
+                f"hidden_size must be a multiple of the attention heads, received {width} and "
+                f"{heads}"
+            )
+        self.query = nn.Linear(width, width, bias=config.attention_bias)
+        self.key = nn.Linear(width, width, bias=config.attention_bias)
+        self.value = nn.Linear(width, width, bias=config.attention_bias)
+        self.output = nn.Linear(width, width, bias=output_bias)
+        self.dropout_p = config.attention_probs_dropout_prob
+
+    @property
+    def dropout(self) -> float:
+        """The share of attention probabilities to drop now."""
+        return self.dropout_p if self.training else 0.0
+
+    def split(self, x: Tensor) -> Tensor:
+        """[..., w] to [..., h, d]."""
+        return x.unflatten(-1, (self.heads, -1))
+
+
+class SelfAttention(Projections):
     """Attention of every token over the tokens that the graph and the global tokens show it.
 
     With `global_projections` (Longformer), global tokens look at all tokens through queries, keys
@@ -25,21 +52,11 @@ class SelfAttention(nn.Module):
     """
 
     def __init__(self, config: Any, graph: Graph, layer: int) -> None:
-        super().__init__()
-        width, self.heads = config.hidden_size, config.num_attention_heads
-        if width % self.heads:
-            raise ValueError(
-                f"hidden_size must be a multiple of num_attention_heads, received {width} and "
-                f"{self.heads}"
-            )
+        super().__init__(config, config.num_attention_heads, config.attention_output_bias)
         self.graph, self.layer = graph, layer
-        self.dropout_p = config.attention_probs_dropout_prob
-        self.query = nn.Linear(width, width, bias=config.attention_bias)
-        self.key = nn.Linear(width, width, bias=config.attention_bias)
-        self.value = nn.Linear(width, width, bias=config.attention_bias)
-        self.output = nn.Linear(width, width, bias=config.attention_output_bias)
         self.global_projections = config.global_projections
         if self.global_projections:
+            width = config.hidden_size
             self.query_global = nn.Linear(width, width)
             self.key_global = nn.Linear(width, width)
             self.value_global = nn.Linear(width, width)
@@ -56,15 +73,6 @@ class SelfAttention(nn.Module):
         if self.global_projections and documents.global_tokens is not None:
             out = self._look_from_global_tokens(x, out, documents)
         return self.output(out.flatten(1))
-
-    @property
-    def dropout(self) -> float:
-        """The share of attention probabilities to drop now."""
-        return self.dropout_p if self.training else 0.0
-
-    def split(self, x: Tensor) -> Tensor:
-        """[t, w] to [t, h, d]."""
-        return x.unflatten(-1, (self.heads, -1))
 
     def _look_from_global_tokens(self, x: Tensor, out: Tensor, documents: Documents) -> Tensor:
         """Replaces the outputs of global tokens by their own look at all tokens."""
@@ -100,9 +108,8 @@ class SelfAttention(nn.Module):
             return p, torch.einsum("hgn,nhd->ghd", kept, v)
         carried = torch.einsum("ghd,hdw->hgw", q, key.weight.unflatten(0, (h, d)))
         offset = torch.einsum("ghd,hd->hg", q, key.bias.unflatten(0, (h, d)))
-        p = torch.softmax(
-            carried @ x.T + offset[..., None], -1, dtype=lse_dtype(q.dtype)
-        )  # [h, g, n]
+        scores = carried @ x.T + offset[..., None]  # [h, g, n]
+        p = torch.softmax(scores, -1, dtype=lse_dtype(q.dtype))
         kept = F.dropout(p, self.dropout).to(x.dtype)
         look = torch.einsum("hgw,hdw->ghd", kept @ x, value.weight.unflatten(0, (h, d)))
         return p, look + kept.sum(-1).T[..., None] * value.bias.unflatten(0, (h, d))

@@ -142,23 +142,26 @@ class FeedForward(nn.Module):
 class Layer(GradientCheckpointingLayer):
     """Attention and a feed-forward block, each with a residual connection and a norm."""
 
-    def __init__(self, config: Any, attention: nn.Module) -> None:
+    def __init__(self, config: Any, attention: nn.Module, inner: int) -> None:
         super().__init__()
         width = config.hidden_size
         self.attention = attention
         self.attention_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.feed_forward = FeedForward(width, config.intermediate_size, config)
+        self.feed_forward = FeedForward(width, inner, config)
         self.feed_forward_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.pre_norm = config.norm == "pre"
 
     def forward(self, x: Tensor, documents: Documents) -> Tensor:
         """[t, w] to [t, w]."""
+        x = self.add(x, self.attention_norm, lambda y: self.attention(y, documents))
+        return self.add(x, self.feed_forward_norm, self.feed_forward)
+
+    def add(self, x: Tensor, norm: nn.Module, block: Callable[[Tensor], Tensor]) -> Tensor:
+        """A block with its residual connection and its norm, before (Pegasus) or after (BERT)."""
         if self.pre_norm:
-            x = x + self.dropout(self.attention(self.attention_norm(x), documents))
-            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        x = self.attention_norm(x + self.dropout(self.attention(x, documents)))
-        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+            return x + self.dropout(block(norm(x)))
+        return norm(x + self.dropout(block(x)))
 
 
 def relative_table(embedding: Tensor, max_distance: int) -> Tensor:

@@ -7,7 +7,7 @@ again at its exit. A document is the tokens that the attention mask keeps.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,7 +27,10 @@ class Documents:
     places: Tensor | None = None
     """int64 [tokens]: the place of each token in rows * n; None if there is no padding."""
     cu_seqlens: Tensor | None = None
-    """int64 [rows + 1]: where each document starts in the tokens; given with `places`."""
+    """int64 [rows + 1]: where each document starts in the tokens, if there is padding."""
+    lengths: Tensor | None = None
+    """int64 [rows]: tokens of each document, if padding stays, at the end of every row: in an
+    exported program, whose shapes cannot depend on a mask."""
     global_tokens: Tensor | None = None
     """bool [tokens]."""
     relative_bias: Tensor | None = None
@@ -39,7 +42,7 @@ class Documents:
     cache: Any = None
     """The key and value cache of a decoder that generates."""
     impl: str = "auto"
-    weights: dict[int, SparseRows] | None = field(default=None)
+    weights: dict[int, SparseRows] | None = None
     """Filled with the attention weights of each layer, if it is a dict."""
 
     @classmethod
@@ -53,17 +56,18 @@ class Documents:
                 f"for padding; received {tuple(attention_mask.shape)}. Which token sees which is "
                 "said by the graph and by global_attention_mask"
             )
+        kept = attention_mask != 0
         if torch.compiler.is_exporting():
-            raise ValueError(
-                "a model is exported for documents of one length, without attention_mask; "
-                "leave it out of the example inputs"
-            )
+            lengths = kept.sum(1)
+            rank = torch.where(kept, kept.cumsum(1), lengths[:, None] + (~kept).cumsum(1)) - 1
+            every = torch.arange(rows * n, device=kept.device)
+            rank = rank.flatten() + every // n * n  # where each place goes, documents first
+            return cls(rows, n, torch.zeros_like(every).scatter(0, rank, every), lengths=lengths)
         if attention_mask.dtype != torch.bool and bool((attention_mask > 1).any()):
             raise ValueError(
                 "attention_mask must be 0 or 1, received a larger number; tokens that are global "
                 "are marked in global_attention_mask"
             )
-        kept = attention_mask != 0
         if bool(kept.all()):
             return cls(rows, n)
         ends = kept.sum(1).cumsum(0)
@@ -80,7 +84,7 @@ class Documents:
     @property
     def longest(self) -> int:
         """Tokens of the longest document."""
-        return self.n if self.places is None else max(end - start for start, end in self.bounds)
+        return self.n if self.cu_seqlens is None else int(self.cu_seqlens.diff().max())
 
     def pack(self, x: Tensor) -> Tensor:
         """[rows, n, ...] to [tokens, ...]."""
@@ -94,14 +98,22 @@ class Documents:
 
     def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
         """[tokens, ...] to [rows, n, ...], with `value` where there is no token."""
+        if self.lengths is not None:
+            x = torch.where(self.present(x), x, value)
         if self.places is not None:
             everywhere = x.new_full((self.rows * self.n, *x.shape[1:]), value)
             x = everywhere.index_copy(0, self.places, x)
         return x.unflatten(0, (self.rows, self.n))
 
+    def present(self, x: Tensor) -> Tensor:
+        """Which of the tokens belong to a document, bool [tokens, 1, ...] for x [tokens, ...]."""
+        assert self.lengths is not None
+        there = torch.arange(self.n, device=x.device) < self.lengths[:, None]
+        return there.reshape(-1, *[1] * (x.ndim - 1))
+
     def counted(self, present: Tensor) -> Tensor:
         """How many tokens up to each one of its document are `present` (bool [tokens])."""
-        if self.places is None:
+        if self.cu_seqlens is None:
             return present.unflatten(0, (self.rows, self.n)).cumsum(1).flatten()
         total = torch.cat([present.new_zeros(1, dtype=torch.int64), present.cumsum(0)])
         return total[1:] - self.spread(total[self.cu_seqlens[:-1]])  # type: ignore[index]
@@ -114,6 +126,8 @@ class Documents:
 
     def first(self, x: Tensor) -> Tensor:
         """The first token of every document, [rows, ...]; zeros for a document without tokens."""
+        if self.lengths is not None:
+            x = x * self.present(x)
         if self.cu_seqlens is None:
             return x.unflatten(0, (self.rows, self.n))[:, 0]
         present = self.cu_seqlens.diff() > 0
@@ -122,11 +136,14 @@ class Documents:
 
     def mean(self, x: Tensor) -> Tensor:
         """The mean over the tokens of every document, [rows, ...]."""
-        if self.cu_seqlens is None:
+        if self.lengths is not None:
+            lengths, x = self.lengths, x * self.present(x)
+            total = x.unflatten(0, (self.rows, self.n)).sum(1)
+        elif self.cu_seqlens is None:
             return x.unflatten(0, (self.rows, self.n)).mean(1)
-        lengths = self.cu_seqlens.diff()
-        row = torch.arange(self.rows, device=x.device).repeat_interleave(lengths)
-        total = x.new_zeros(self.rows, *x.shape[1:]).index_add(0, row, x)
+        else:
+            lengths, row = self.cu_seqlens.diff(), torch.arange(self.rows, device=x.device)
+            total = x.new_zeros(self.rows, *x.shape[1:]).index_add(0, self.spread(row), x)
         return total / lengths.clamp(min=1).to(x.dtype).reshape(-1, *[1] * (x.ndim - 1))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, **options: Any) -> Any:
@@ -142,22 +159,20 @@ class Documents:
         if options["global_tokens"] is not None:
             options["global_tokens"] = options["global_tokens"].unflatten(0, (self.rows, self.n))
         q, k, v = (x.unflatten(0, (self.rows, self.n)).transpose(1, 2) for x in (q, k, v))
-        out: Any = attention(q, k, v, graph, **options)
+        out: Any = attention(q, k, v, graph, lengths=self.lengths, **options)
         if options.get("return_lse"):
             return tuple(x.transpose(1, 2).flatten(0, 1) for x in out)
         return out.transpose(1, 2).flatten(0, 1)
 
     def attention_weights(self, q: Tensor, k: Tensor, graph: Graph) -> SparseRows:
         """What every token looks at, in token numbers of its document: rows (batch, heads, n)."""
-        marked, lengths = self.global_tokens, None
-        if self.cu_seqlens is not None:
-            lengths = self.cu_seqlens.diff()
+        marked, ends = self.global_tokens, self.cu_seqlens
         q, k = (self.align(x).transpose(1, 2) for x in (q, k))
         return attention_weights(
             q,
             k,
             graph,
-            lengths=lengths,
+            lengths=None if ends is None else ends.diff(),
             global_tokens=None if marked is None else self.align(marked),
             relative_bias=self.relative_bias,
         )

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from longbird.graph.base import Graph
+from longbird.graph.streaming import check_prefixes
 from longbird.layout.tiling import Tiling
 from longbird.ops import dropout
 from longbird.ops.call import Call, eagerly, lse_dtype, over_sequences
@@ -44,7 +45,18 @@ def unsupported(call: Call) -> list[str]:
 
 
 def run(call: Call) -> tuple[Tensor, Tensor]:
-    """Sequences of one length together, others one after the other."""
+    """Sequences of one length together, others one after the other.
+
+    An exported program cannot look at lengths: there all rows go together, with keys of padding
+    hidden, which is the same for a graph that a longer sequence only adds to.
+    """
+    exporting = torch.compiler.is_exporting()
+    if exporting and call.global_tokens is not None:
+        raise ValueError(
+            "gather is exported for one graph, without global_tokens; put GlobalTokens(...) into "
+            'the graph, or export impl="native"'
+        )
+    padded = call.lengths is not None and exporting
 
     def attend(
         q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, marked: Tensor | None
@@ -54,11 +66,19 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
         plan = _constant_plan(call.graph.key, n, heads)
         if marked is not None:
             plan = plan.with_hubs(marked.nonzero()[:, 0].cpu().numpy())
-        dtype, extras = lse_dtype(q.dtype), _Extras.of(call, numbers)
+        extras = _Extras.of(call, numbers, call.lengths if padded else None)
+        dtype = lse_dtype(q.dtype)
         out, lse = _attend(q.to(dtype), k.to(dtype), v.to(dtype), plan, extras)
         return out.to(q.dtype), lse
 
-    return over_sequences(call, attend)
+    if not padded or call.lengths is None:
+        return over_sequences(call, attend)
+    check_prefixes(call.graph)
+    token = torch.arange(call.q.shape[2], device=call.q.device)
+    numbers = torch.arange(call.q.shape[0], device=call.q.device)
+    out, lse = attend(call.q, call.k, call.v, numbers, None)
+    real = (token < call.lengths[:, None])[:, None]  # [b, 1, n]
+    return out * real[..., None], lse.masked_fill(~real, -math.inf)
 
 
 def _attend(
@@ -152,15 +172,20 @@ class _Extras:
     relative_bias: Tensor | None
     dropout_p: float
     streams: Tensor | None
+    lengths: Tensor | None
+    """[b]: keys from here on are padding; None if there are none such."""
 
     @classmethod
-    def of(cls, call: Call, numbers: Tensor) -> _Extras:
+    def of(cls, call: Call, numbers: Tensor, lengths: Tensor | None) -> _Extras:
         streams = None
         if call.dropout_seed is not None:
             streams = dropout.streams(call.dropout_seed, numbers, call.heads)
-        return cls(call.scale, call.relative_bias, call.dropout_p, streams)
+        return cls(call.scale, call.relative_bias, call.dropout_p, streams, lengths)
 
     def biased(self, scores: Tensor, head: Tensor, i: Tensor, j: Tensor, h: int) -> Tensor:
+        if self.lengths is not None:
+            padding = j >= self.lengths.reshape(-1, 1, 1, 1, 1)  # [b, 1, r or 1, 1, key]
+            scores = scores.masked_fill(padding, -math.inf)
         if self.relative_bias is None:
             return scores
         heads, width = self.relative_bias.shape
