@@ -260,9 +260,32 @@ def test_attentions_of_a_causal_model():
     assert torch.equal(
         rows.dense(12)[0, 0] > 0, torch.from_numpy((graph & lb.Causal()).mask(12)[0])
     )
-    cache = model(ids, use_cache=True).past_key_values
-    with pytest.raises(ValueError, match="follow a cache"):
-        model(ids, past_key_values=cache, output_attentions=True)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("relative", [{}, {"positions": "none", "relative_buckets": 8}])
+def test_attentions_after_a_cache_are_those_of_the_whole(relative):
+    """In token numbers of each document, also of those that the cache has left padded."""
+    graph = lb.Window(3) | lb.GlobalTokens([0])
+    config = lb.LongbirdConfig(**SIZES, sep_token_id=None, graph=graph, **relative)
+    model = lb.LongbirdForCausalLM(config).eval()
+    ids = torch.randint(5, 50, (2, 14), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones_like(ids)
+    mask[1, :5] = 0
+    cache = model(ids[:, :9], attention_mask=mask[:, :9], use_cache=True).past_key_values
+    for start, end in ((9, 10), (10, 14)):
+        found = model(
+            ids[:, start:end],
+            attention_mask=mask[:, :end],
+            past_key_values=cache,
+            output_attentions=True,
+        ).attentions
+        for row, padded in ((0, 0), (1, 5)):
+            alone = model(ids[row : row + 1, padded:], use_cache=False, output_attentions=True)
+            for layer, whole in enumerate(alone.attentions):
+                expected = whole.dense(14)[0, :, start - padded : end - padded]
+                assert found[layer].shape == (2, SIZES["num_attention_heads"], end - start)
+                torch.testing.assert_close(found[layer].dense(14)[row], expected, **CLOSE)
 
 
 # ---- what is asked for ----

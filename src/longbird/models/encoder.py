@@ -182,11 +182,8 @@ class LongbirdModel(LongbirdPreTrainedModel):
         documents = Documents.of(rows, n, attention_mask)
         documents.impl, documents.cache = config.attention_impl, cache
         if default(output_attentions, config.output_attentions):
-            if config.num_global_tokens or (cache is not None and cache.get_seq_length()):
-                raise ValueError(
-                    "attentions are not given by BigBird-ETC, nor for tokens that follow a cache; "
-                    "ask for hidden states, or use_cache=False"
-                )
+            if config.num_global_tokens:
+                raise ValueError("BigBird-ETC gives no attentions; ask for hidden states")
             documents.weights = {}
         if segment_ids is not None and not config.num_global_tokens:
             raise ValueError("segment_ids need added global tokens: set num_global_tokens")

@@ -18,6 +18,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from longbird.graph import Graph, stream
 from longbird.nn.packing import Documents
+from longbird.ops.weights import rows_of
 
 NOWHERE = -1
 """The position of a slot without a token."""
@@ -163,11 +164,16 @@ class RollingCache(Cache):
             i, j = place[:, None, :, None], state.positions[:, None, None, :]  # type: ignore[index]
             # Padding sees anything, so that its rows are not empty; nobody looks at them.
             mask = state.stream.sees(i, j) & (j != NOWHERE) | (i == NOWHERE)  # [rows, 1, n, slots]
-            if (table := documents.relative_bias) is not None:
-                m = table.shape[1] // 2
-                bias = table[:, (j - i).clamp(-m, m)[:, 0] + m].transpose(0, 1)
+            if (bias := documents.relative_bias) is not None:
+                m = bias.shape[1] // 2
+                bias = bias[:, (j - i).clamp(-m, m)[:, 0] + m].transpose(0, 1)
                 mask = bias.to(q.dtype).masked_fill(~mask, -torch.inf)
             q = documents.pad(q).transpose(1, 2)
+            if documents.weights is not None:
+                scores = q @ keys.mT / q.shape[-1] ** 0.5
+                scores = torch.where(mask, scores, -torch.inf) if bias is None else scores + mask
+                scores = scores.masked_fill((i == NOWHERE) | (j == NOWHERE), -torch.inf)
+                documents.weights[layer] = rows_of(scores, state.positions, place.amax(0))
             out = F.scaled_dot_product_attention(q, keys, values, mask, dropout_p)
             out = documents.pack(out.transpose(1, 2))
         if not state.record_past:

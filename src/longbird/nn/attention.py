@@ -68,7 +68,7 @@ class SelfAttention(Projections):
             out = documents.cache.attend(q, k, v, documents, self.layer, self.dropout)
         else:
             out = documents.attend(q, k, v, self.graph, dropout_p=self.dropout)  # [t, h, d]
-        if documents.weights is not None:
+        if documents.weights is not None and self.layer not in documents.weights:
             documents.weights[self.layer] = documents.attention_weights(q, k, self.graph)
         if self.global_projections and documents.global_tokens is not None:
             out = self._look_from_global_tokens(x, out, documents)

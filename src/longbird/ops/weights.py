@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from longbird.graph.base import Graph
@@ -28,7 +29,8 @@ class SparseRows:
     shape: tuple[int, ...]
     """(batch, heads, queries), or (heads, queries) for inputs without a batch axis."""
     queries: Tensor
-    """int64 [queries]: the token numbers of the chosen queries."""
+    """int64 [queries]: the token numbers of the chosen queries (of the longest document, where
+    documents that go on after a cache differ in length)."""
     row_ptr: Tensor
     """int64 [rows + 1]: row r has the keys and weights row_ptr[r] to row_ptr[r + 1] - 1."""
     keys: Tensor
@@ -66,6 +68,18 @@ class SparseRows:
         row = row.to(self.keys.device)
         flat = self.weights.new_zeros(rows * n).index_put((row * n + self.keys,), self.weights)
         return flat.reshape(*self.shape, n)
+
+
+def rows_of(scores: Tensor, keys: Tensor, queries: Tensor) -> SparseRows:
+    """The softmax of scores [batch, heads, queries, slots], -inf where a slot is not seen.
+
+    keys [batch, slots] and queries [queries] are token numbers, keys that are seen ascending.
+    """
+    seen = scores > -math.inf
+    weights = torch.softmax(scores.to(lse_dtype(scores.dtype)), -1)
+    row_ptr = F.pad(seen.sum(-1).flatten().cumsum(0), (1, 0))
+    keys = keys[:, None, None].expand_as(scores)[seen]
+    return SparseRows(tuple(scores.shape[:3]), queries, row_ptr, keys, weights[seen])
 
 
 def attention_weights(
