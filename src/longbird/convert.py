@@ -17,7 +17,7 @@ from torch import Tensor
 
 from longbird import models
 from longbird.certificate import Certificate, TensorRecord, differences
-from longbird.checkpoints.files import folder_of, read_json, read_tensors
+from longbird.checkpoints.files import check_layers, folder_of, read_json, read_tensors
 from longbird.checkpoints.load import FAMILIES, _ours
 from longbird.checkpoints.names import Family
 from longbird.graph import Full, Graph, bigbird
@@ -87,13 +87,22 @@ def convert_checkpoint(
         ((512, 1000), Embedding(1000, 32))
     """
     folder, out = folder_of(os.fspath(source)), Path(out)
-    if out.is_file() or (out.is_dir() and any(out.iterdir())):
+    if out.is_file() or out.is_symlink() or (out.is_dir() and any(out.iterdir())) or not out.name:
         raise FileExistsError(f"{out} exists already: name another folder, or delete it first")
+    if not isinstance(length, int):
+        raise TypeError(f"length must be an integer, received {length!r}")
     family, cls, before = _read_config(folder, task)
-    offset = before.pad_token_id + 1 if before.positions == "padding-aware" else 0
+    offset = 0
+    if before.positions == "padding-aware":
+        absent = before.position_padding_id
+        offset = 1 + (before.pad_token_id if absent is None else absent)
     own = before.max_position_embeddings - offset
     if not 0 < own <= length:
         raise ValueError(f"length must be at least the {own} of {source}, received {length}")
+    tensors = read_tensors(folder)
+    check_layers(folder, before, len(tensors))
+    if before.vocab_size > max((len(x) for x in tensors.values() if x.ndim), default=0):
+        raise ValueError(f"no tensor of {source} has its vocabulary of {before.vocab_size}")
     files = sorted({file for pattern in TOKENIZER_FILES for file in folder.glob(pattern)})
     files = [file for file in files if file.is_file()]
     tokenizer: Any = None
@@ -108,7 +117,7 @@ def convert_checkpoint(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)  # so that a new head is the same every time
         model = cls(cls.config_class(**{**before.to_dict(), **changes})).eval()
-    records = _fill(model, read_tensors(folder), family, before.max_position_embeddings, offset)
+    records = _fill(model, tensors, family, before.max_position_embeddings, offset)
     new = [str(record.name) for record in records if record.status == "new"]
     body = [x for x in new if x.startswith("longbird.") or cls is models.LongbirdModel]
     if (new and not new_head) or any("pooler" not in name for name in body):
@@ -165,12 +174,13 @@ def _read_config(folder: Path, task: str | None) -> tuple[Family | None, Any, An
     if raw.get("model_type") not in SOURCES:
         raise ValueError(
             f"{folder} has the model type {raw.get('model_type')!r}, expected one of "
-            f"{', '.join(SOURCES)}. What longbird.load_checkpoint reads, save_pretrained makes a "
-            "folder of Longbird"
+            f"{', '.join(SOURCES)}. Others become models of Longbird first: "
+            "longbird.load_checkpoint(folder, model_class).save_pretrained(new_folder)"
         )
     family = FAMILIES.get(raw["model_type"])
     if task is None:
         named = raw.get("architectures") or []
+        named = named if isinstance(named, list) else [named]
         known = {x: x for x in TASKS.values()} if family is None else family.architectures
         task = next((x for x, ours in TASKS.items() if known.get(ours) in named), None)
     if task not in TASKS:

@@ -155,7 +155,8 @@ def test_global_tokens_of_the_batch_would_see_the_future():
 
 def test_the_configuration_of_the_caller_stays_as_it_is():
     config = decoder(lb.Window(3)).config
-    assert config.is_decoder and config.graph == lb.Window(3) & lb.Causal()
+    assert config.is_decoder and config.graph == lb.Window(3)
+    assert set(config.layer_graphs) == {lb.Window(3) & lb.Causal()}
     mine = lb.LongbirdConfig(graph=lb.Window(3), num_hidden_layers=1, hidden_size=24)
     lb.LongbirdForCausalLM(mine)
     assert not mine.is_decoder and mine.graph == lb.Window(3)

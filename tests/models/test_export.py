@@ -277,9 +277,9 @@ def run_onnx(path: Path, model: nn.Module, example: Tensor, ids: Tensor, **optio
 @torch.no_grad()
 @pytest.mark.parametrize("head", HEADS)
 def test_onnx_of_every_head(head, tmp_path):
-    """For documents of one length, any number of them."""
+    """For documents of one length, any number of them; "auto" is gather there."""
     model_class, fields = HEADS[head]
-    model = tiny(model_class, attention_impl="gather", **fields)
+    model = tiny(model_class, **fields)
     ids, shapes = tokens(rows=3, seed=1), {"input_ids": {0: BATCH}}
     found = run_onnx(tmp_path / "model.onnx", model, tokens(), ids, dynamic_shapes=shapes)
     torch.testing.assert_close(found, tensors(model(ids)), atol=1e-4, rtol=0)

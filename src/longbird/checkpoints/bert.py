@@ -73,13 +73,14 @@ def read_bert(theirs: Any, random_blocks: str) -> dict[str, Any]:
         **shared(theirs),
         "type_vocab_size": theirs.type_vocab_size,
         "classifier_dropout": rate,
+        "is_decoder": theirs.is_decoder,
         "graph": Full(),
     }
 
 
 def write_bert(ours: Any) -> dict[str, Any]:
     """Their fields, if the graph is full."""
-    dense = Causal() if ours.is_decoder else Full()
+    dense = Causal() if ours.causal else Full()
     if any(graph != dense for graph in ours.layer_graphs):
         raise ValueError(
             f"this model type has dense attention alone, {dense}, and the model has the graph "

@@ -29,6 +29,11 @@ def read_graph(theirs: Any, random_blocks: str) -> Graph:
         )
     if theirs.attention_type == "original_full":
         return Full()
+    if theirs.attention_type != "block_sparse":
+        raise ValueError(
+            f"attention_type must be original_full or block_sparse, received "
+            f"{theirs.attention_type!r}"
+        )
     return LegacyBigBird(
         PLANS[random_blocks],
         block=theirs.block_size,
@@ -66,6 +71,8 @@ def read_bigbird(theirs: Any, random_blocks: str) -> dict[str, Any]:
         "embedding_norm": "after_dropout",
         "qa_feed_forward": True,
         "qa_hides_question": True,
+        # Its sparse attention shows a decoder what is to come.
+        "is_decoder": theirs.is_decoder and theirs.attention_type == "original_full",
         "graph": read_graph(theirs, random_blocks),
     }
 
@@ -74,7 +81,7 @@ def write_bigbird(ours: Any) -> dict[str, Any]:
     """Their fields."""
     return {
         **shared(ours),
-        **write_graph(ours.graph),
+        **write_graph(ours.layer_graphs[0] if ours.causal else ours.graph),
         "is_decoder": ours.is_decoder,
         "type_vocab_size": ours.type_vocab_size,
         "sep_token_id": ours.sep_token_id,

@@ -93,8 +93,8 @@ def _reading(file: Path) -> Generator[None, None, None]:
         raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
 
 
-def check_folder(folder: Path) -> None:
-    """Raises if a file of a folder is broken or leads elsewhere, reading headers alone."""
+def check_folder(folder: Path) -> set[str]:
+    """The names of its tensors; raises if a file is broken or leads elsewhere. Reads headers."""
     seen: dict[str, str] = {}
     for file in files_of(folder):
         with _reading(file), safe_open(file, "pt") as tensors:
@@ -105,7 +105,8 @@ def check_folder(folder: Path) -> None:
         check_once(file, kinds, seen)
         seen.update(kinds)
     if (folder / "config.json").is_file():
-        check_layers(folder, read_json(folder / "config.json").get("num_hidden_layers"), len(seen))
+        check_layers(folder, read_json(folder / "config.json"), len(seen))
+    return set(seen)
 
 
 def check_once(file: Path, found: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
@@ -114,10 +115,15 @@ def check_once(file: Path, found: Mapping[str, Any], seen: Mapping[str, Any]) ->
         raise ValueError(f"{file} has tensors that another file has, too: {', '.join(twice)}")
 
 
-def check_layers(folder: Path | str, layers: Any, tensors: int) -> None:
+def check_layers(folder: Path | str, config: Any, tensors: int) -> None:
     """Raises if there are many more layers than tensors: building them could take for ever."""
-    if isinstance(layers, int) and layers > max(tensors, 256):
-        raise ValueError(f"{folder} has {tensors} tensors, and its configuration {layers} layers")
+    fields = config if isinstance(config, dict) else vars(config)
+    for name in ("num_hidden_layers", "decoder_layers"):
+        layers = fields.get(name)
+        if isinstance(layers, int) and layers > max(tensors, 256):
+            raise ValueError(
+                f"{folder} has {tensors} tensors, and its configuration {layers} layers"
+            )
 
 
 def check_real(file: Path | str, name: str, real: bool) -> None:

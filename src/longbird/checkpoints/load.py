@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def is_foreign(path: str | os.PathLike[str], options: dict[str, Any]) -> bool:
         return True
     if options.get("config") is not None:
         return False
-    file = Path(path) / "config.json"
+    file = Path(path, options.get("subfolder") or "") / "config.json"
     if Path(path).exists():
         model_type = read_json(file).get("model_type") if file.is_file() else None
         if Path(path).is_dir() and not file.is_file():
@@ -109,8 +109,9 @@ def load_checkpoint(
         graph: Another graph than that of the checkpoint.
         config: The configuration, for an .npz file.
         dtype: Of the model; float32 by default, that of the file if "auto".
-        **changes: Fields of the configuration to change, such as num_labels; and for
-            `LongbirdModel`, add_pooling_layer=False.
+        **changes: Fields of the configuration to change, such as num_labels; and
+            ignore_mismatched_sizes=True, for new tensors where the file has other shapes; and for
+            `LongbirdModel`, add_pooling_layer.
 
     Returns:
         The model, in evaluation mode.
@@ -131,6 +132,14 @@ def load_checkpoint(
         Full()
     """
     dtype = changes.pop("torch_dtype", dtype)
+    if isinstance(dtype, str) and dtype != "auto":
+        dtype = getattr(torch, dtype.removeprefix("torch."), None)
+        if not isinstance(dtype, torch.dtype):
+            raise ValueError("dtype must be a floating type of torch, or its name")
+    other_sizes = changes.pop("ignore_mismatched_sizes", False)
+    if changes.pop("device_map", None) not in (None, "cpu", torch.device("cpu")):
+        raise ValueError("a checkpoint is loaded on the CPU; move the model with .to(device)")
+    subfolder = changes.pop("subfolder", None) or ""
     parts = {name: changes.pop(name) for name in ("add_pooling_layer",) if name in changes}
     hub = {name: changes.pop(name) for name in HUB if name in changes}
     changes = {name: x for name, x in changes.items() if name not in WITHOUT_EFFECT}
@@ -151,7 +160,7 @@ def load_checkpoint(
             )
         folder = None
     else:
-        folder = folder_of(Path(path) if Path(path).exists() else str(path), **hub)
+        folder = folder_of(Path(path) if Path(path).exists() else str(path), **hub) / subfolder
         raw = read_json(folder / "config.json")
         family = _family(raw.get("model_type"))
         try:
@@ -178,13 +187,18 @@ def load_checkpoint(
         tensors = _ours(read_tensors(folder), family, model_class.__name__)
     if graph is not None:
         config = type(config)(**{**config.to_dict(), "graph": graph})
-    check_layers(str(path), config.num_hidden_layers, len(tensors))
+    check_layers(str(path), config, len(tensors))
+    parts |= pooler_of(model_class, tensors, parts)
     try:
         with torch.device("meta"):  # sizes that the file does not have are not allocated
             empty = model_class(config, **parts)
+            if _untied(empty, tensors):
+                logger.warning(f"{path} has several tensors where its configuration ties them")
+                config.tie_word_embeddings = False
+                empty = model_class(config, **parts)
     except (RuntimeError, ValueError, TypeError) as error:
         raise ValueError(f"the configuration of {path} makes no model: {error}") from error
-    _checked(empty, tensors, str(path), strict)
+    _checked(empty, tensors, str(path), strict and not other_sizes, other_sizes)
     model = model_class(config, **parts)
     wanted = model.state_dict()
     model.load_state_dict({k: v for k, v in tensors.items() if k in wanted}, strict=False)
@@ -298,11 +312,41 @@ def _meaning(config: Any, name: str) -> Any:
             return getattr(config, name, None)
 
 
-def report(path: str, missing: Iterable[str], unexpected: Iterable[str], strict: bool) -> None:
+def pooler_of(model_class: Any, names: Collection[str], given: Mapping[str, Any]) -> Any:
+    """The option that leaves out a pooler which the file does not have, with a line that says so.
+
+    It would be random, and look like a trained one.
+    """
+    if model_class.__name__ != "LongbirdModel" or "add_pooling_layer" in given:
+        return {}
+    if not names or any("pooler" in name for name in names):
+        return {}
+    logger.warning("the file has no pooler, so pooler_output is None")
+    return {"add_pooling_layer": False}
+
+
+def wrong_shapes(path: str, wrong: Iterable[tuple[str, Any, Any]]) -> str:
+    """A message about tensors (name, shape in the file, shape in the model)."""
+    lines = (f"{name}: {list(a)} in the file, {list(b)} in the model" for name, a, b in wrong)
+    return (
+        f"tensors of {path} have other shapes:\n  "
+        + "\n  ".join(sorted(lines))
+        + "\nignore_mismatched_sizes=True makes new ones (as for a head with other labels)"
+    )
+
+
+def report(
+    path: str, missing: Iterable[str], unexpected: Iterable[str], strict: bool, model_class: str
+) -> None:
     """Raises if a tensor is missing or left over, or lists them if not `strict`."""
+    unexpected = list(unexpected)
+    # A model whose head has no pooler leaves out the pooler of the checkpoint: a visible line.
+    if unused := [name for name in unexpected if ".pooler." in f".{name}."]:
+        logger.warning(f"{model_class} has no use for {', '.join(sorted(unused))}")
+        unexpected = [name for name in unexpected if name not in unused]
     lines = [
         f"  {what}: {', '.join(sorted(names))}"
-        for what, names in (("missing", list(missing)), ("left over", list(unexpected)))
+        for what, names in (("missing", list(missing)), ("left over", unexpected))
         if names
     ]
     if not lines:
@@ -328,10 +372,12 @@ def _ours(tensors: dict[str, Tensor], family: Family, model_class: str) -> dict[
     """Their tensors under our names, those that are copies or of no use left out."""
     # What was once converted from TensorFlow names the parts of a norm as TensorFlow does.
     for old, new in (("gamma", "weight"), ("beta", "bias")):
-        tensors = {
-            re.sub(rf"LayerNorm\.{old}$", f"LayerNorm.{new}", name): x
-            for name, x in tensors.items()
+        modern = {
+            name: re.sub(rf"LayerNorm\.{old}$", f"LayerNorm.{new}", name) for name in tensors
         }
+        if twice := sorted(x for x in modern if modern[x] != x and modern[x] in tensors):
+            raise ValueError(f"the file has tensors under two names: {', '.join(twice)}")
+        tensors = {modern[name]: x for name, x in tensors.items()}
     for copy, original in family.copies.items():
         if copy in tensors:
             copied = tensors.pop(copy)
@@ -348,7 +394,20 @@ def _ours(tensors: dict[str, Tensor], family: Family, model_class: str) -> dict[
     return renamed(tensors, table)
 
 
-def _checked(model: Any, tensors: dict[str, Tensor], path: str, strict: bool) -> None:
+def _untied(model: Any, tensors: dict[str, Tensor]) -> bool:
+    """Has the file different tensors under names that the model ties? Then each gets its own."""
+    ties = model.all_tied_weights_keys
+    both = [(a, b) for a, b in ties.items() if a in tensors and b in tensors]
+    if all(torch.equal(tensors[a], tensors[b]) for a, b in both):
+        return False
+    for a, b in ties.items():
+        tensors.setdefault(a, tensors[b])
+    return True
+
+
+def _checked(
+    model: Any, tensors: dict[str, Tensor], path: str, strict: bool, other_sizes: bool
+) -> None:
     """Compares all names and shapes with those of a model."""
     wanted = model.state_dict()
     tied = _tied(model)
@@ -356,23 +415,22 @@ def _checked(model: Any, tensors: dict[str, Tensor], path: str, strict: bool) ->
         # A file holds a tensor with several names once, under any of them.
         if original not in tensors and copy in tensors:
             tensors[original] = tensors[copy]
-    # A model whose head has no pooler leaves out the pooler of the checkpoint: a visible line.
-    unused = [name for name in tensors if name not in wanted and ".pooler." in f".{name}."]
-    if unused:
-        logger.warning(f"{type(model).__name__} has no use for {', '.join(unused)}")
-    unexpected = [name for name in tensors if name not in wanted and name not in unused]
+    unexpected = [name for name in tensors if name not in wanted]
     optional = set(model._keys_to_ignore_on_load_missing or ())
     missing = [name for name in wanted if name not in {*tensors, *tied, *optional}]
     wrong = [
-        f"{name}: {list(x.shape)} in the file, {list(wanted[name].shape)} in the model"
+        (name, x.shape, wanted[name].shape)
         for name, x in tensors.items()
         if name in wanted and x.shape != wanted[name].shape
     ]
     for name, x in tensors.items():
         check_real(path, name, x.is_floating_point())
-    if wrong:
-        raise ValueError(f"tensors of {path} have other shapes:\n  " + "\n  ".join(wrong))
-    report(path, missing, unexpected, strict)
+    if wrong and not other_sizes:
+        raise ValueError(wrong_shapes(path, wrong))
+    for name, *_ in wrong:
+        missing.append(name)
+        del tensors[name]
+    report(path, missing, unexpected, strict, type(model).__name__)
 
 
 def _tied(model: Any) -> set[str]:

@@ -25,6 +25,10 @@ def read_windows(theirs: Any, layers: int) -> Graph | list[Graph]:
     """A window for all layers, or one for each."""
     windows = theirs.attention_window
     windows = windows if isinstance(windows, (list, tuple)) else [windows] * layers
+    if len(windows) != layers:
+        raise ValueError(
+            f"attention_window has one window for each of the {layers} layers, received {windows}"
+        )
     graphs = [longformer(window=window) for window in windows]
     return graphs[0] if len(set(graphs)) == 1 else graphs
 

@@ -66,6 +66,8 @@ def renamed(tensors: Mapping[str, Tensor], table: Table) -> dict[str, Tensor]:
                 parts = new.split("*")
                 # "*" stands as often in the one name as in the other.
                 mixed = parts[0] + "".join(n + p for n, p in zip(numbers, parts[1:], strict=True))
+                if mixed + tail in out:
+                    raise ValueError(f"{name} and another tensor of the file are both {mixed}")
                 out[mixed + tail] = tensor
                 break
         else:

@@ -36,7 +36,11 @@ def convert(
         typer.Option(help=f"{HELP} By default bigbird, or that of the source if it is not full."),
     ] = None,
     task: Annotated[
-        str | None, typer.Option(help=f"{TASKS}; by default what the source says it is for.")
+        str | None,
+        typer.Option(
+            help=f"{TASKS}; by default what the source says it is for, of minilm and mpnet "
+            "embedding."
+        ),
     ] = None,
     global_projections: Annotated[
         bool,
@@ -60,7 +64,7 @@ def convert(
 
     For example:
 
-    longbird convert minilm long-minilm --length 16384 --task embedding
+    longbird convert minilm long-minilm --length 16384
 
     longbird convert roberta long --graph longformer --global-projections
     """
@@ -71,6 +75,7 @@ def convert(
     disable_progress_bar()
     folder = source
     if source in NAMED and not Path(source).exists():
+        task = task or "embedding"  # which is what both were trained for
         try:
             folder = NAMED[source].path()
         except RuntimeError as error:  # no network, most likely: a message, not a traceback

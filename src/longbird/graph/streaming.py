@@ -122,13 +122,13 @@ def _bound(graph: Graph) -> _Bound:
         case GlobalTokens():
             advice = "count its positions from the beginning"
         case GlobalBlocks():
-            advice = "set its last=0"
+            advice = "set its last=0 (of bigbird: global_last=0, and random=0)"
         case _:
-            advice = "leave it out"
+            advice = "leave it out (of bigbird: random=0, and global_last=0)"
     raise ValueError(
         f"{graph!r:.200} is not the same for a text and for its beginning, so a new token would "
-        f"change what earlier ones saw, and neither a decoder nor padding in an exported program "
-        f"can use it; {advice}"
+        f"change what earlier ones saw, and neither a decoder with a cache nor padding in an "
+        f"exported program can use it; {advice}, or use_cache=False"
     )
 
 

@@ -15,7 +15,6 @@ from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.utils.generic import ModelOutput
 
-from longbird.graph import Causal, Full, Graph
 from longbird.models.config import LongbirdConfig
 from longbird.models.encoder import Encoded, head
 from longbird.models.heads import _LanguageModel, prediction_loss
@@ -46,12 +45,8 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
                 "a causal model has its global tokens in its graph, as GlobalTokens(...): "
                 "num_global_tokens and global_projections would show it what follows"
             )
-        config = copy.deepcopy(config)  # the caller's graph stays as it is
+        config = copy.deepcopy(config)  # the caller's stays as it is
         config.is_decoder = True
-        if isinstance(config.graph, list):
-            config.graph = [_past(graph) for graph in config.graph]
-        else:
-            config.graph = _past(config.graph)
         super().__init__(config)
         self.post_init()
 
@@ -105,8 +100,3 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
             logits=logits,
             past_key_values=documents.cache,
         )
-
-
-def _past(graph: Graph) -> Graph:
-    """What the graph has of the past."""
-    return Causal() if graph == Full() else graph & Causal()

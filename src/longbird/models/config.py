@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any
 
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from longbird.graph import Graph, bigbird
+from longbird.graph import Causal, Full, Graph, bigbird
 
 
 def graph_of(value: Any) -> Graph:
     """A graph from itself, its JSON text, or what that text parses to."""
     if isinstance(value, Graph):
         return value
-    if isinstance(value, (dict, str)):
+    if isinstance(value, dict) or (isinstance(value, str) and value.lstrip().startswith("{")):
         return Graph.from_json(value if isinstance(value, str) else json.dumps(value))
     raise TypeError(
         f"graph must be a graph of longbird, such as longbird.bigbird(), or its JSON, received "
@@ -23,12 +25,33 @@ def graph_of(value: Any) -> Graph:
     )
 
 
+def past_of(graph: Graph) -> Graph:
+    """What a graph has of the past."""
+    return Causal() if graph in (Full(), Causal()) else graph & Causal()
+
+
+FOREIGN = {
+    **dict.fromkeys(("attention_type", "block_size", "num_random_blocks"), "graph=bigbird(...)"),
+    "attention_window": "graph=longformer(window=...)",
+    "d_model": "hidden_size",
+    "encoder_layers": "num_hidden_layers",
+    "encoder_attention_heads": "num_attention_heads",
+    "encoder_ffn_dim": "intermediate_size",
+    "decoder_ffn_dim": "decoder_intermediate_size",
+    "max_decoder_position_embeddings": "max_decoder_positions",
+    "max_encoder_position_embeddings": "max_position_embeddings",
+    "activation_function": "hidden_act",
+    "use_bias": "attention_bias",
+}
+"""Names that BigBird, Longformer and their encoder-decoders have in transformers, and ours."""
+
 SIZES = (
     "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size "
     "max_position_embeddings type_vocab_size relative_buckets relative_max_distance "
-    "num_global_tokens decoder_layers decoder_attention_heads decoder_intermediate_size "
-    "max_decoder_positions"
+    "num_global_tokens global_max_distance decoder_layers decoder_attention_heads "
+    "decoder_intermediate_size max_decoder_positions"
 ).split()
+MAY_BE_ZERO = ("type_vocab_size", "relative_buckets", "num_global_tokens", "global_max_distance")
 
 
 @strict
@@ -130,6 +153,7 @@ class LongbirdConfig(PreTrainedConfig):
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Reads the graph, and checks the choices."""
+        self._check_names(kwargs)
         super().__post_init__(**kwargs)
         if isinstance(self.graph, (list, tuple)):
             self.graph = [graph_of(graph) for graph in self.graph]
@@ -141,9 +165,7 @@ class LongbirdConfig(PreTrainedConfig):
         else:
             self.graph = bigbird() if self.graph is None else graph_of(self.graph)
         for name in SIZES:
-            least = (
-                0 if name in ("type_vocab_size", "relative_buckets", "num_global_tokens") else 1
-            )
+            least = 0 if name in MAY_BE_ZERO else 1
             size = getattr(self, name, least)
             if isinstance(size, bool) or not isinstance(size, int) or size < least:
                 raise ValueError(f"{name} must be an integer from {least} on, received {size!r}")
@@ -153,9 +175,27 @@ class LongbirdConfig(PreTrainedConfig):
             raise ValueError(
                 f"tie_word_embeddings must be true or false, received {self.tie_word_embeddings!r}"
             )
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "activation_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be from 0 to 1, received {getattr(self, name)!r}")
+        rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "activation_dropout")
+        for name in (*rates, "classifier_dropout"):
+            if not 0 <= (getattr(self, name) or 0) < 1:
+                raise ValueError(
+                    f"{name} must be from 0 to below 1, received {getattr(self, name)}"
+                )
+        if self.relative_buckets and not (
+            self.relative_buckets >= 4 and self.relative_max_distance > self.relative_buckets // 4
+        ):
+            raise ValueError(
+                "relative_buckets must be at least 4, and relative_max_distance over a quarter of "
+                f"them, received {self.relative_buckets} and {self.relative_max_distance}"
+            )
+        if self.positions == "padding-aware":
+            absent = self.position_padding_id
+            absent = self.pad_token_id if absent is None else absent
+            if absent is None or not 0 <= absent < self.max_position_embeddings - 1:
+                raise ValueError(
+                    'positions="padding-aware" need the id that has no position, pad_token_id or '
+                    f"position_padding_id, below max_position_embeddings - 1; received {absent}"
+                )
         if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
             raise ValueError(
                 f"pad_token_id must be a token of the vocabulary of {self.vocab_size}, received "
@@ -177,6 +217,18 @@ class LongbirdConfig(PreTrainedConfig):
                     f"{name} must be one of {', '.join(choices)}, received {getattr(self, name)!r}"
                 )
 
+    def _check_names(self, unknown: dict[str, Any]) -> None:
+        """Raises for a name that is nearly one of ours, or that other models have for it."""
+        known = [field.name for field in fields(self)]
+        for name in unknown:
+            meant = FOREIGN.get(name) or get_close_matches(name, known, 1, 0.8)
+            # An encoder is also loaded from the configuration of an encoder-decoder.
+            if meant and name not in SIZES and not hasattr(self, name):
+                meant = meant if isinstance(meant, str) else meant[0]
+                raise TypeError(f"{type(self).__name__} has no field {name}; expected {meant}")
+        if "/" in str(unknown.get("attn_implementation") or ""):
+            raise ValueError("attn_implementation of a Longbird model cannot be code of the hub")
+
     @property
     def causal(self) -> bool:
         """Is this the configuration of a causal decoder?"""
@@ -184,10 +236,13 @@ class LongbirdConfig(PreTrainedConfig):
 
     @property
     def layer_graphs(self) -> list[Graph]:
-        """The graph of every layer."""
+        """The graph of every layer; of a causal decoder, what it has of the past."""
         if isinstance(self.graph, list):
-            return [graph_of(graph) for graph in self.graph]
-        return [graph_of(self.graph).reseed(layer) for layer in range(self.num_hidden_layers)]
+            graphs = [graph_of(graph) for graph in self.graph]
+        else:
+            graph = graph_of(self.graph)
+            graphs = [graph.reseed(layer) for layer in range(self.num_hidden_layers)]
+        return [past_of(graph) for graph in graphs] if self.causal else graphs
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain values; graphs as their JSON objects."""
@@ -207,9 +262,9 @@ class LongbirdSeq2SeqConfig(LongbirdConfig):
     encoder; the decoder shares its width, norms and activation.
 
     Args:
-        decoder_layers: Layers of the decoder.
-        decoder_attention_heads: Heads of its self-attention and cross-attention.
-        decoder_intermediate_size: Width inside its feed-forward blocks.
+        decoder_layers: Layers of the decoder; as many as the encoder has by default.
+        decoder_attention_heads: Heads of its self-attention and cross-attention; likewise.
+        decoder_intermediate_size: Width inside its feed-forward blocks; likewise.
         max_decoder_positions: Longest output.
 
     Examples:
@@ -235,8 +290,18 @@ class LongbirdSeq2SeqConfig(LongbirdConfig):
     rescale_embeddings: bool = True
     attention_bias: bool = False
     attention_output_bias: bool = False
-    decoder_layers: int = 16
-    decoder_attention_heads: int = 16
-    decoder_intermediate_size: int = 4096
+    decoder_layers: int | None = None
+    decoder_attention_heads: int | None = None
+    decoder_intermediate_size: int | None = None
     max_decoder_positions: int = 1024
     decoder_start_token_id: int | None = 2
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Gives the decoder the sizes of the encoder, where it has none of its own."""
+        if self.decoder_layers is None:
+            self.decoder_layers = self.num_hidden_layers
+        if self.decoder_attention_heads is None:
+            self.decoder_attention_heads = self.num_attention_heads
+        if self.decoder_intermediate_size is None:
+            self.decoder_intermediate_size = self.intermediate_size
+        super().__post_init__(**kwargs)

@@ -22,7 +22,7 @@ from longbird.models.rolling import RollingCache
 from longbird.nn.attention import SelfAttention
 from longbird.nn.etc import EtcAttention
 from longbird.nn.layers import Embeddings, Layer, relative_table
-from longbird.nn.packing import Documents
+from longbird.nn.packing import Documents, check_marks
 
 Output = TypeVar("Output", bound=ModelOutput)
 
@@ -140,7 +140,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         super().__init__(config)
         if add_pooling_layer is None:
             add_pooling_layer = not config.is_encoder_decoder
-        width, attention = config.hidden_size, SelfAttention
+        width, attention, self.graph = config.hidden_size, SelfAttention, config.graph
         self.embeddings = Embeddings(config)
         if config.num_global_tokens:
             attention = EtcAttention
@@ -173,8 +173,14 @@ class LongbirdModel(LongbirdPreTrainedModel):
         """Runs packed documents through the layers; the arguments are those of `forward`."""
         config: Any = self.config
         given = input_ids if inputs_embeds is None else inputs_embeds
-        if given is None or (input_ids is not None and inputs_embeds is not None):
-            raise ValueError("a model takes input_ids or inputs_embeds, not both or neither")
+        axes = 2 if inputs_embeds is None else 3
+        if given is None or given.ndim != axes or (axes == 3 and input_ids is not None):
+            raise ValueError("give either input_ids [batch, n] or inputs_embeds [batch, n, width]")
+        if config.graph is not self.graph:
+            raise ValueError(
+                "config.graph was changed, and the model has its own: load it with another graph, "
+                "from_pretrained(folder, graph=...)"
+            )
         rows, n = given.shape[:2]
         cache = self._cache(past_key_values, use_cache)
         if cache is not None and attention_mask is not None:
@@ -193,13 +199,16 @@ class LongbirdModel(LongbirdPreTrainedModel):
         if global_attention_mask is not None:
             if exporting and config.global_projections:
                 raise ValueError(
-                    "a model with global_projections is exported without global_attention_mask"
+                    "a model with global_projections cannot be exported with global tokens (as "
+                    "classification makes its first one)"
                 )
             if config.causal:
                 raise ValueError(
                     "a token of global_attention_mask sees what follows it, which a causal model "
                     "must not; put GlobalTokens(...) into its graph instead"
                 )
+            if not exporting:
+                check_marks("global_attention_mask", global_attention_mask)
             marked = documents.pack(global_attention_mask) != 0
             if documents.lengths is not None:
                 marked = marked & documents.present(marked)
@@ -258,12 +267,16 @@ class LongbirdModel(LongbirdPreTrainedModel):
                 raise ValueError("past_key_values needs a causal model (LongbirdForCausalLM)")
             return None
         if isinstance(given, RollingCache):
+            graphs = [layer.attention.graph for layer in self.layers]
+            if [state.graph for state in given.layers] != graphs:
+                raise ValueError("past_key_values is the cache of a model with other graphs")
             return given
         if given is not None and given.get_seq_length() > 0:
             raise TypeError(
                 f"past_key_values must be a RollingCache, received {type(given).__name__}"
             )
-        if self.training or not default(use_cache, self.config.use_cache):
+        unasked = self.config.use_cache and not torch.compiler.is_exporting()
+        if self.training or not default(use_cache, unasked):
             return None
         try:
             return RollingCache(self.config.layer_graphs)

@@ -36,6 +36,10 @@ def prediction_loss(
     logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None
 ) -> Tensor:
     """Mean cross-entropy of [..., vocabulary] over the labels that are not -100; 0 without any."""
+    if logits.shape[:-1] != labels.shape:
+        raise ValueError(
+            f"labels must be of shape {list(logits.shape[:-1])}, received {list(labels.shape)}"
+        )
     labels = labels.flatten()
     if num_items_in_batch is None:
         num_items_in_batch = (labels != -100).sum().clamp(min=1)
@@ -54,7 +58,8 @@ class _Head(LongbirdPreTrainedModel):
 
     def encoded(self, inputs: dict[str, Any]) -> Encoded:
         """What `head` asks for: the documents of these inputs after the encoder."""
-        if self.config.global_projections and inputs.get("global_attention_mask") is None:
+        longformer = self.config.global_projections and not self.config.num_global_tokens
+        if longformer and inputs.get("global_attention_mask") is None:
             inputs["global_attention_mask"] = self.task_global_tokens(inputs)
         return self.longbird.encode(**inputs)
 
@@ -313,6 +318,15 @@ class LongbirdForQuestionAnswering(_Head):
         [batch, sentences] the columns of the tokens that stand for sentences, -1 for none, and
         sentence_support, of the same shape, 1 for a supporting sentence.
         """
+        for name, given, possible in (
+            ("start_positions", start_positions, end_positions is not None),
+            ("end_positions", end_positions, start_positions is not None),
+            ("answer_types", answer_types, self.config.num_answer_types),
+            ("sentence_positions", sentence_positions, self.config.supporting_sentences),
+            ("sentence_support", sentence_support, sentence_positions is not None),
+        ):
+            if given is not None and not possible:
+                raise ValueError(f"{name} cannot be used alone, or by this configuration")
         x = encoded.x
         if self.config.qa_feed_forward:
             x = self.norm(self.dropout(self.feed_forward(self.dropout(x))) + x)
@@ -333,7 +347,8 @@ class LongbirdForQuestionAnswering(_Head):
             if sentence_support is not None:
                 real = sentence_positions >= 0
                 wanted = sentence_support[real].to(sentences.dtype)
-                losses.append(F.binary_cross_entropy_with_logits(sentences[real], wanted))
+                each = F.binary_cross_entropy_with_logits(sentences[real], wanted, reduction="sum")
+                losses.append(each / max(len(wanted), 1))
         return encoded.output(
             LongbirdForQuestionAnsweringOutput,
             loss=torch.stack(losses).sum() if losses else None,

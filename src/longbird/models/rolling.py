@@ -34,6 +34,7 @@ class RollingLayer(CacheLayerMixin):
         self.graph, self.stream = graph, stream(graph)
         self.positions: Tensor | None = None  # [rows, slots]
         self.lengths: Tensor | None = None  # [rows]: tokens of each document so far
+        self.absent: Tensor | None = None  # [rows]: those that have no position of their own
         self.seen = 0  # columns of the batch, padding included
         self.record_past = False  # keep everything until `crop`, for tokens that may be taken back
 
@@ -98,6 +99,7 @@ class RollingLayer(CacheLayerMixin):
         if self.positions is not None:
             self.keys, self.values = self.keys[indices], self.values[indices]  # type: ignore[index]
             self.positions, self.lengths = self.positions[indices], self.lengths[indices]  # type: ignore[index]
+            self.absent = None if self.absent is None else self.absent[indices]
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Repeats every row."""
@@ -107,7 +109,7 @@ class RollingLayer(CacheLayerMixin):
 
     def reset(self) -> None:
         """Forgets everything."""
-        self.keys = self.values = self.positions = self.lengths = None
+        self.keys = self.values = self.positions = self.lengths = self.absent = None
         self.seen, self.is_initialized = 0, False
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -144,6 +146,17 @@ class RollingCache(Cache):
     def lengths(self) -> Tensor | None:
         """Tokens of each document that all layers have seen, [rows]; None before the first."""
         return self.layers[-1].lengths  # type: ignore[attr-defined]
+
+    @property
+    def absent(self) -> Tensor | int:
+        """How many of these tokens have no position of their own (RoBERTa's padding), [rows]."""
+        absent = self.layers[0].absent  # type: ignore[attr-defined]
+        return 0 if absent is None else absent
+
+    def count_absent(self, documents: Documents, absent: Tensor) -> None:
+        """Counts new tokens without a position, bool [t]."""
+        new = torch.tensor([int(absent[a:b].sum()) for a, b in documents.bounds])
+        self.layers[0].absent = self.absent + new.to(absent.device)  # type: ignore[attr-defined]
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, documents: Documents, layer: int, dropout_p: float

@@ -29,7 +29,7 @@ from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel, default
-from longbird.models.heads import ClassificationHead, prediction_loss
+from longbird.models.heads import IMPOSSIBLE, ClassificationHead, prediction_loss
 from longbird.models.pretrained import LongbirdPreTrainedModel
 from longbird.nn.attention import Projections
 from longbird.nn.layers import Layer, TokenEmbedding
@@ -152,7 +152,8 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
         s, past = x.shape[1], 0 if past_key_values is None else past_key_values.get_seq_length()
         if past + s > self.positions.num_embeddings:
             raise ValueError(
-                f"the output has {past + s} tokens, and the decoder has positions for "
+                f"the output has {past + s} tokens (it is the input, where neither labels nor "
+                "decoder_input_ids are given), and the decoder has positions for "
                 f"{self.positions.num_embeddings} (max_decoder_positions)"
             )
         every = torch.arange(past + s, device=x.device)
@@ -310,6 +311,12 @@ def after_start(ids: Tensor, config: Any) -> Tensor:
     return shifted.masked_fill(shifted == -100, config.pad_token_id)
 
 
+def check_right_padding(mask: Tensor) -> None:
+    """Raises where padding is not at the end: the decoder takes columns for positions."""
+    if bool((mask[:, 1:] > mask[:, :-1]).any()):
+        raise ValueError("attention_mask must have its padding at the end of every row")
+
+
 class _Seq2SeqHead(LongbirdPreTrainedModel):
     """An encoder-decoder named `model`."""
 
@@ -343,6 +350,7 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
         "lm_head.weight": "model.encoder.embeddings.tokens.weight",
     }
     _keys_to_ignore_on_load_missing = ["final_logits_bias"]  # noqa: RUF012
+    accepts_loss_kwargs = True  # num_items_in_batch
 
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
@@ -379,7 +387,8 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
         """Labels [b, s]: the output to learn, -100 for padding; decoder inputs come from it."""
         if labels is not None:
             inputs["use_cache"] = False
-            if inputs.get("decoder_input_ids") is None and len(args) < 3:
+            own = (inputs.get(f"decoder_{name}") for name in ("input_ids", "inputs_embeds"))
+            if all(x is None for x in own) and len(args) < 3:
                 inputs["decoder_input_ids"] = self.prepare_decoder_input_ids_from_labels(labels)
         decoded = dict(self.model(*args, **inputs, return_dict=True))
         x = decoded.pop("last_hidden_state")[:, -logits_to_keep:]
@@ -415,6 +424,7 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
         ends = torch.tensor(self.config.eos_token_id, device=input_ids.device)
         is_end = torch.isin(input_ids, ends)
         if attention_mask is not None:
+            check_right_padding(attention_mask)
             is_end = is_end & (attention_mask != 0)
         place = torch.arange(input_ids.shape[1], device=input_ids.device)
         last = torch.where(is_end, place, -1).amax(1)  # [b]
@@ -442,14 +452,20 @@ class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
     @takes_inputs_of(LongbirdSeq2SeqModel.forward)
     def forward(
         self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         *args: Any,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
         **inputs: Any,
     ) -> Seq2SeqQuestionAnsweringModelOutput:
         """start_positions and end_positions [b]: the columns of the answer."""
-        decoded = dict(self.model(*args, **inputs, return_dict=True))
-        start, end = self.span(decoded.pop("last_hidden_state")).unbind(-1)  # [b, s]
+        decoded = dict(self.model(input_ids, attention_mask, *args, **inputs, return_dict=True))
+        span = self.span(decoded.pop("last_hidden_state"))  # [b, s, 2]
+        if attention_mask is not None and attention_mask.shape == span.shape[:2]:
+            check_right_padding(attention_mask)
+            span = span.masked_fill(attention_mask[..., None] == 0, IMPOSSIBLE)
+        start, end = span.unbind(-1)
         loss = None
         if start_positions is not None and end_positions is not None:
             loss = self.loss_function(start, end, start_positions, end_positions)

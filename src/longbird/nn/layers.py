@@ -84,6 +84,10 @@ class Embeddings(nn.Module):
             given = None if position_ids is None else position_ids.expand(documents.rows, -1)
             places = documents.pack(given) if given is not None else self.places(documents, x, ids)
             x = x + self.positions(places)
+        elif position_ids is not None:
+            raise ValueError(
+                'the model has no positions (positions="none"), received position_ids'
+            )
         return self.finish(x)
 
     def places(self, documents: Documents, x: Tensor, ids: Tensor | None) -> Tensor:
@@ -92,7 +96,8 @@ class Embeddings(nn.Module):
         if self.config.positions == "padding-aware":  # RoBERTa: padding has a row of its own
             absent = self.config.pad_token_id if absent is None else absent
             offset = absent + 1
-        past = None if documents.cache is None else documents.cache.lengths
+        cache: Any = documents.cache
+        past, unplaced = (None, 0) if cache is None else (cache.lengths, cache.absent)
         longest = documents.longest + (0 if past is None else int(past.max()))
         if longest + offset > rows:
             raise ValueError(
@@ -104,7 +109,9 @@ class Embeddings(nn.Module):
             present = ids != absent
         count = documents.counted(present)
         if past is not None:
-            count = count + documents.spread(past)
+            count = count + documents.spread(past - unplaced)
+        if cache is not None and offset:
+            cache.count_absent(documents, ~present)
         return count - 1 if not offset else count * present + offset - 1
 
     def finish(self, x: Tensor) -> Tensor:

@@ -18,6 +18,13 @@ from longbird.ops.api import attention, attention_packed
 from longbird.ops.weights import SparseRows, attention_weights
 
 
+def check_marks(name: str, mask: Tensor) -> None:
+    """Raises unless a mask has zeros and ones alone."""
+    if mask.dtype != torch.bool and bool(((mask != 0) & (mask != 1)).any()):
+        odd = mask[(mask != 0) & (mask != 1)][0]
+        raise ValueError(f"{name} must be 0 or 1 everywhere, received {odd.item()}")
+
+
 @dataclass(eq=False)
 class Documents:
     """Where the tokens of a batch of documents are, and what is said about them."""
@@ -63,11 +70,7 @@ class Documents:
             every = torch.arange(rows * n, device=kept.device)
             rank = rank.flatten() + every // n * n  # where each place goes, documents first
             return cls(rows, n, torch.zeros_like(every).scatter(0, rank, every), lengths=lengths)
-        if attention_mask.dtype != torch.bool and bool((attention_mask > 1).any()):
-            raise ValueError(
-                "attention_mask must be 0 or 1, received a larger number; tokens that are global "
-                "are marked in global_attention_mask"
-            )
+        check_marks("attention_mask", attention_mask)
         if bool(kept.all()):
             return cls(rows, n)
         ends = kept.sum(1).cumsum(0)

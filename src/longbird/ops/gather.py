@@ -76,9 +76,10 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
     check_prefixes(call.graph)
     token = torch.arange(call.q.shape[2], device=call.q.device)
     numbers = torch.arange(call.q.shape[0], device=call.q.device)
-    out, lse = attend(call.q, call.k, call.v, numbers, None)
-    real = (token < call.lengths[:, None])[:, None]  # [b, 1, n]
-    return out * real[..., None], lse.masked_fill(~real, -math.inf)
+    padding = (token >= call.lengths[:, None])[:, None]  # [b, 1, n]
+    v = call.v.masked_fill(padding[..., None], 0)  # 0 times what is not a number is not 0
+    out, lse = attend(call.q, call.k, v, numbers, None)
+    return out.masked_fill(padding[..., None], 0), lse.masked_fill(padding, -math.inf)
 
 
 def _attend(

@@ -77,6 +77,8 @@ def unsupported(call: Call) -> list[str]:
     reasons: list[str] = []
     if call.q.device.type != "cpu":
         reasons.append(f"runs on the CPU only, received tensors on {call.q.device}")
+    if torch.compiler.is_exporting() and torch.onnx.is_in_onnx_export():
+        reasons.append("is an operator that ONNX does not have")
     if call.q.dtype not in DTYPES:
         reasons.append(f"takes float32, bfloat16 and float16, received {call.q.dtype}")
     if call.head_dim > LARGEST_HEAD_DIM:
