@@ -52,8 +52,14 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         Raises:
             ValueError: Tensors are missing or left over; the message lists them.
         """
-        from longbird.checkpoints import check_folder, is_foreign, load_checkpoint, report
-        from longbird.checkpoints.load import pooler_of, wrong_shapes
+        from longbird.checkpoints import (
+            check_folder,
+            is_foreign,
+            load_checkpoint,
+            pooler_of,
+            report,
+            wrong_shapes,
+        )
 
         path = pretrained_model_name_or_path
         if kwargs.pop("use_safetensors", True) is False:
