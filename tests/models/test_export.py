@@ -251,7 +251,7 @@ def test_export_native_with_padding_and_global_tokens(encoder, native):
         (
             {"graph": lb.longformer(8), "global_projections": True},
             ["global_attention_mask"],
-            "exported without global_attention_mask",
+            "cannot be exported with global tokens",
         ),
     ],
 )
