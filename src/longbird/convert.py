@@ -92,10 +92,7 @@ def convert_checkpoint(
     if not isinstance(length, int):
         raise TypeError(f"length must be an integer, received {length!r}")
     family, cls, before = _read_config(folder, task)
-    offset = 0
-    if before.positions == "padding-aware":
-        absent = before.position_padding_id
-        offset = 1 + (before.pad_token_id if absent is None else absent)
+    offset = before.absent_id + 1 if before.positions == "padding-aware" else 0
     own = before.max_position_embeddings - offset
     if not 0 < own <= length:
         raise ValueError(f"length must be at least the {own} of {source}, received {length}")

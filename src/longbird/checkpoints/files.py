@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +16,18 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 
+def is_path(path: str | os.PathLike[str]) -> bool:
+    """Can this only be a path, and not the name of a model on the hub?"""
+    return str(path).count("/") > 1 or str(path).startswith((".", "/", "~"))
+
+
 def folder_of(path: str | Path, **hub: Any) -> Path:
     """The folder itself, or a snapshot of the model of this name on the hub."""
     if Path(path).is_file():
         raise ValueError(f"{path} is a file; expected the folder that it is in")
     if Path(path).exists():
         return Path(path)
-    if str(path).count("/") > 1 or str(path).startswith((".", "/", "~")):
+    if is_path(path):
         raise FileNotFoundError(f"there is no folder {path}, and it is not the name of a model")
     from huggingface_hub import snapshot_download
 

@@ -21,6 +21,7 @@ from longbird.checkpoints.files import (
     check_layers,
     check_real,
     folder_of,
+    is_path,
     read_arrays,
     read_json,
     read_tensors,
@@ -71,7 +72,7 @@ def is_foreign(path: str | os.PathLike[str], options: dict[str, Any]) -> bool:
                 f"{path} must be the folder of a model of type {', '.join(KNOWN)}, received "
                 f"{model_type!r}"
             )
-    elif str(path).count("/") > 1 or str(path).startswith((".", "/", "~")):
+    elif is_path(path):
         raise FileNotFoundError(f"there is no folder {path}")
     else:
         model_type = _hub_model_type(path, options)
@@ -302,10 +303,7 @@ def _meaning(config: Any, name: str) -> Any:
         case "relative_max_distance":
             return config.relative_buckets and config.relative_max_distance
         case "position_padding_id":
-            given = config.position_padding_id
-            return config.positions == "padding-aware" and (
-                config.pad_token_id if given is None else given
-            )
+            return config.positions == "padding-aware" and config.absent_id
         case "embedding_norm":  # before or after dropout is for training alone
             return config.embedding_norm != "none"
         case _:
@@ -416,8 +414,8 @@ def _checked(
         if original not in tensors and copy in tensors:
             tensors[original] = tensors[copy]
     unexpected = [name for name in tensors if name not in wanted]
-    optional = set(model._keys_to_ignore_on_load_missing or ())
-    missing = [name for name in wanted if name not in {*tensors, *tied, *optional}]
+    found = {*tensors, *tied, *(model._keys_to_ignore_on_load_missing or ())}
+    missing = [name for name in wanted if name not in found]
     wrong = [
         (name, x.shape, wanted[name].shape)
         for name, x in tensors.items()

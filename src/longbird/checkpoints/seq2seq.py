@@ -73,5 +73,4 @@ def read_seq2seq(theirs: Any) -> dict[str, Any]:
 def write_seq2seq(ours: Any) -> dict[str, Any]:
     """Their fields."""
     fields = {name: getattr(ours, field) for field, name in FIELDS.items()}
-    rate = ours.classifier_dropout
-    return {**fields, "classifier_dropout": ours.hidden_dropout_prob if rate is None else rate}
+    return {**fields, "classifier_dropout": ours.head_dropout}

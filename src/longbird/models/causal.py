@@ -56,7 +56,7 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
         if generation_config.cache_implementation is not None:
             raise ValueError("a causal model has a rolling cache: leave cache_implementation out")
         if generation_config.use_cache and model_kwargs.get("past_key_values") is None:
-            model_kwargs["past_key_values"] = cache = RollingCache(self.config.layer_graphs)
+            model_kwargs["past_key_values"] = cache = RollingCache(self.longbird.layer_graphs)
             if generation_config.is_assistant:  # its guesses may be taken back
                 cache.activate_past_recording()
 

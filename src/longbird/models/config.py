@@ -189,8 +189,7 @@ class LongbirdConfig(PreTrainedConfig):
                 f"them, received {self.relative_buckets} and {self.relative_max_distance}"
             )
         if self.positions == "padding-aware":
-            absent = self.position_padding_id
-            absent = self.pad_token_id if absent is None else absent
+            absent = self.absent_id
             if absent is None or not 0 <= absent < self.max_position_embeddings - 1:
                 raise ValueError(
                     'positions="padding-aware" need the id that has no position, pad_token_id or '
@@ -228,6 +227,18 @@ class LongbirdConfig(PreTrainedConfig):
                 raise TypeError(f"{type(self).__name__} has no field {name}; expected {meant}")
         if "/" in str(unknown.get("attn_implementation") or ""):
             raise ValueError("attn_implementation of a Longbird model cannot be code of the hub")
+
+    @property
+    def absent_id(self) -> int | None:
+        """The id that has no position of its own, where positions are padding-aware."""
+        given = self.position_padding_id
+        return self.pad_token_id if given is None else given
+
+    @property
+    def head_dropout(self) -> float:
+        """Dropout of heads."""
+        rate = self.classifier_dropout
+        return self.hidden_dropout_prob if rate is None else rate
 
     @property
     def causal(self) -> bool:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers.utils.generic import ModelOutput, can_return_tuple
 
+from longbird.graph import Graph
 from longbird.models.config import LongbirdConfig
 from longbird.models.outputs import LongbirdModelOutput
 from longbird.models.pretrained import LongbirdPreTrainedModel
@@ -261,14 +262,18 @@ class LongbirdModel(LongbirdPreTrainedModel):
         """What `head` asks for: the documents of these inputs after the encoder."""
         return self.encode(**inputs)
 
+    @property
+    def layer_graphs(self) -> list[Graph]:
+        """The graph of every layer: the same objects each time, so that caches compare at once."""
+        return [layer.attention.graph for layer in self.layers]  # type: ignore[misc]
+
     def _cache(self, given: Any, use_cache: bool | None) -> RollingCache | None:
         if not self.config.causal:
             if given is not None:
                 raise ValueError("past_key_values needs a causal model (LongbirdForCausalLM)")
             return None
         if isinstance(given, RollingCache):
-            graphs = [layer.attention.graph for layer in self.layers]
-            if [state.graph for state in given.layers] != graphs:
+            if [state.graph for state in given.layers] != self.layer_graphs:
                 raise ValueError("past_key_values is the cache of a model with other graphs")
             return given
         if given is not None and given.get_seq_length() > 0:
@@ -279,7 +284,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         if self.training or not default(use_cache, unasked):
             return None
         try:
-            return RollingCache(self.config.layer_graphs)
+            return RollingCache(self.layer_graphs)
         except ValueError:
             # A graph that cannot be streamed has no cache, unless one is insisted upon.
             if use_cache:

@@ -53,8 +53,7 @@ class _Head(LongbirdPreTrainedModel):
     def __init__(self, config: LongbirdConfig, add_pooling_layer: bool = False) -> None:
         super().__init__(config)
         self.longbird = LongbirdModel(config, add_pooling_layer)
-        rate = config.classifier_dropout
-        self.dropout = nn.Dropout(config.hidden_dropout_prob if rate is None else rate)
+        self.dropout = nn.Dropout(config.head_dropout)
 
     def encoded(self, inputs: dict[str, Any]) -> Encoded:
         """What `head` asks for: the documents of these inputs after the encoder."""

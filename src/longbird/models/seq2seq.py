@@ -402,9 +402,7 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
 
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
-        rate = config.classifier_dropout
-        dropout = nn.Dropout(config.hidden_dropout_prob if rate is None else rate)
-        act = config.classifier_activation
+        dropout, act = nn.Dropout(config.head_dropout), config.classifier_activation
         self.classifier = ClassificationHead(config, config.num_labels, dropout, act)
         self.post_init()
 

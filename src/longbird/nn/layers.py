@@ -92,9 +92,8 @@ class Embeddings(nn.Module):
 
     def places(self, documents: Documents, x: Tensor, ids: Tensor | None) -> Tensor:
         """The row of the position table of every token, int64 [t]."""
-        rows, offset, absent = self.positions.num_embeddings, 0, self.config.position_padding_id
+        rows, offset, absent = self.positions.num_embeddings, 0, self.config.absent_id
         if self.config.positions == "padding-aware":  # RoBERTa: padding has a row of its own
-            absent = self.config.pad_token_id if absent is None else absent
             offset = absent + 1
         cache: Any = documents.cache
         past, unplaced = (None, 0) if cache is None else (cache.lengths, cache.absent)
