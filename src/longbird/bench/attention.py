@@ -25,8 +25,8 @@ from longbird.bench.peers import (
 )
 from longbird.bench.timing import interleave, ratio, rounds_within, warm_up
 from longbird.bench.work import Work
+from longbird.cost import FLOPS_FORWARD, FLOPS_FORWARD_BACKWARD, Plan, plan
 from longbird.graph.presets import bigbird
-from longbird.plan import FLOPS_FORWARD, FLOPS_FORWARD_BACKWARD, Plan, plan
 
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 65536)
 SHORT_LENGTHS = (64, 128, 256)  # for the crossover: here only dense attention takes part

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from longbird.cli.graph_expression import HELP, parse_graph
+from longbird.cli.graph_argument import HELP, parse_graph
 from longbird.oracle import CheckReport, CheckRow
 from longbird.oracle import check as compare
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
-from longbird.cli.graph_expression import HELP, parse_graph
+from longbird.cli.graph_argument import HELP, parse_graph
 from longbird.data import minilm, mpnet
 
 NAMED = {"minilm": minilm, "mpnet": mpnet}

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from longbird.cli.graph_expression import HELP, parse_graph
+from longbird.cli.graph_argument import HELP, parse_graph
 from longbird.draw import picture
 from longbird.graph.base import Graph
 

@@ -9,8 +9,8 @@ import torch
 import typer
 from rich.console import Console
 
-from longbird.cli.graph_expression import HELP, parse_graph
-from longbird.plan import plan as predict
+from longbird.cli.graph_argument import HELP, parse_graph
+from longbird.cost import plan as predict
 
 console = Console()
 

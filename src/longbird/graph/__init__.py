@@ -4,6 +4,7 @@ from longbird.graph.base import Graph as Graph
 from longbird.graph.base import Intersection as Intersection
 from longbird.graph.base import Union as Union
 from longbird.graph.edges import Edges as Edges
+from longbird.graph.expression import as_graph as as_graph
 from longbird.graph.globals import GlobalBlocks as GlobalBlocks
 from longbird.graph.globals import GlobalTokens as GlobalTokens
 from longbird.graph.legacy import LegacyBigBird as LegacyBigBird

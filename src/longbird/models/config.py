@@ -10,19 +10,7 @@ from typing import Any
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from longbird.graph import Causal, Full, Graph, bigbird
-
-
-def graph_of(value: Any) -> Graph:
-    """A graph from itself, its JSON text, or what that text parses to."""
-    if isinstance(value, Graph):
-        return value
-    if isinstance(value, dict) or (isinstance(value, str) and value.lstrip().startswith("{")):
-        return Graph.from_json(value if isinstance(value, str) else json.dumps(value))
-    raise TypeError(
-        f"graph must be a graph of longbird, such as longbird.bigbird(), or its JSON, received "
-        f"{value!r} ({type(value).__name__})"
-    )
+from longbird.graph import Causal, Full, Graph, as_graph, bigbird
 
 
 def past_of(graph: Graph) -> Graph:
@@ -156,14 +144,14 @@ class LongbirdConfig(PreTrainedConfig):
         self._check_names(kwargs)
         super().__post_init__(**kwargs)
         if isinstance(self.graph, (list, tuple)):
-            self.graph = [graph_of(graph) for graph in self.graph]
+            self.graph = [as_graph(graph) for graph in self.graph]
             if len(self.graph) != self.num_hidden_layers:
                 raise ValueError(
                     f"a list of graphs has one for each of the {self.num_hidden_layers} layers, "
                     f"received {len(self.graph)}"
                 )
         else:
-            self.graph = bigbird() if self.graph is None else graph_of(self.graph)
+            self.graph = bigbird() if self.graph is None else as_graph(self.graph)
         for name in SIZES:
             least = 0 if name in MAY_BE_ZERO else 1
             size = getattr(self, name, least)
@@ -249,9 +237,9 @@ class LongbirdConfig(PreTrainedConfig):
     def layer_graphs(self) -> list[Graph]:
         """The graph of every layer; of a causal decoder, what it has of the past."""
         if isinstance(self.graph, list):
-            graphs = [graph_of(graph) for graph in self.graph]
+            graphs = [as_graph(graph) for graph in self.graph]
         else:
-            graph = graph_of(self.graph)
+            graph = as_graph(self.graph)
             graphs = [graph.reseed(layer) for layer in range(self.num_hidden_layers)]
         return [past_of(graph) for graph in graphs] if self.causal else graphs
 
@@ -260,7 +248,7 @@ class LongbirdConfig(PreTrainedConfig):
         values = super().to_dict()
         many = isinstance(self.graph, list)
         graphs = [
-            json.loads(graph_of(g).to_json()) for g in (self.graph if many else [self.graph])
+            json.loads(as_graph(g).to_json()) for g in (self.graph if many else [self.graph])
         ]
         return {**values, "graph": graphs if many else graphs[0]}
 

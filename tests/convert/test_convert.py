@@ -16,10 +16,9 @@ import transformers as hf
 from safetensors.torch import load_file, save_file
 
 import longbird as lb
-from longbird.certificate import Certificate
 from longbird.cli import convert as command
 from longbird.cli.app import main
-from longbird.convert import TASKS, convert_checkpoint
+from longbird.convert import TASKS, Certificate, convert_checkpoint
 from longbird.data import minilm, mpnet
 from longbird.data.packages import cache_folder
 

@@ -16,10 +16,10 @@ import transformers
 from torch import Tensor
 
 from longbird import models
-from longbird.certificate import Certificate, TensorRecord, differences
 from longbird.checkpoints.files import check_layers, folder_of, read_json, read_tensors
 from longbird.checkpoints.load import FAMILIES, _ours
 from longbird.checkpoints.names import Family
+from longbird.convert.certificate import Certificate, TensorRecord, differences
 from longbird.graph import Full, Graph, bigbird
 
 SOURCES = ("bert", "roberta", "mpnet", "longbird")

@@ -37,7 +37,7 @@ bert = BertModel(BertConfig(num_hidden_layers=1, attn_implementation="longbird")
 assert bert.config._attn_implementation == "longbird" and bert.config.longbird_graph is None
 assert type(AutoConfig.for_model("longbird")) is lb.LongbirdConfig
 assert type(AutoConfig.for_model("longbird-seq2seq")) is lb.LongbirdSeq2SeqConfig
-assert not any(type(finder).__module__ == "longbird._register" for finder in sys.meta_path)
+assert not any(type(finder).__module__ == "longbird.hf.register" for finder in sys.meta_path)
 """
 
 TASKS = """
@@ -119,7 +119,7 @@ def test_saved_models_load_through_auto_classes(tmp_path: Path):
 
 def test_the_finder_only_watches_and_leaves_specs_as_they_are():
     run("""
-import importlib.machinery, importlib.util, sys
+import importlib.machinery, importlib.util, json, sys
 import longbird
 spec = importlib.util.find_spec("transformers")
 assert type(spec.loader) is importlib.machinery.SourceFileLoader and spec.origin
@@ -136,8 +136,8 @@ assert "longbird.models" not in sys.modules  # transformers alone has no models 
 assert transformers.AutoConfig.for_model("longbird").model_type == "longbird"
 auto = sys.modules["transformers.models.auto.configuration_auto"]
 assert "class AutoConfig" in inspect.getsource(auto) and "exec_module" not in vars(auto.__loader__)
-from longbird import _register
-_register.register()  # again, which changes nothing
+from longbird.hf import register
+register.register()  # again, which changes nothing
 method = transformers.PreTrainedModel.set_attn_implementation
 assert not hasattr(method.__wrapped__, "__wrapped__")
 """)

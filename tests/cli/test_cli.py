@@ -10,7 +10,8 @@ import longbird as lb
 from longbird.cli import demo as demo_module
 from longbird.cli import info as info_module
 from longbird.cli.app import app, main
-from longbird.cli.graph_expression import NAMES, parse_graph
+from longbird.cli.graph_argument import parse_graph
+from longbird.graph.expression import NAMES
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
 
-from longbird.graph import Causal, Graph, Window
-from longbird.models.config import graph_of
+from longbird.graph import Causal, Graph, Window, as_graph
 from longbird.nn.packing import Documents
 
 NAME = "longbird"
@@ -155,11 +154,11 @@ def register() -> None:
 
 def _get_graph(config: PreTrainedConfig) -> Graph | None:
     stored = vars(config).get("longbird_graph")
-    return None if stored is None else graph_of(stored)
+    return None if stored is None else as_graph(stored)
 
 
 def _set_graph(config: PreTrainedConfig, value: Any) -> None:
-    stored = None if value is None else json.loads(graph_of(value).to_json())
+    stored = None if value is None else json.loads(as_graph(value).to_json())
     vars(config)["longbird_graph"] = stored
 
 
@@ -198,7 +197,7 @@ def _graph_text(config: PreTrainedConfig) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _layer_graph(text: str, layer: int, causal: bool, radius: int | None) -> Graph:
-    graph = graph_of(text).reseed(layer)
+    graph = as_graph(text).reseed(layer)
     if causal:
         graph &= Causal()
     return graph if radius is None else graph & Window(radius)

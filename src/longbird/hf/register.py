@@ -29,9 +29,9 @@ def register() -> None:
     import transformers as hf
 
     from longbird import models
-    from longbird.models import interface
+    from longbird.hf import attention
 
-    interface.register()
+    attention.register()
     encoder, seq2seq = models.LongbirdConfig, models.LongbirdSeq2SeqConfig
     for config, model in ((encoder, models.LongbirdModel), (seq2seq, models.LongbirdSeq2SeqModel)):
         hf.AutoConfig.register(config.model_type, config, exist_ok=True)

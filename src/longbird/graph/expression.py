@@ -1,4 +1,4 @@
-"""Graphs as people type them: an expression, a preset's name, or a JSON file.
+"""Graphs as people type them: an expression, or the name of a preset.
 
 Expressions look like Python and are read with Python's parser, but never evaluated: only the names
 below, calls of them with literals or graphs as arguments, `|`, `&` and parentheses mean anything.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import difflib
-from pathlib import Path
+import json
+from typing import Any
 
-import longbird
+from longbird import graph as pieces
 from longbird.graph.base import Graph
 
 NAMES = (
@@ -29,36 +30,40 @@ NAMES = (
     "longformer",
 )
 
-HELP = (
-    'A graph: an expression ("bigbird(block=64) & Causal()"), the name of a preset (bigbird, '
-    "longformer), or a JSON file."
-)
 
+def as_graph(value: Any) -> Graph:
+    """A graph from itself, from an expression, from the name of a preset, or from JSON.
 
-def parse_graph(text: str) -> Graph:
-    """The graph that an expression, a preset's name or a JSON file stands for.
+    Wherever a graph is taken, this is what takes it.
 
     Args:
-        text: For example `"Window(8) | GlobalTokens([0])"`, `"bigbird"` or `"graph.json"`.
+        value: A graph; text such as `"Window(8) | GlobalTokens([0])"` or `"bigbird"`; the JSON of
+            a graph, as text or parsed.
 
     Raises:
-        ValueError: It is none of these; the message points at the part that is not understood.
+        TypeError: It is not of these types.
+        ValueError: The text is not a graph; the message points at the part that is not understood.
 
     Examples:
-        >>> parse_graph("Window(8) | GlobalTokens([0, -1])") == (
-        ...     longbird.Window(8) | longbird.GlobalTokens([0, -1])
-        ... )
+        >>> from longbird.graph import GlobalTokens, Window, bigbird
+        >>> as_graph("Window(8) | GlobalTokens([0, -1])") == Window(8) | GlobalTokens([0, -1])
         True
-        >>> parse_graph("bigbird") == longbird.bigbird()
+        >>> as_graph("bigbird") == bigbird()
         True
     """
-    text = text.strip()
+    if isinstance(value, Graph):
+        return value
+    if isinstance(value, dict):
+        return Graph.from_json(json.dumps(value))
+    if not isinstance(value, str):
+        raise TypeError(
+            "graph must be a graph of longbird, such as longbird.bigbird(), its expression as "
+            f'text, such as "bigbird(block=32)", or its JSON; received {value!r:.80} '
+            f"({type(value).__name__})"
+        )
+    text = value.strip()
     if text.startswith("{"):
         return Graph.from_json(text)
-    if text.endswith(".json"):
-        if not Path(text).is_file():
-            raise ValueError(f"there is no file {text}")
-        return Graph.from_json(Path(text).read_text(encoding="utf-8"))
     try:
         tree = ast.parse(text, mode="eval")
         return _graph(tree.body, text)
@@ -97,7 +102,7 @@ def _construct(
             raise ValueError(f"write the arguments of {name} out: ** means nothing here")
         named[keyword.arg] = _argument(keyword.value, text)
     try:
-        return getattr(longbird, name)(*positional, **named)
+        return getattr(pieces, name)(*positional, **named)
     except TypeError as error:
         raise ValueError(f"{name}: {error}") from None
 
@@ -115,4 +120,4 @@ def _source(node: ast.expr, text: str) -> str:
 
 
 def _expected() -> str:
-    return f"Expected one of {', '.join(NAMES)}, joined by | and &, or a .json file"
+    return f"Expected one of {', '.join(NAMES)}, joined by | and &"

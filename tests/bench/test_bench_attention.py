@@ -32,7 +32,7 @@ from longbird.bench.peers import (
 )
 from longbird.bench.timing import Spread, interleave, ratio, rounds_within, warm_up
 from longbird.bench.work import Work
-from longbird.plan import Calibration, Curve, plan
+from longbird.cost import Calibration, Curve, plan
 
 TINY = Work(heads=2, head_dim=16, block=16)
 LINE = Curve(((10**6, 1e-3), (10**7, 1e-2)))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import longbird as lb
-from longbird.plan import Calibration, Curve, calibrate, computed_pairs, plan
+from longbird.cost import Calibration, Curve, calibrate, computed_pairs, plan
 
 # One nanosecond a pair for both, and a call of sparse attention costs 0.1 ms before it begins.
 SPARSE = Curve(((10**6, 1.1e-3), (10**7, 1.01e-2)))

@@ -13,7 +13,7 @@ import pytest
 
 import longbird as lb
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 def pins() -> dict[str, str]:
