@@ -85,7 +85,15 @@ $(STAMPS)/torch: constraints.txt $(STAMPS)/venv
 	@$(PIP) torch
 	@touch $@
 
-$(STAMPS)/longbird: pyproject.toml CMakeLists.txt $(KERNELS) $(STAMPS)/torch
+# The editable install has a map from modules to files, made when it is installed: a module that has moved, or has become
+# a package, is looked for in its old place until the map is made again. (The other kind, `editable.mode = "inplace"`,
+# has no map, but runs CMake in the source tree and leaves its files there.) So what counts is the list of files, not what
+# is in them; it is written only when it has changed.
+SOURCES = find src -name '*.py' -o -name '*.pyi' | LC_ALL=C sort
+$(STAMPS)/sources: always | $(STAMPS)/venv
+	@$(SOURCES) | cmp -s - $@ || $(SOURCES) > $@
+
+$(STAMPS)/longbird: pyproject.toml CMakeLists.txt $(KERNELS) $(STAMPS)/torch $(STAMPS)/sources
 	@echo '==> installing the build tools'
 	@$(PIP) scikit-build-core nanobind cmake ninja
 	@echo '==> building the kernels and installing longbird (a minute or two, quietly)'
