@@ -32,6 +32,12 @@ settings.register_profile(
 settings.load_profile("quick")  # pytest --hypothesis-profile=thorough for more
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuses names that differ from process to process, on which workers cannot agree."""
+    if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"give ids to the parameters of {changing[0]}")
+
+
 @pytest.fixture(autouse=True)
 def independent() -> Iterator[None]:
     """The same random numbers and the same logging, whatever ran before in this process."""
