@@ -84,7 +84,7 @@ def build(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # builds a wheel
 def test_without_a_compiler_it_installs_and_says_what_is_missing(copy: Path) -> None:
     result = build(copy, CXX="/nonexistent/c++")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -110,7 +110,7 @@ def test_without_a_compiler_it_installs_and_says_what_is_missing(copy: Path) -> 
     assert "C++17 compiler" in info.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # builds a wheel
 def test_a_missing_compiler_is_an_error_where_kernels_are_required(copy: Path) -> None:
     result = build(copy, CXX="/nonexistent/c++", LONGBIRD_REQUIRE_NATIVE="1")
     assert result.returncode != 0

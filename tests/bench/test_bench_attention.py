@@ -138,7 +138,7 @@ def test_hugging_face_longformer_computes_what_it_claims():
     assert difference(HUGGING_FACE_LONGFORMER, replace(TINY, heads=1), 1024) < 1e-5
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # compiled by g++
 @pytest.mark.filterwarnings("ignore")  # of torch's compiler
 def test_flex_computes_what_it_claims():
     try:
@@ -401,7 +401,7 @@ def test_tables_show_in_a_terminal():
 # Memory and the command
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # two processes
 def test_peak_memory_of_a_process_of_its_own():
     extra = extra_bytes(longbird("gather"), TINY, 512)
     assert 0 <= extra < 500_000_000

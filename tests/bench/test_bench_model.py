@@ -340,7 +340,7 @@ def test_report_of_a_full_run(tmp_path):
 # Fresh processes and the command
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # two processes
 def test_passes_run_in_processes_of_their_own():
     forward, step = bench._passes(longbird("gather"), TINY, 2048, (False, True))
     assert 0 < forward.extra_bytes < forward.peak_bytes

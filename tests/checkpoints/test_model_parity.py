@@ -145,7 +145,7 @@ def test_a_length_of_the_paper(blocks: str, tmp_path: Path) -> None:
     assert_same(theirs, ours, documents_of([1024, 1000]))
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # Hugging Face BigBird at up to 4,096 tokens
 @pytest.mark.parametrize("blocks", BLOCKS)
 @pytest.mark.parametrize(
     ("n", "block", "random_blocks", "most"),

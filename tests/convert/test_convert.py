@@ -443,7 +443,7 @@ def check_real_weights(folder: Path, theirs: Any, out: Path, length: int) -> Cer
     return certificate
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a real model, at lengths as it will be used
 @pytest.mark.parametrize("length", [4096, 16384])
 def test_minilm(tmp_path: Path, length: int) -> None:
     certificate = check_real_weights(minilm.path(), hf.BertModel, tmp_path / "long", length)
@@ -452,7 +452,7 @@ def test_minilm(tmp_path: Path, length: int) -> None:
     assert len(records(certificate, "copied")) == 100
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a real model
 def test_mpnet(tmp_path: Path) -> None:
     if not (cache_folder() / mpnet.NAME).exists():
         pytest.skip("404 MB is too much to download in a test; `mpnet.path()` once, and it runs")
@@ -470,7 +470,7 @@ def test_example_at_small_size(
     assert "300 tokens" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a real model
 def test_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLE))["main"]([str(tmp_path / "long")])
     assert "LongbirdForEmbedding" in capsys.readouterr().out

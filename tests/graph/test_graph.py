@@ -95,7 +95,7 @@ def in_global_blocks(i, n, first, last, block):
             for first, last, block in [(1, 1, 3), (0, 1, 5), (2, 0, 2), (0, 0, 4), (9, 9, 2)]
         ),
     ],
-    ids=repr,
+    ids=lambda value: repr(value) if isinstance(value, Graph) else None,
 )
 def test_definitions(graph, edge, n):
     expected = np.array([[edge(i, j, n) for j in range(n)] for i in range(n)], bool)

@@ -176,7 +176,7 @@ def test_token_by_token_equals_the_full_forward(graph, positions):
 
 
 @torch.no_grad()
-@pytest.mark.slow
+@pytest.mark.slow  # token by token
 @pytest.mark.parametrize("graph", ["sinks", "layers"])
 def test_thousands_of_tokens(graph):
     model, ids = decoder(GRAPHS[graph]), tokens(1, 2500)
