@@ -269,11 +269,8 @@ def _tile_pixels(
     tiling: Tiling, pixel_of: npt.NDArray[Any], counted: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The pixel of each token of each tile, [tiles, size], and 1 where it counts, else 0."""
-    position = tiling.starts[:-1, None] + np.arange(tiling.size)
-    inside = position < tiling.starts[1:, None]
-    position = np.minimum(position, tiling.tokens - 1)
-    token = position if tiling.order is None else tiling.order[position]
-    return pixel_of[token], (inside & counted[token]).astype(np.float64)
+    token, exists = tiling.slots
+    return pixel_of[token], (exists & counted[token]).astype(np.float64)
 
 
 def _unpacked(layout: Layout, mask_id: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

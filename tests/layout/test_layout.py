@@ -325,3 +325,16 @@ def test_layouts_from_several_threads():
 def test_a_graph_of_another_kind_is_refused():
     with pytest.raises(TypeError, match="a layout needs a graph, received 3"):
         compile_layout(3, 10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 5, 12, 13])
+@pytest.mark.parametrize("step", [1, 3])
+def test_slots_list_every_token_once_in_the_order_of_the_tiles(tokens: int, step: int) -> None:
+    tiling = Tiling.strided(tokens, 4, step) if step > 1 else Tiling.contiguous(tokens, 4)
+    token, exists = tiling.slots
+    assert token.shape == exists.shape == (tiling.count, 4)
+    assert sorted(token[exists].tolist()) == list(range(tokens))
+    assert exists.sum(axis=1).tolist() == tiling.lengths.tolist()
+    assert token[:, 0].tolist() == tiling.first.tolist()
+    flags = np.arange(tokens) % 2 == 0
+    assert tiling.spread(flags).sum() == flags.sum()
