@@ -419,11 +419,18 @@ def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
     starts = _pixel_starts(n, pixels)
     rows = np.union1d(starts, np.clip(graph._breaks(n), 0, n))
     query, _, query_weight = _samples(rows[:-1], np.diff(rows))
+    # Where a query has too many spans, those of a whole tile may be fewer.
+    for width in (1, 128):
+        low, _ = graph._spans(query[:1, None], query[:1, None] + width - 1, n)
+        if low.size * len(query) <= CHUNK:
+            break
+    else:
+        raise ValueError(_too_thin(graph, n))
     edges = np.zeros(pixels * pixels)
     hits = asks = 0
     for part in np.array_split(np.arange(len(query)), max(1, 8 * len(query) * pixels // CHUNK)):
         i = query[part, None]
-        low, high = _apart(*graph._spans(i, i, n), n)
+        low, high = _apart(*graph._spans(i, i + width - 1, n), n)
         # Spans are cut where a pixel ends.
         first, last = low * pixels // n, np.maximum(high, low) * pixels // n
         length = np.where(low <= high, last - first + 1, 0)
@@ -439,12 +446,16 @@ def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
         edges += np.bincount(index[seen], weights, minlength=pixels * pixels)
         hits, asks = hits + int(seen.sum()), asks + len(seen)
     if hits < asks * FEWEST_HITS:
-        raise ValueError(
-            f"{graph!r:.200} is too thin for a picture of {n:,} tokens: of {asks:,} pairs where "
-            f"it might have edges, {hits:,} are edges; draw fewer tokens"
-        )
+        raise ValueError(_too_thin(graph, n))
     tokens = np.diff(starts).astype(np.float64)
     return np.minimum(1.0, edges.reshape(pixels, pixels) / np.outer(tokens, tokens))
+
+
+def _too_thin(graph: Graph, n: int) -> str:
+    return (
+        f"{graph!r:.200} is too thin for a picture of {n:,} tokens: where it might have edges, "
+        "samples find too few; draw fewer tokens"
+    )
 
 
 def _samples(

@@ -52,7 +52,8 @@ def as_graph(value: Any) -> Graph:
     except SyntaxError as error:
         raise ValueError(f"{value!r:.80} is not a graph: {error.msg}. {_expected()}") from None
     except (RecursionError, MemoryError):
-        raise ValueError(f"{value!s:.80} is not a graph: it is nested too deeply") from None
+        shown = repr(value)[:80] if isinstance(value, str) else "the JSON"
+        raise ValueError(f"{shown} is not a graph: it is nested too deeply") from None
 
 
 def names() -> dict[str, Callable[..., Graph]]:
@@ -112,6 +113,8 @@ def _construct(
     for keyword in keywords:
         if keyword.arg is None:
             raise ValueError(f"write the arguments of {name} out: ** means nothing here")
+        if keyword.arg in named:
+            raise ValueError(f"{name}: {keyword.arg} is given twice")
         named[keyword.arg] = _argument(keyword.value, text)
     try:
         return known[name](*positional, **named)
@@ -149,4 +152,4 @@ def _source(node: ast.expr, text: str) -> str:
 
 
 def _expected() -> str:
-    return f"Expected one of {', '.join(names())}, joined by | and &"
+    return f"Expected one of {', '.join(sorted(names()))}, joined by | and &"

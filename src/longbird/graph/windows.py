@@ -12,7 +12,7 @@ from longbird.graph.base import Graph, Positions
 from longbird.graph.reach import Reach
 
 # Spans that are told apart at a time, before they take more memory than they save.
-MOST_SPANS = 2**26
+MOST_SPANS = 2**24
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ def compile_tiles(
 @singledispatch
 def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
     """What `compile_tiles` does for a certain piece: by default, by its rule."""
+    if graph.period is None:
+        _check_pairs(graph, grid, limit)
     codes, heads = (limit.codes, limit.heads) if limit is not None else (reachable(graph, grid), 1)
     n = grid.keys.tokens
     row, column = grid.place(codes)
@@ -74,12 +76,6 @@ def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, level: int) -> Til
             j = (phase - distance)[part : part + chunk, None, None] + within_tile[None, :, None]
             masks.append(pack(graph._edge(i, j, n)))
         return TileSet.of_masks(grid, heads, codes, ids, np.concatenate(masks))
-    if len(codes) * grid.size**2 > MOST_PAIRS:
-        raise ValueError(
-            f"{graph!r:.200} would be asked about {len(codes) * grid.size**2:.1e} pairs of "
-            "tokens, because it does not say where its edges are: define its reach, spans or "
-            "period (docs/graphs.md), or take the intersection with a graph that is sparse"
-        )
     found = [np.zeros(0, np.int64)]
     known = 0
     for part in range(0, len(codes), chunk):
@@ -92,6 +88,23 @@ def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, level: int) -> Til
         found.append(known + kind)
         known += len(example)
     return TileSet.of_masks(grid, heads, codes, np.concatenate(found), np.concatenate(masks))
+
+
+def _check_pairs(graph: Graph, grid: Grid, limit: TileSet | None) -> None:
+    """Raises a ValueError if a rule would be asked about too many pairs of tokens."""
+    if limit is not None:
+        tiles = len(limit)
+    elif grid.cells * grid.size**2 <= MOST_PAIRS:
+        return
+    else:
+        n = grid.keys.tokens
+        tiles = graph.tile_count(n, grid.size) * grid.queries.tokens / n
+    if tiles * grid.size**2 > MOST_PAIRS:
+        raise ValueError(
+            f"{graph!r:.200} would be asked about {tiles * grid.size**2:.1e} pairs of tokens, "
+            "because it does not say where its edges are: define its reach, spans or period "
+            "(docs/graphs.md), or take the intersection with a graph that is sparse"
+        )
 
 
 @tiles_of.register
