@@ -60,7 +60,8 @@ RELATIONS: list[Relation] = [
             not c.relative_buckets
             or (c.relative_buckets >= 4 and c.relative_max_distance > c.relative_buckets // 4)
         ),
-        "relative_buckets must be 0 or at least 4, and relative_max_distance over a quarter of them",
+        "relative_buckets must be 0 or at least 4, and relative_max_distance above a quarter of "
+        "them",
         ("relative_buckets", "relative_max_distance"),
     ),
     (
@@ -281,6 +282,12 @@ class LongbirdConfig(PreTrainedConfig):
         """The id that has no position of its own, where positions are padding-aware."""
         given = self.position_padding_id
         return self.pad_token_id if given is None else given
+
+    @property
+    def longest_document(self) -> int:
+        """Tokens that the position table has rows for."""
+        first = (self.absent_id or 0) + 1 if self.positions == "padding-aware" else 0
+        return self.max_position_embeddings - first
 
     @property
     def head_dropout(self) -> float:

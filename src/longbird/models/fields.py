@@ -1,8 +1,8 @@
 """What each field of a configuration may be: one rule for each, checked whenever it is set.
 
-A configuration may come from a file that somebody else wrote. So every number has a type, is finite
-and has a range, every switch is true or false, and every word is a known one, before anything is
-built or allocated.
+A configuration may come from a file that somebody else wrote. So every number has a type, is
+finite and has a range, every switch is true or false, and every word is a known one, before
+anything is built or allocated.
 """
 
 from __future__ import annotations
