@@ -126,19 +126,18 @@ def test_loading_from_given_tensors():
         assert_same(loaded.state_dict(), model.state_dict(), atol=0, rtol=0)
 
 
-def test_a_head_from_a_base_model_and_back(tmp_path):
+def test_a_head_from_a_base_model_and_back(tmp_path, caplog):
     """What is not in the file is listed, never taken silently."""
     base = model_of("bigbird", "Model")
     base.save_pretrained(tmp_path / "base")
-    with pytest.raises(ValueError, match=re.escape("classifier.out.weight")):
-        lb.LongbirdForSequenceClassification.from_pretrained(tmp_path / "base")
-    head = lb.LongbirdForSequenceClassification.from_pretrained(tmp_path / "base", strict=False)
+    head = lb.LongbirdForSequenceClassification.from_pretrained(tmp_path / "base")
+    assert "classifier.out.weight" in caplog.text
     for key, value in head.longbird.state_dict().items():
         assert torch.equal(value, base.state_dict()[key])
     head.save_pretrained(tmp_path / "head")
-    with pytest.raises(ValueError, match=re.escape("classifier.out.weight")):
-        lb.LongbirdModel.from_pretrained(tmp_path / "head")
-    back = lb.LongbirdModel.from_pretrained(tmp_path / "head", strict=False)
+    caplog.clear()
+    back = lb.LongbirdModel.from_pretrained(tmp_path / "head")
+    assert "left out of the file: classifier.dense.bias" in caplog.text
     for key, value in head.longbird.state_dict().items():
         assert torch.equal(value, back.state_dict()[key])
 
@@ -188,9 +187,7 @@ def test_another_number_of_labels(family, tmp_path):
     model = model_of(family, "ForSequenceClassification", num_labels=3)
     model.save_pretrained(tmp_path)
     load = lb.LongbirdForSequenceClassification.from_pretrained
-    with pytest.raises(RuntimeError):  # the type that transformers raises
-        load(tmp_path, num_labels=7)
-    other = load(tmp_path, num_labels=7, ignore_mismatched_sizes=True)
+    other = load(tmp_path, num_labels=7)
     inputs = inputs_of(family, "ForSequenceClassification")
     assert run(other, **inputs).logits.shape == (ROWS, 7)
     assert_same(other.longbird.state_dict(), model.longbird.state_dict(), atol=0, rtol=0)
