@@ -29,10 +29,10 @@ endif
 KERNELS := $(wildcard csrc/*.h csrc/*.cpp)
 CXX_FILES := $(KERNELS) $(wildcard csrc/tests/*.cpp csrc/tests/*.h)
 
-# A process for each core, one thread in each (tests/conftest.py). A worker that has run out of tests takes over
-# half of what another has left, so that tests of one file mostly stay together and share its fixtures.
-CORES := $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
-PYTEST := pytest --numprocesses=$(CORES) --dist=worksteal
+# A process for each core, up to eight (each takes 1 GB), with one thread in each (tests/conftest.py). A worker that has
+# run out of tests takes half of what another has left: tests of a file mostly stay together and share its fixtures.
+WORKERS := $(shell (env -u OMP_NUM_THREADS nproc || getconf _NPROCESSORS_ONLN) 2>/dev/null | awk '{print $$1 < 8 ? $$1 : 8}')
+PYTEST := pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 .PHONY: help demo test test-fast lint ruff types layers cxx hooks sanitize pytest bench format clean always
 help:
