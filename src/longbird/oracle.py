@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from longbird.graph import Graph
 from longbird.graph.arguments import integer
 from longbird.ops import dispatch, flex, reference
 from longbird.ops.call import Call
-from longbird.ops.graphs import GraphArgument, Graphs
+from longbird.ops.graphs import GraphArgument, OneGraph
 
 OUTPUT_TOLERANCE = 2e-5
 """Largest absolute error of a float32 output, for values of about unit size."""
@@ -57,8 +58,8 @@ class CheckRow:
 class CheckReport:
     """What `check` found; prints as a table."""
 
-    graph: Graphs
-    """That of each sequence."""
+    graph: Graph | tuple[Graph, ...] | Callable[[int], OneGraph]
+    """One graph, one for each row of the batch, or the function of the length that was given."""
     shape: tuple[int, ...]
     dtype: torch.dtype
     rows: tuple[CheckRow, ...]
@@ -77,7 +78,9 @@ class CheckReport:
     def __str__(self) -> str:
         """The report as a table."""
         shape = " x ".join(map(str, self.shape))
-        lines = [f"{self.graph!s:.200}", f"{shape}, {self.dtype}, against dense float64:"]
+        graphs = self.graph if isinstance(self.graph, tuple) else (self.graph,)
+        lines = [f"{graph!r:.200}" for graph in graphs]
+        lines.append(f"{shape}, {self.dtype}, against dense float64:")
         for row in self.rows:
             if not row.ran:
                 lines.append(f"  {row.impl:<10} did not run: {row.note}")
@@ -184,7 +187,7 @@ def check(
         else:
             row = _compare(named[name], call, upstream, exact)
             rows.append(replace(row, required=impls is not None))
-    return CheckReport(call.graph, shape, dtype, tuple(rows))
+    return CheckReport(call.graph.given, shape, dtype, tuple(rows))
 
 
 Given = tuple[Tensor | None, Tensor | None, Tensor | None]

@@ -64,6 +64,9 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
             "gather is exported without global_tokens, which would change the graph with every "
             'call; put GlobalTokens(...) into the graph, or export impl="native"'
         )
+    if exporting and torch.compiler.is_dynamo_compiling():
+        # torch then loses what the arrangement of the graph holds, and the program is wrong.
+        raise ValueError('impl="gather" is exported with strict=False, as torch does by default')
     lengths = call.lengths if exporting else None
 
     def attend(

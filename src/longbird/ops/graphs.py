@@ -47,11 +47,12 @@ class Graphs(NamedTuple):
         """The key of one sequence: those of one length and one key have the same graph."""
         return self.each[number].key if len(self.each) > 1 else self.key
 
-    def __str__(self) -> str:
-        """As it was given."""
+    @property
+    def given(self) -> Graph | tuple[Graph, ...] | Callable[[int], OneGraph]:
+        """What the call was given: one graph, one for each sequence, or a function."""
         if self.function is not None:
-            return repr(self.function.function)
-        return repr(list(self.each)) if len(self.each) > 1 else repr(*self.each)
+            return self.function.function
+        return self.each[0] if len(self.each) == 1 else self.each
 
     @staticmethod
     def from_key(key: str) -> Graphs:
@@ -72,6 +73,9 @@ class FunctionOfLength:
     _numbers = itertools.count()
 
     def __init__(self, function: Callable[[int], OneGraph]) -> None:
+        name, module = getattr(function, "__name__", ""), getattr(function, "__module__", "")
+        if isinstance(function, type) or module.startswith("longbird.graph"):  # Full, not Full()
+            raise TypeError(f"graph must be a graph, received {name} itself; write {name}(...)")
         self.function = function
         self.key = f"{FUNCTION}{next(self._numbers)}"
         self._graphs: dict[int, Graph] = {}  # forward and backward must have the same
@@ -145,9 +149,6 @@ def _one(value: Any) -> Graph:
 
 
 def _of_function(value: Any, length: int | None) -> Graphs:
-    name = getattr(value, "__name__", "")
-    if isinstance(value, type) or getattr(value, "__module__", "").startswith("longbird.graph"):
-        raise TypeError(f"graph must be a graph, received {name} itself; write {name}(...)")
     if torch.compiler.is_exporting():
         if length is None:
             raise ValueError(

@@ -61,29 +61,26 @@ class SparseRows:
             >>> keys
             tensor([  0, 499, 500, 501])
         """
-        *leading, token = [operator.index(number) for number in index] or [-1]
-        sizes = {"batch row": (1, *self.shape)[-3], "head": self.shape[-2]}
-        axes = list(sizes)
-        for axis, size in sizes.items():
-            if size == 1 and len(axes) > len(leading):
-                axes.remove(axis)
-        place = dict.fromkeys(sizes, 0) | dict(zip(axes, leading, strict=False))
-        exists = all(0 <= place[axis] < size for axis, size in sizes.items())
-        if len(axes) != len(leading) or not exists:
-            numbers = ", ".join(map(str, index))
+        batch, heads, queries = (1, *self.shape)[-3:]
+        place = [operator.index(number) for number in index]
+        for axis, size in enumerate((batch, heads)):
+            if size == 1 and len(place) < 3:
+                place.insert(axis, 0)
+        if len(place) != 3 or not (0 <= place[0] < batch and 0 <= place[1] < heads):
             raise ValueError(
-                f"row takes a batch row (of {sizes['batch row']}), a head (of {sizes['head']}) "
-                "and a token, of which the first two may be left out where there is only one; "
-                f"received row({numbers})"
+                f"row takes the numbers of a batch row (of {batch}), a head (of {heads}) and a "
+                "token, of which the first two may be left out where there is only one; received "
+                f"row({', '.join(map(str, index))})"
             )
+        row, head, token = place
         found = (self.queries == token).nonzero()
         if not len(found):
             raise ValueError(
                 f"there are no weights of token {token}, only of {self._tokens()}; the argument "
                 "rows chooses the tokens"
             )
-        row = (place["batch row"] * sizes["head"] + place["head"]) * self.shape[-1] + int(found[0])
-        start, end = self.row_ptr[row : row + 2].tolist()
+        number = (row * heads + head) * queries + int(found[0])
+        start, end = self.row_ptr[number : number + 2].tolist()
         return self.keys[start:end], self.weights[start:end]
 
     def _tokens(self) -> str:
