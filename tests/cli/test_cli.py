@@ -12,6 +12,7 @@ from longbird.cli import demo as demo_module
 from longbird.cli import info as info_module
 from longbird.cli.app import COMMANDS, app
 from longbird.cli.graph_argument import parse_graph
+from longbird.graph.expression import names
 from longbird.oracle import check as oracle_check
 
 
@@ -126,7 +127,7 @@ def test_graph_show_writes_pictures(run, tmp_path) -> None:
 
 def test_graph_show_lists_what_there_is(run) -> None:
     output = run("graph", "show")
-    for name in NAMES:
+    for name in names():
         assert f"{name}(" in output
     assert "Window(radius, dilation=1)" in output
     assert "[1]" not in output  # footnotes of the docs

@@ -72,10 +72,10 @@ def list_graphs() -> None:
     from rich.table import Table
 
     from longbird import graph as pieces
-    from longbird.graph.expression import NAMES
+    from longbird.graph.expression import names
 
     table = Table.grid(padding=(0, 2))
-    for name in NAMES:
+    for name in names():
         piece = getattr(pieces, name)
         meaning = (inspect.getdoc(piece) or "").partition("\n")[0]
         meaning = re.sub(r" \[\d+\]|`", "", meaning)  # footnotes and code marks are for the docs

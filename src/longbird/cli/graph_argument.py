@@ -18,9 +18,9 @@ HELP = (
 
 def complete_graph(incomplete: str) -> list[str]:
     """The names that begin like what was typed so far."""
-    from longbird.graph.expression import NAMES
+    from longbird.graph.expression import names
 
-    return [name for name in NAMES if name.startswith(incomplete)]
+    return [name for name in names() if name.startswith(incomplete)]
 
 
 GraphArgument = Annotated[

@@ -332,6 +332,7 @@ class LongbirdSeq2SeqConfig(LongbirdConfig):
         decoder_intermediate_size: Width inside its feed-forward blocks; likewise.
         max_decoder_positions: Longest output.
         decoder_start_token_id: The token that every output begins after.
+        is_encoder_decoder: Always True; it tells transformers what the model is.
 
     Examples:
         >>> import longbird as lb
