@@ -71,12 +71,10 @@ def list_graphs() -> None:
     """Prints every name that an expression may hold, with its arguments and what it means."""
     from rich.table import Table
 
-    from longbird import graph as pieces
     from longbird.graph.expression import names
 
     table = Table.grid(padding=(0, 2))
-    for name in names():
-        piece = getattr(pieces, name)
+    for name, piece in sorted(names().items()):
         meaning = (inspect.getdoc(piece) or "").partition("\n")[0]
         meaning = re.sub(r" \[\d+\]|`", "", meaning)  # footnotes and code marks are for the docs
         table.add_row(f"[bold]{name}[/]{_arguments(piece)}", meaning)
