@@ -16,7 +16,7 @@ from transformers.utils import logging
 
 from longbird.checkpoints.detect import HUB, family_of, find_folder, is_arrays, model_type_of
 from longbird.checkpoints.files import Stored, read_json, stored_arrays, stored_tensors
-from longbird.checkpoints.names import Family, ModelClass, NameMap
+from longbird.checkpoints.names import Family, ModelClass, NameMap, for_class
 from longbird.checkpoints.report import Fit, Shape, check_head_size, compare
 from longbird.checkpoints.tensorflow import from_tensorflow, is_head
 from longbird.graph import Graph, LegacyBigBird
@@ -113,6 +113,7 @@ def load_checkpoint(
     kind = _dtype(changes.pop("torch_dtype", dtype))
     changes = {name: x for name, x in changes.items() if name not in WITHOUT_EFFECT}
     asked = config is not None or any(name in changes for name in HEAD_SIZES)
+    same_class = False
     if is_arrays(path):
         if config is None:
             raise ValueError("an .npz file has no configuration: give config=LongbirdConfig(...)")
@@ -126,6 +127,8 @@ def load_checkpoint(
         folder = find_folder(path, changes)
         family = family_of(model_type_of(folder))
         source = foreign_source(folder, family, model_class)
+        saved = read_json(folder / "config.json").get("architectures") or []
+        same_class = for_class(family.architectures, model_class) in saved
         changes = {k: x for k, x in changes.items() if k not in (*HUB, "subfolder")}
         if config is None:
             config = foreign_config(folder, family, model_class, random_blocks, changes)
@@ -149,7 +152,7 @@ def load_checkpoint(
     )
     fit.check(path, strict, other_shapes)
     if not asked:
-        check_head_size(path, empty, fit, source.shapes)
+        check_head_size(path, empty, fit, source.shapes, same_class=same_class)
     fit.report(path)
     tensors = _read(empty, source.tensors)
     model, _ = model_class.filled(
@@ -196,7 +199,9 @@ def check_own(
         empty, source.shapes, source.left_out, source.left_over, without_pooler=_is_without(more)
     )
     if all(getattr(config, name) == getattr(stated, name) for name in HEAD_SIZES):
-        check_head_size(folder, empty, fit, source.shapes)
+        saved = raw.get("architectures") or []
+        same_class = model_class.__name__ in saved
+        check_head_size(folder, empty, fit, source.shapes, same_class=same_class)
     return fit, more
 
 

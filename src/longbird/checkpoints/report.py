@@ -19,6 +19,9 @@ logger = logging.get_logger(__name__)
 
 Shape = tuple[int, ...]
 
+SMALL = 2**18
+"""Numbers of a new head that is never out of scale."""
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -141,22 +144,34 @@ def is_head(model: Any, wanted: Iterable[str], name: str) -> bool:
     return with_head and not name.startswith(prefix)
 
 
-def check_head_size(path: Any, model: Any, fit: Fit, found: Mapping[str, Shape]) -> None:
-    """Raises if a head that nobody asked for has another size than the file, or is out of scale.
+def check_head_size(
+    path: Any, model: Any, fit: Fit, found: Mapping[str, Shape], *, same_class: bool
+) -> None:
+    """Raises if a head that nobody asked for does not fit, or is out of scale.
 
     The caller may ask for any number of labels. But where the number is that of the configuration
-    beside the file, a head of another size is a sign that the two do not belong together, and one
-    that is larger than all of the file would fill the memory with random numbers.
+    beside the file, a head of another size than the file has is a sign that the two do not belong
+    together, and one larger than all of the file would fill the memory with random numbers.
+
+    Args:
+        path: For the message.
+        model: The model, on any device.
+        fit: How it goes with the file.
+        found: Shapes of the tensors of the file, under our names.
+        same_class: Was the file saved by a model with this head?
     """
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    for name, stored in fit.new.items():
-        if stored is not None:
-            raise LoadingError(
-                f"the tensors of {path} do not fit its configuration:\n  {name}: {list(stored)} "
-                f"in the file, {list(wanted[name])} in the model"
-            )
+    reshaped = [
+        f"{name}: {list(stored)} in the file, {list(wanted[name])} in the model"
+        for name, stored in fit.new.items()
+        if stored is not None
+    ]
+    if same_class and reshaped:
+        raise LoadingError(
+            f"the tensors of {path} do not fit its configuration:\n  " + "\n  ".join(reshaped)
+        )
     size, most = sum(prod(wanted[name]) for name in fit.new), sum(map(prod, found.values()))
-    if size > max(2 * most, 2**20):
+    if size > max(2 * most, SMALL):
         raise LoadingError(
             f"the configuration of {path} asks for a new head of {size:,} numbers, and all "
             f"tensors of the file have {most:,}; give num_labels=... if it is meant"

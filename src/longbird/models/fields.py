@@ -19,7 +19,10 @@ from longbird.ops.dispatch import ALL
 
 LARGEST = 2**31 - 1
 """Of any size; torch counts rows of a table in 64 bits, but nobody has trained one beyond 32."""
-MOST_LABELS = 2**20
+MOST_LABELS = 2**17
+"""Each has a name in config.json, twice."""
+MOST_ROWS = 2**20
+"""Of tables by distance, which a forward pass may spread out."""
 MOST_LAYERS = 10_000
 
 
@@ -113,10 +116,10 @@ RULES: dict[str, Rule] = {
     "intermediate_size": whole(1),
     "max_position_embeddings": whole(1),
     "type_vocab_size": whole(0),
-    "num_global_tokens": whole(0, MOST_LABELS),
-    "global_max_distance": whole(0, MOST_LABELS),
-    "relative_buckets": whole(0, MOST_LABELS),
-    "relative_max_distance": whole(1, MOST_LABELS),
+    "num_global_tokens": whole(0, MOST_ROWS),
+    "global_max_distance": whole(0, MOST_ROWS),
+    "relative_buckets": whole(0, MOST_ROWS),
+    "relative_max_distance": whole(1, MOST_ROWS),
     "num_answer_types": whole(0, MOST_LABELS),
     "num_labels": optional(whole(0, MOST_LABELS)),
     "chunk_size_feed_forward": whole(0),
