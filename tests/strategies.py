@@ -72,6 +72,8 @@ def pieces(draw: st.DrawFn, shortest: int) -> lb.Graph:
             st.just(lb.ErdosRenyi(draw(st.sampled_from([0.005, 0.05])), seed)),
             st.just(lb.WattsStrogatz(4, 0.3, seed)),
             st.lists(pairs, max_size=20).map(lambda p: lb.Edges(p)),
+            st.just(lb.Edges([(0, 0), (shortest, 1), (2, 400)], clip=True)),
+            st.just(lb.ByLength({block: lb.Full()}, lb.BlockWindow(3, block))),
         )
     )
 
@@ -123,7 +125,10 @@ def cases(
         options["lengths"] = torch.tensor(counts)
     multiset = draw(st.sampled_from([False, False, False, True]))
     shortest = min((count for count in counts if count), default=1)
-    graph = draw(multiset_graphs() if multiset else graphs(shortest))
+    chosen = multiset_graphs() if multiset else graphs(shortest)
+    graph = draw(chosen)
+    if draw(st.sampled_from([False, False, False, True])):
+        graph = lb.PerHead([graph, *(draw(chosen) for _ in range(heads - 1))])
 
     generator = torch.Generator().manual_seed(draw(st.integers(0, 10**6)))
     exists = torch.arange(n) < torch.tensor(counts)[:, None]
