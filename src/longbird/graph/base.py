@@ -234,6 +234,8 @@ class Graph(ABC):
 
     def __post_init__(self) -> None:
         """Write the canonical JSON and the key; the last step of every construction."""
+        if not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise TypeError(f"{type(self).__name__} can be changed: use @dataclass(frozen=True)")
         fields = {name: jsonform.plain(value) for name, value in self._fields().items()}
         clash = TAKEN.intersection(fields)
         if clash:
@@ -266,9 +268,10 @@ class Graph(ABC):
         def __getattr__(self, name: str) -> Any:
             """Explain the one mistake that leaves a graph unfinished."""
             if name in ("key", "_json", "_depth"):
-                raise AttributeError(
-                    f"{type(self).__name__}.__post_init__ has to end with super().__post_init__()"
-                )
+                reason = ".__post_init__ has to end with super().__post_init__()"
+                if not dataclasses.is_dataclass(self):
+                    reason = " is not a dataclass: write @dataclass(frozen=True) above it"
+                raise AttributeError(type(self).__name__ + reason)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _set(self, **values: object) -> None:
@@ -277,9 +280,9 @@ class Graph(ABC):
             object.__setattr__(self, name, value)
 
     def _fields(self) -> dict[str, Any]:
-        """The fields of the dataclass by name."""
+        """The arguments that the dataclass was made from, by name."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {field.name: getattr(self, field.name) for field in fields}
+        return {field.name: getattr(self, field.name) for field in fields if field.init}
 
     def _mapped(self, function: Callable[[Graph], Graph]) -> Graph:
         """The same piece with other graphs in its fields."""

@@ -171,9 +171,10 @@ def compile_layout(
     layout = _cache.get(key)
     if layout is None:
         here = graph.at(n)
-        if here != graph:  # the length chose it
-            return compile_layout(here, n, heads, block, rows=rows)
-        layout = _compiled(*key)
+        if here == graph:
+            layout = _compiled(*key)
+        else:  # the length chose it, perhaps before under its own name
+            layout = compile_layout(here, n, heads, block, rows=rows)
         _cache.put(key, layout)
     return layout
 
