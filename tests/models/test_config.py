@@ -45,7 +45,8 @@ OPTIONAL = {
 FLAGS = (
     "tie_word_embeddings use_cache is_decoder is_encoder_decoder rescale_embeddings "
     "attention_bias attention_output_bias global_projections lm_transform qa_feed_forward "
-    "qa_hides_question supporting_sentences sparse_prediction output_hidden_states return_dict"
+    "qa_hides_question supporting_sentences sparse_prediction output_hidden_states return_dict "
+    "add_cross_attention"
 ).split()
 
 

@@ -33,10 +33,28 @@ logger = logging.get_logger(__name__)
 class Pipeline:
     """What the files of sentence-transformers in a folder say."""
 
-    pooling: str
-    """One of ours."""
+    folder: Path
+    """Where it says how it pools."""
+    modes: list[str]
+    """How it pools, in its own words."""
     normalized: bool
     """Have embeddings the length 1? Those of `LongbirdForEmbedding` always have."""
+
+    @property
+    def pooling(self) -> str:
+        """How it pools, in ours.
+
+        Raises:
+            ValueError: `LongbirdForEmbedding` does not pool in this way.
+        """
+        ours = {theirs: ours for ours, theirs in POOLING.items()}
+        if len(self.modes) != 1 or self.modes[0] not in ours:
+            raise ValueError(
+                f"{self.folder} has the pooling {', '.join(self.modes)}; LongbirdForEmbedding has "
+                f"{', '.join(ours)}: choose one with pooling=... (--pooling {'|'.join(POOLING)}), "
+                'or the task "model" (--task model)'
+            )
+        return ours[self.modes[0]]
 
 
 def write_pipeline(model: Any, folder: Path) -> None:
@@ -74,7 +92,7 @@ def read_pipeline(folder: Path) -> Pipeline | None:
     """What the files in a folder say, or None if there are none.
 
     Raises:
-        ValueError: There is a step, or a pooling, that `LongbirdForEmbedding` does not have.
+        ValueError: There is a step that `LongbirdForEmbedding` does not have.
     """
     file = folder / "modules.json"
     if not file.is_file():
@@ -95,14 +113,7 @@ def read_pipeline(folder: Path) -> Pipeline | None:
     if len(place.parts) != 1 or place.name in ("..", "."):  # it could lead anywhere
         raise ValueError(f"{file} names the folder {place}; expected one beside it")
     modes = _modes(read_json(folder / place / "config.json"))
-    ours = {theirs: ours for ours, theirs in POOLING.items()}
-    if len(modes) != 1 or modes[0] not in ours:
-        raise ValueError(
-            f"{folder / place} has the pooling {', '.join(modes)}; LongbirdForEmbedding has "
-            f"{', '.join(ours)}: choose one with pooling=... (--pooling {'|'.join(POOLING)}), or "
-            'the task "model" (--task model)'
-        )
-    return Pipeline(ours[modes[0]], "Normalize" in kinds)
+    return Pipeline(folder / place, modes, "Normalize" in kinds)
 
 
 def _modes(settings: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from longbird.checkpoints.files import read_json
-from longbird.checkpoints.sentence_transformers import read_pipeline
+from longbird.checkpoints.sentence_transformers import Pipeline
 
 # "*.model" is what sentencepiece calls its files.
 TOKENIZER_FILES = ("tokenizer*", "vocab.*", "merges.txt", "*_tokens*.json", "*.model")
@@ -41,19 +41,13 @@ def copy_tokenizer(tokenizer: Any, files: list[Path], written: Path, length: int
     return notes
 
 
-def pooling_of(folder: Path) -> str | None:
-    """How sentence-transformers pools the tokens of the source, if it knows the source."""
-    pipeline = read_pipeline(folder)
-    return None if pipeline is None else pipeline.pooling
-
-
-def copy_pipeline(folder: Path, written: Path) -> list[str]:
+def copy_pipeline(pipeline: Pipeline, folder: Path, written: Path) -> list[str]:
     """Copies what sentence-transformers does to texts before they are tokens, and says so.
 
     What comes after them, pooling, was written with the model.
     """
-    pipeline, notes = read_pipeline(folder), list[str]()
-    if pipeline is not None and not pipeline.normalized:
+    notes: list[str] = []
+    if not pipeline.normalized:
         notes.append("Embeddings have length 1, and those of the source have not.")
     if (folder / PROMPTS).is_file():
         shutil.copyfile(folder / PROMPTS, written / PROMPTS)

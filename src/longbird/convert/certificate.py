@@ -135,15 +135,16 @@ def differences(
         choices: Do the models take documents as [batch, choices, n]?
     """
     lengths = sorted({1, min(37, longest), max(longest // 2, 1) | 1, longest}, reverse=True)
+    given: dict[str, Any] = {"choices": choices, "pooling": exact.config.pooling}
     for documents in [lengths, *([n] for n in lengths)]:
         inputs, kept = _batch(documents, exact.config)
-        theirs = _outputs(original, inputs, kept, choices)
+        theirs = _outputs(original, inputs, kept, **given)
         names = set(theirs if outputs is None else outputs)
 
         size = max(theirs[name].abs().max().item() for name in names)
-        same = _largest(theirs, _outputs(exact, inputs, kept, choices), names)
+        same = _largest(theirs, _outputs(exact, inputs, kept, **given), names)
         try:
-            new_graph = _largest(theirs, _outputs(sparse, inputs, kept, choices), names)
+            new_graph = _largest(theirs, _outputs(sparse, inputs, kept, **given), names)
         except ValueError as error:  # such as a global token beyond the end of a short document
             new_graph = str(error)
         yield Difference(documents, same, new_graph, size)
@@ -171,7 +172,7 @@ def _batch(documents: list[int], config: Any) -> tuple[dict[str, Tensor], Tensor
 
 
 def _outputs(
-    model: Any, inputs: Mapping[str, Tensor], kept: Tensor, choices: bool
+    model: Any, inputs: Mapping[str, Tensor], kept: Tensor, *, choices: bool, pooling: str
 ) -> dict[str, Tensor]:
     """All outputs that are tensors, without padding."""
     if model.config.model_type != "longbird":
@@ -182,8 +183,9 @@ def _outputs(
         given = model(**inputs, output_hidden_states=True)
     found = {name: x for name, x in given.items() if isinstance(x, Tensor)}
     last = found["last_hidden_state"] = given.hidden_states[-1]
-    mean = (last * kept[..., None]).sum(1) / kept.sum(1, keepdim=True)
-    found.setdefault("embeddings", F.normalize(mean, dim=-1))
+    if "embeddings" not in found:  # as sentence-transformers computes them
+        mean = (last * kept[..., None]).sum(1) / kept.sum(1, keepdim=True)
+        found["embeddings"] = F.normalize(last[:, 0] if pooling == "first" else mean, dim=-1)
     return {name: x[kept] if x.shape[:2] == kept.shape else x for name, x in found.items()}
 
 

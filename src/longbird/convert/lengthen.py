@@ -25,8 +25,9 @@ from longbird.checkpoints.load import (
 )
 from longbird.checkpoints.names import Family
 from longbird.checkpoints.report import is_head
+from longbird.checkpoints.sentence_transformers import read_pipeline
 from longbird.checkpoints.writing import writing_folder
-from longbird.convert.beside import TOKENIZER_FILES, copy_pipeline, copy_tokenizer, pooling_of
+from longbird.convert.beside import TOKENIZER_FILES, copy_pipeline, copy_tokenizer
 from longbird.convert.certificate import Certificate, TensorRecord, differences
 from longbird.convert.room import check_room
 from longbird.graph import Full, Graph, as_graph, bigbird
@@ -120,8 +121,9 @@ def convert_checkpoint(
     tokenizer: Any = None
     if files:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    if task == "embedding":
-        head.setdefault("pooling", pooling_of(folder) or before.pooling)
+    pipeline = read_pipeline(folder) if task == "embedding" else None
+    if pipeline is not None and "pooling" not in head:
+        head["pooling"] = pipeline.pooling
     labels = {"id2label": None, "label2id": None} if "num_labels" in head else {}
     config = cls.config_class.from_dict(
         {
@@ -165,8 +167,8 @@ def convert_checkpoint(
             generation_settings(settings)
             shutil.copyfile(settings, written / settings.name)
         notes = copy_tokenizer(tokenizer, files, written, length)
-        if task == "embedding":
-            notes += copy_pipeline(folder, written)
+        if pipeline is not None:
+            notes += copy_pipeline(pipeline, folder, written)
         exact = cls.from_pretrained(written, graph=before.graph)
         certificate = Certificate(
             source=str(source),

@@ -235,7 +235,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         return Encoded(documents, x[:text], x[text:], hidden)
 
     @head
-    def forward(self, encoded: Encoded) -> ModelOutput:
+    def forward(self, encoded: Encoded) -> LongbirdModelOutput:
         """Encodes a batch of documents.
 
         Args:

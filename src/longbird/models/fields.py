@@ -151,7 +151,7 @@ RULES: dict[str, Rule] = {
             "tie_word_embeddings", "use_cache", "is_decoder", "is_encoder_decoder",
             "rescale_embeddings", "attention_bias", "attention_output_bias", "global_projections",
             "lm_transform", "qa_feed_forward", "qa_hides_question", "supporting_sentences",
-            "sparse_prediction",
+            "sparse_prediction", "add_cross_attention",
         ),
         FLAG,
     ),
