@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import re
+import subprocess
 from dataclasses import dataclass, replace
 
 import pytest
@@ -145,16 +146,29 @@ def test_peak_counts_what_was_returned_or_says_why_not():
     assert failed == Peak("unlucky", Case(2), skipped="its process failed: RuntimeError: no luck")
 
 
-def hungry(name: str) -> Sleeper:
-    if name == "killed":
-        os.abort()
-    return Sleeper(name=name, short=name, bytes=200_000_000 if name == "hungry" else 1000)
-
-
-@pytest.mark.slow  # starts processes, each of which imports torch
+@pytest.mark.slow  # starts a process that imports torch
 def test_peak_is_measured_in_a_process_of_its_own():
-    assert 0 <= peak(hungry, "modest", Case(2), Case(1)).extra_bytes < 50_000_000
-    assert "was ended" in peak(hungry, "killed", Case(2), Case(1)).skipped
+    from longbird.bench.attention.case import Case
+    from longbird.bench.attention.peers import named
+
+    case, small = Case(2048, heads=1, pattern="full"), Case(64, heads=1)
+    taken = peak(named, "longbird reference", case, small)
+    assert taken.result_bytes == 2048 * 64 * 4
+    assert 2048**2 * 4 < taken.extra_bytes < 40 * 2048**2  # the dense matrix of scores, some times
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "words"),
+    [
+        (-9, b"", "was ended by signal 9"),
+        (1, b"Traceback\nMemoryError: 7 GB", "failed: MemoryError: 7 GB"),
+        (1, b"", "failed: no message"),
+    ],
+)
+def test_a_process_that_does_not_answer_says_why(monkeypatch, code, stderr, words):
+    done = subprocess.CompletedProcess([], code, b"", stderr)
+    monkeypatch.setattr(subprocess, "run", lambda *given, **more: done)
+    assert words in peak(find, "lucky", Case(2), Case(1)).skipped
 
 
 # Environment

@@ -50,19 +50,14 @@ def environment() -> dict[str, Any]:
 
 def cpu_model() -> str:
     """Name of the processor as the system gives it."""
-    for line in _lines("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    named = _field("/proc/cpuinfo", "model name")
+    return named or platform.processor() or platform.machine()
 
 
 def cpu_flags() -> list[str]:
     """Those of the processor's instruction sets that matter to kernels."""
-    for line in _lines("/proc/cpuinfo"):
-        if line.startswith(("flags", "Features")):
-            here = set(line.partition(":")[2].split())
-            return [flag for flag in _TELLING_FLAGS if flag in here]
-    return []
+    here = _field("/proc/cpuinfo", "flags", "Features").split()
+    return [flag for flag in _TELLING_FLAGS if flag in here]
 
 
 def cpu_slug(model: str) -> str:
@@ -101,10 +96,8 @@ def busy(where: Mapping[str, Any]) -> str | None:
 
 def memory_bytes(field: str) -> int | None:
     """A field of the system's memory table (MemTotal, MemAvailable); None where there is none."""
-    for line in _lines("/proc/meminfo"):
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) * 1024
-    return None
+    kilobytes = _field("/proc/meminfo", field).split()
+    return int(kilobytes[0]) * 1024 if kilobytes else None
 
 
 def version(package: str) -> str | None:
@@ -153,8 +146,11 @@ def _without_folders(word: str) -> str:
     return option + equals + (Path(value).name if Path(value).is_absolute() else value)
 
 
-def _lines(path: str) -> list[str]:
+def _field(path: str, *names: str) -> str:
+    """The first field of one of these names in a table of the system, or nothing."""
     try:
-        return Path(path).read_text().splitlines()
+        lines = Path(path).read_text().splitlines()
     except OSError:
-        return []
+        return ""
+    fields = (line.partition(":") for line in lines)
+    return next((value.strip() for name, _, value in fields if name.strip() in names), "")

@@ -9,14 +9,13 @@ peak rose.
 from __future__ import annotations
 
 import ctypes
+import pickle
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +56,24 @@ def peak(find: Callable[[str], Peer], name: str, case: Any, small: Any) -> Peak:
         case: What to measure.
         small: What to warm up with.
     """
-    work = (find, name, case, small, torch.get_num_threads())
-    try:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            return process.submit(measure_here, *work).result()
-    except BrokenProcessPool:
-        return Peak(name, case, skipped="its process was ended, most likely for lack of memory")
+    child = subprocess.run(
+        [sys.executable, "-c", "from longbird.bench.memory import answer; answer()"],
+        input=pickle.dumps((find, name, case, small, torch.get_num_threads())),
+        capture_output=True,
+        check=False,
+    )
+    if child.returncode < 0:
+        return Peak(name, case, skipped=f"its process was ended by signal {-child.returncode}")
+    if child.returncode:
+        last = child.stderr.decode().strip().splitlines()[-1:] or ["no message"]
+        return Peak(name, case, skipped=f"its process failed: {last[0]}")
+    return pickle.loads(child.stdout)
+
+
+def answer() -> None:
+    """What that process does: a request comes on its standard input, and the answer goes out."""
+    out, sys.stdout = sys.stdout, sys.stderr  # where libraries may print what they like
+    out.buffer.write(pickle.dumps(measure_here(*pickle.load(sys.stdin.buffer))))
 
 
 def measure_here(

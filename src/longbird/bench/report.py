@@ -74,17 +74,26 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Row:
-    """First cells, a number for each contestant, who did not take part, and Longbird's spread."""
+    """A row of a comparison.
 
-    leading: Sequence[str]
+    Attributes:
+        name: The first cells, which say what the row is about.
+        values: A number for each contestant that took part.
+        skipped: Why the others did not.
+        spread: That of Longbird's number.
+        more: Cells that stand between the name and the numbers.
+    """
+
+    name: Sequence[str]
     values: Mapping[str, float]
     skipped: Mapping[str, str]
     spread: Spread | None = None
+    more: Sequence[str] = ()
 
     def cells(self, mine: str, peers: Sequence[str]) -> list[str]:
         """Longbird's number with its spread, then the others and how many times more they are."""
         shown = {name: digits(value) for name, value in self.values.items()}
-        cells = [*self.leading, shown.get(mine, "-")]
+        cells = [*self.name, *self.more, shown.get(mine, "-")]
         if self.spread is not None:
             cells[-1] += f" ({digits(self.spread.low)} to {digits(self.spread.high)})"
         for name in peers:
@@ -94,11 +103,11 @@ class Row:
         return cells
 
 
-def milliseconds(held: Contest, samples: Samples, mine: str, *leading: str) -> Row:
+def milliseconds(held: Contest, samples: Samples, mine: str, *name: str) -> Row:
     """A row of times."""
     taken = {name: Spread.of([1e3 * x for x in each]) for name, each in samples.items()}
     medians = {name: each.median for name, each in taken.items()}
-    return Row(leading, medians, held.skipped, taken.get(mine))
+    return Row(name, medians, held.skipped, taken.get(mine))
 
 
 def comparison(
@@ -111,7 +120,7 @@ def comparison(
     """A table of rows, with a column for each contestant; Longbird is the first."""
     mine, *peers = (peer.name for peer in everybody)
     cells = [row.cells(mine, peers) for row in rows]
-    why = _reasons((", ".join(row.leading), row.skipped) for row in rows)
+    why = _reasons((", ".join(row.name), row.skipped) for row in rows)
     return Sheet(title, [*heads, *(peer.short for peer in everybody)], cells, [*notes, *why])
 
 
@@ -120,17 +129,18 @@ def memory(
     heads: Sequence[str],
     peaks: Sequence[Peak],
     everybody: Sequence[Peer],
-    leading: Callable[[Any], Sequence[str]],
+    name: Callable[[Any], Sequence[str]],
     extra: Callable[[Peak], int],
     note: str,
+    more: Callable[[Any], Sequence[str]] = lambda case: (),
 ) -> Sheet:
-    """A table of peaks, with a row for each case; `leading` are its first cells."""
+    """A table of peaks, with a row for each case."""
     rows: list[Row] = []
     for case in dict.fromkeys(each.case for each in peaks):
         here = [each for each in peaks if each.case == case]
         taken = {each.peer: extra(each) / 1e6 for each in here if each.extra_bytes is not None}
         skipped = {each.peer: each.skipped for each in here if each.skipped}
-        rows.append(Row(leading(case), taken, skipped))
+        rows.append(Row(name(case), taken, skipped, more=more(case)))
     asked = [peer for peer in everybody if peer.name in {each.peer for each in peaks}]
     title = f"Peak memory of one call beyond {beyond}, MB (how many times longbird's)"
     return comparison(title, heads, rows, asked or everybody, [note])

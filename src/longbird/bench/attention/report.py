@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from longbird.bench.attention.peers import DENSE
 from longbird.bench.attention.steps import SGEMM, SGEMM_SIZE
 from longbird.bench.contest import Contest
@@ -69,7 +71,7 @@ def _bigbird_sheet(result: Result, series: list[Contest]) -> Sheet:
             own, matmul = rates(held, result.mine)
             share = f"{quotient(own, matmul):.1%} ({digits(own)} of {digits(matmul)})"
         times = {name: each for name, each in held.samples.items() if name != SGEMM}
-        return milliseconds(held, times, result.mine, f"{held.case.n:,}", share)
+        return replace(milliseconds(held, times, result.mine, f"{held.case.n:,}"), more=[share])
 
     mode = series[0].case.mode.capitalize()
     return comparison(
@@ -106,9 +108,10 @@ def _memory_sheet(result: Result) -> Sheet:
         ("tokens", "mode", "planned"),
         result.peaks,
         result.settings.everybody,
-        lambda case: (f"{case.n:,}", case.mode, planned.get(case, "-")),
+        lambda case: (f"{case.n:,}", case.mode),
         extra_bytes,
         "Resident memory of a fresh process; layouts count, libraries do not.",
+        lambda case: [planned.get(case, "-")],
     )
 
 
