@@ -20,7 +20,7 @@ ifneq ($(shell command -v $(CXX)),)
 export LONGBIRD_REQUIRE_NATIVE := 1
 endif
 
-KERNELS := $(wildcard csrc/*.h csrc/*.cpp)
+KERNELS := $(wildcard csrc/*.h csrc/*.cpp csrc/kernels/*.h)
 CXX_FILES := $(KERNELS) $(wildcard csrc/tests/*.cpp csrc/tests/*.h)
 
 .PHONY: help demo test lint ruff types layers cxx hooks sanitize pytest bench format clean
