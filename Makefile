@@ -26,7 +26,7 @@ ifneq ($(shell command -v $(CXX)),)
 export LONGBIRD_REQUIRE_NATIVE := 1
 endif
 
-KERNELS := $(wildcard csrc/*.h csrc/*.cpp)
+KERNELS := $(wildcard csrc/*.h csrc/*.cpp csrc/kernels/*.h)
 CXX_FILES := $(KERNELS) $(wildcard csrc/tests/*.cpp csrc/tests/*.h)
 
 # A process for each core, up to eight (each takes 1 GB), with one thread in each (tests/conftest.py). A worker that has
