@@ -43,7 +43,7 @@ ARCHITECTURE = (
     "embedding_norm rescale_embeddings attention_bias attention_output_bias global_projections "
     "num_global_tokens type_vocab_size layer_norm_eps classifier_activation lm_transform "
     "lm_activation qa_feed_forward qa_hides_question num_answer_types supporting_sentences "
-    "max_position_embeddings max_decoder_positions"
+    "max_position_embeddings max_decoder_positions add_cross_attention"
 ).split()
 """Fields of our configuration that change what a model computes."""
 
