@@ -218,15 +218,16 @@ def test_a_sparse_pair_trains_and_is_saved(tmp_path):
 def test_gradients_reach_the_encoder_under_checkpointing():
     model = lb.LongbirdForCausalLM(lb.LongbirdConfig(**SIZES, **DECODER, graph=lb.Window(4)))
     gradients = []
-    for checkpointing in (False, True):
+    for options in (None, {"use_reentrant": False}, {"use_reentrant": True}):
         model.train()
-        if checkpointing:
-            model.gradient_checkpointing_enable()
+        if options is not None:
+            model.gradient_checkpointing_enable(options)
         read = READ.clone().requires_grad_()
         model(TEXT, labels=TEXT, encoder_hidden_states=read).loss.backward()
         gradients.append(read.grad)
     assert gradients[0].abs().sum() > 0
     torch.testing.assert_close(gradients[1], gradients[0])
+    torch.testing.assert_close(gradients[2], gradients[0])
 
 
 # ---- what cannot be ----

@@ -235,7 +235,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         wanted = default(inputs.output_hidden_states, config.output_hidden_states)
         hidden = [x[:text]] if wanted else None
         for layer in self.layers:
-            x = layer(x, context)
+            x = layer(x, context, *context.carried)
             if hidden is not None:
                 hidden.append(x[:text])
         if config.norm == "pre":

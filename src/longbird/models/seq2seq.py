@@ -8,7 +8,6 @@ Axes: b batch, s tokens of the output, n tokens of the input, h heads, d head_di
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -71,12 +70,13 @@ class DecoderLayer(CrossLayer):
     def forward(  # type: ignore[override]
         self,
         x: Tensor,
+        states: Tensor | None,
         mask: Tensor,
-        memory: Memory | None,
+        states_mask: Tensor | None,
         past_key_values: EncoderDecoderCache | None = None,
         weights: tuple[list[Tensor], list[Tensor]] | None = None,
     ) -> Tensor:
-        """[b, s, w] to [b, s, w]; the weights of both attentions are added to their lists."""
+        """[b, s, w] to [b, s, w], with what the encoder read, [b, n, w]; collects the weights."""
 
         def own(y: Tensor) -> Tensor:
             out, p = self.attention(y, mask, past_key_values, weights is not None)
@@ -85,16 +85,15 @@ class DecoderLayer(CrossLayer):
             return out
 
         def cross(y: Tensor) -> Tensor:
-            # The cache comes by its own name: gradient checkpointing takes it away by it.
-            assert memory is not None
-            kept = replace(memory, cache=past_key_values)
-            out, p = self.cross_attention(y, kept, weights is not None)
+            assert states is not None
+            memory = Memory(states, states_mask, past_key_values)
+            out, p = self.cross_attention(y, memory, weights is not None)
             if weights is not None:
                 weights[1].append(p)
             return out
 
         x = self.add(x, self.attention_norm, own)
-        if memory is not None:
+        if states is not None:
             x = self.add(x, self.cross_attention_norm, cross)
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
@@ -159,19 +158,20 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             self._check_mask(attention_mask, b, past + s)
             # A padded token sees itself, so that its row is not empty.
             seen = seen & (attention_mask[:, None, None] != 0) | (place[:, None] == every)
-        memory = None
         if encoder_hidden_states is not None:
             check_memory(encoder_hidden_states, encoder_attention_mask, b, config.hidden_size)
-            if encoder_attention_mask is not None:
-                encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
-            memory = Memory(encoder_hidden_states, encoder_attention_mask)
+        if encoder_attention_mask is not None:
+            encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
         wanted = default(output_hidden_states, config.output_hidden_states)
         hidden: list[Tensor] | None = [x] if wanted else None
         weights: tuple[list[Tensor], list[Tensor]] | None = None
         if default(output_attentions, config.output_attentions):
             weights = ([], [])
         for layer in self.layers:
-            x = layer(x, seen, memory, past_key_values=past_key_values, weights=weights)
+            x = layer(
+                x, encoder_hidden_states, seen, encoder_attention_mask,
+                past_key_values=past_key_values, weights=weights,
+            )  # fmt: skip
             if hidden is not None:
                 hidden.append(x)
         if config.norm == "pre":

@@ -6,7 +6,7 @@ be recorded, and the keys and values in a cache.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -101,6 +101,20 @@ class Context:
     """The `RollingCache` of a decoder that generates."""
     record: Record | None = None
     """Filled with attention weights, if they are asked for."""
+
+    @property
+    def carried(self) -> tuple[Tensor | None, ...]:
+        """The tensors with gradients that come from outside of the layers."""
+        if self.relative_bias is None and self.memory is None:
+            return ()
+        return self.relative_bias, None if self.memory is None else self.memory.states
+
+    def carrying(self, relative_bias: Tensor | None, states: Tensor | None) -> Context:
+        """The same with other such tensors."""
+        memory = self.memory
+        if memory is not None and states is not None:
+            memory = replace(memory, states=states)
+        return replace(self, relative_bias=relative_bias, memory=memory)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, **options: Any) -> Any:
         """`longbird.attention` of [tokens, h, d] within every document."""

@@ -50,11 +50,11 @@ class Group:
 
     def of_text(self, x: Tensor) -> Tensor:
         """[t, ...] to [b, n, ...]."""
-        return x[self.text].reshape(self.size, -1, *x.shape[1:])
+        return x[self.text].unflatten(0, (self.size, self.own.shape[1]))
 
     def of_added(self, x: Tensor) -> Tensor:
         """[g, ...] of all documents to [b, g, ...]."""
-        return x[self.added].reshape(self.size, -1, *x.shape[1:])
+        return x[self.added].unflatten(0, (self.size, self.own.shape[2]))
 
     @property
     def seen(self) -> Tensor | None:
@@ -119,6 +119,10 @@ class EtcAttention(SelfAttention):
         near, near_lse = context.attend(
             q, k, v, self.graph, dropout_p=self.dropout, return_lse=True
         )
+        if torch.compiler.is_exporting():  # into strides that hold for any length
+            near, near_lse = (
+                y.clone(memory_format=torch.contiguous_format) for y in (near, near_lse)
+            )
         outs: list[Tensor] = []
         looks: list[Tensor] = []
         weights: list[tuple[Tensor, Tensor, Tensor]] = []

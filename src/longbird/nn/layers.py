@@ -182,8 +182,13 @@ class Layer(GradientCheckpointingLayer):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.pre_norm = config.norm == "pre"
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
-        """[t, w] to [t, w]."""
+    def forward(self, x: Tensor, context: Context, *carried: Tensor | None) -> Tensor:
+        """[t, w] to [t, w].
+
+        `carried` are `context.carried`: gradient checkpointing cuts a layer off from what comes
+        before it at the tensors that are arguments of their own.
+        """
+        context = context.carrying(*carried) if carried else context
         x = self.add(x, self.attention_norm, lambda y: self.attention(y, context))
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
@@ -202,8 +207,9 @@ class CrossLayer(Layer):
         self.cross_attention = cross
         self.cross_attention_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
+    def forward(self, x: Tensor, context: Context, *carried: Tensor | None) -> Tensor:
         """[t, w] to [t, w]."""
+        context = context.carrying(*carried) if carried else context
         x = self.add(x, self.attention_norm, lambda y: self.attention(y, context))
         if context.memory is not None:
             x = self.add(x, self.cross_attention_norm, lambda y: self._look(y, context))
