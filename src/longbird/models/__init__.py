@@ -3,6 +3,7 @@
 from typing import Any
 
 from longbird.models.causal import LongbirdForCausalLM as LongbirdForCausalLM
+from longbird.models.collator import LongbirdCollator as LongbirdCollator
 from longbird.models.config import LongbirdConfig as LongbirdConfig
 from longbird.models.config import LongbirdSeq2SeqConfig as LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel as LongbirdModel

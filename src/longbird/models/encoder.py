@@ -377,7 +377,8 @@ class LongbirdModel(LongbirdPreTrainedModel):
             if readable(segments) and bool(((segments >= most) | (segments < -1)).any()):
                 raise ValueError(
                     f"segment_ids must be between -1 (no segment) and num_global_tokens - 1 = "
-                    f"{most - 1}, received {int(segments.min())} to {int(segments.max())}"
+                    f"{most - 1}, received {int(segments.min())} to {int(segments.max())}; "
+                    f"longbird.segments(..., most={most}) merges neighbours"
                 )
             counts = [
                 int(segments[start:end].max()) + 1 if end > start else 0
