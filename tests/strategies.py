@@ -16,13 +16,26 @@ HEAD_DIMS = (1, 8, 32, 40, 64, 80, 128, 256)
 
 
 @dataclass(frozen=True)
+class Alternating:
+    """A graph that is a function of the length."""
+
+    even: lb.Graph
+    odd: lb.Graph
+
+    def __call__(self, n: int) -> lb.Graph:
+        """The graph over n tokens."""
+        return self.odd if n % 2 else self.even
+
+
+@dataclass(frozen=True)
 class Case:
     """The arguments of one call of `attention`, or of `attention_packed` if it has cu_seqlens."""
 
     q: Tensor
     k: Tensor
     v: Tensor
-    graph: lb.Graph
+    graph: Any
+    """One graph, one for each sequence, or a function of the length."""
     options: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, impl: str) -> tuple[Tensor, Tensor]:
@@ -123,7 +136,13 @@ def cases(
         options["lengths"] = torch.tensor(counts)
     multiset = draw(st.sampled_from([False, False, False, True]))
     shortest = min((count for count in counts if count), default=1)
-    graph = draw(multiset_graphs() if multiset else graphs(shortest))
+    graph: Any = draw(multiset_graphs() if multiset else graphs(shortest))
+    form = draw(st.sampled_from(["one", "one", "each", "function"]))
+    if form == "each":
+        graph = [draw(multiset_graphs() if multiset else graphs(max(n, 1))) for n in counts]
+    elif form == "function":
+        other = draw(multiset_graphs() if multiset else graphs(shortest))
+        graph = Alternating(graph, other)
 
     generator = torch.Generator().manual_seed(draw(st.integers(0, 10**6)))
     exists = torch.arange(n) < torch.tensor(counts)[:, None]

@@ -32,7 +32,7 @@ def offsets(text: str) -> list[tuple[int, int]]:
         ["He said “Go!”", "She went.", "(It was late.)", "“Why?”", "Nobody knew."],
         ["She works at Acme Inc. in Paris.", "He does e.g. nothing, i.e. little."],
         ["Wait... what?", "Nothing."],
-        ["Он пришёл.", "Она ушла, т. е. вышла."],
+        ["Он пришёл.", "Она ушла, т. е. вышла."],  # noqa: RUF001
         ["Version 2.0 is out.", "2.1 follows.", "$5 is the price."],
         ["¿Qué?", "¡Nada!", "Él salió."],
     ],

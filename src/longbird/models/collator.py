@@ -19,7 +19,7 @@ PER_TOKEN = {"global_attention_mask": 0, "segment_ids": -1}
 """Inputs with a number for each token, and what padding has."""
 
 COLUMNS = {"edges": -1, "sentence_positions": -1, "start_positions": None, "end_positions": None}
-"""Inputs that are columns of the batch, which move where padding comes first; and their padding."""
+"""Inputs that are columns of the batch, which move if padding comes first; and their padding."""
 
 MARKS = {"sentence_support": 0}
 """Inputs of another length than the text, and their padding."""

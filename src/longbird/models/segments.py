@@ -22,7 +22,7 @@ BEFORE_NUMBERS = frozenset(
 # A mark, what closes after it, space, what may open a sentence, and its first character. The marks
 # of Chinese, Japanese and Hindi need no space after them, and empty lines need no mark.
 END = re.compile(
-    r"""[.!?…؟]+["'”’»)\]]*(?=\s+["'“‘«(\[¿¡]*(\S))"""
+    r"""[.!?…؟]+["'”’»)\]]*(?=\s+["'“‘«(\[¿¡]*(\S))"""  # noqa: RUF001
     r"|[。！？।॥]+[”’」』）]*"  # noqa: RUF001
     r"|\n[^\S\n]*(?=\n)"
 )
