@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -86,6 +87,7 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
         *,
         encoder_hidden_states: Tensor | None = None,
         encoder_attention_mask: Tensor | None = None,
+        edges: Tensor | Sequence[Any] | None = None,
         num_items_in_batch: Tensor | int | None = None,
         **shifted: Tensor | None,
     ) -> CausalLMOutputWithCrossAttentions:
@@ -103,7 +105,7 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
         inputs = Inputs(
             input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
             global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, encoder_hidden_states, encoder_attention_mask,
+            output_attentions, encoder_hidden_states, encoder_attention_mask, edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         loss = None

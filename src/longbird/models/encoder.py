@@ -9,6 +9,7 @@ A forward pass gathers its `Inputs`, `encode` runs them through the layers, and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from longbird.models.inputs import Inputs
 from longbird.models.outputs import LongbirdModelOutput
 from longbird.models.pretrained import LongbirdPreTrainedModel
 from longbird.models.rolling import RollingCache
+from longbird.models.structure import document_edges
 from longbird.nn.attention import SelfAttention
 from longbird.nn.checks import check_integers, check_marks, readable
 from longbird.nn.context import AddedTokens, Context, Memory, Record
@@ -167,6 +169,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         *,
         encoder_hidden_states: Tensor | None = None,
         encoder_attention_mask: Tensor | None = None,
+        edges: Tensor | Sequence[Any] | None = None,
     ) -> LongbirdModelOutput:
         """Encodes a batch of documents.
 
@@ -186,11 +189,13 @@ class LongbirdModel(LongbirdPreTrainedModel):
             encoder_hidden_states: [batch, m, width], what an encoder read (causal models with
                 `add_cross_attention`).
             encoder_attention_mask: [batch, m], 0 for padding in it.
+            edges: [batch, e, 2], pairs (query, key) of columns, added to the graph of every layer
+                for their document; (-1, -1) for none. Or a list with an array [e, 2] for each.
         """
         inputs = Inputs(
             input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
             global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, encoder_hidden_states, encoder_attention_mask,
+            output_attentions, encoder_hidden_states, encoder_attention_mask, edges,
         )  # fmt: skip
         encoded = self.encode(inputs)
         return LongbirdModelOutput(
@@ -260,6 +265,9 @@ class LongbirdModel(LongbirdPreTrainedModel):
             impl=config.attention_impl,
             relative_bias=bias,
             global_tokens=self._global_tokens(inputs, documents),
+            edges=None
+            if inputs.edges is None
+            else document_edges(inputs.edges, inputs.ranks(), config.causal),
             added=self._added(inputs, documents),
             memory=self._memory(inputs, documents, cache),
             cache=cache,
@@ -303,6 +311,13 @@ class LongbirdModel(LongbirdPreTrainedModel):
             return None
         if isinstance(given, EncoderDecoderCache):
             given = given.self_attention_cache
+        if inputs.edges is not None:
+            if use_cache or (given is not None and given.get_seq_length() > 0):
+                raise ValueError(
+                    "edges join tokens wherever they are, which a rolling cache has forgotten: "
+                    "use use_cache=False"
+                )
+            return None
         if isinstance(given, RollingCache):
             if [state.graph for state in given.layers] != self.layer_graphs:
                 raise ValueError("past_key_values is the cache of a model with other graphs")

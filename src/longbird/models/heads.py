@@ -8,7 +8,7 @@ A forward pass gathers its inputs, prepares them for the task, encodes, and comp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -139,13 +139,14 @@ class LongbirdForMaskedLM(_LanguageModel):
         output_attentions: bool | None = None,
         labels: Tensor | None = None,
         *,
+        edges: Tensor | Sequence[Any] | None = None,
         num_items_in_batch: Tensor | int | None = None,
     ) -> LongbirdMaskedLMOutput:
         """Labels [batch, n]: tokens to predict, -100 for those that are not."""
         inputs = Inputs(
             input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
             global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions,
+            output_attentions, edges=edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         logits, loss = self.predicted(encoded, labels, num_items_in_batch)
@@ -184,12 +185,14 @@ class LongbirdForPreTraining(_LanguageModel):
         output_attentions: bool | None = None,
         labels: Tensor | None = None,
         next_sentence_label: Tensor | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
     ) -> LongbirdForPreTrainingOutput:
         """Labels [batch, n] as in masked language modelling; next_sentence_label [batch]."""
         inputs = Inputs(
             input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
             global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions,
+            output_attentions, edges=edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         pooled = self.longbird.pool(encoded)
@@ -249,6 +252,8 @@ class LongbirdForSequenceClassification(_Head):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
         labels: Tensor | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
     ) -> LongbirdSequenceClassifierOutput:
         """Labels [batch], or [batch, num_labels] of 0.0 and 1.0 for several labels.
 
@@ -257,7 +262,7 @@ class LongbirdForSequenceClassification(_Head):
         inputs = Inputs(
             input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
             global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions,
+            output_attentions, edges=edges,
         )  # fmt: skip
         inputs = self.with_global_tokens(inputs, first_tokens)
         encoded = self.longbird.encode(inputs)
@@ -301,13 +306,14 @@ class LongbirdForTokenClassification(_Head):
         output_attentions: bool | None = None,
         labels: Tensor | None = None,
         *,
+        edges: Tensor | Sequence[Any] | None = None,
         num_items_in_batch: Tensor | int | None = None,
     ) -> LongbirdTokenClassifierOutput:
         """Labels [batch, n]: -100 for tokens that do not count."""
         inputs = Inputs(
             input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
             global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions,
+            output_attentions, edges=edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         logits = self.classifier(self.dropout(encoded.x))
@@ -351,6 +357,8 @@ class LongbirdForMultipleChoice(_Head):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
         labels: Tensor | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
     ) -> LongbirdMultipleChoiceOutput:
         """Labels [batch]: the number of the right choice.
 
@@ -359,7 +367,7 @@ class LongbirdForMultipleChoice(_Head):
         inputs = Inputs(
             input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
             global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions,
+            output_attentions, edges=edges,
         )  # fmt: skip
         if inputs.given.ndim < 3:
             raise ValueError(
@@ -431,6 +439,8 @@ class LongbirdForQuestionAnswering(_Head):
         answer_types: Tensor | None = None,
         sentence_positions: Tensor | None = None,
         sentence_support: Tensor | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
     ) -> LongbirdForQuestionAnsweringOutput:
         """The loss is the sum of the losses of those outputs that labels are given for.
 
@@ -443,7 +453,7 @@ class LongbirdForQuestionAnswering(_Head):
         inputs = Inputs(
             input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
             global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions,
+            output_attentions, edges=edges,
         )  # fmt: skip
         for name, given, possible in (
             ("start_positions", start_positions, end_positions is not None),
@@ -566,12 +576,14 @@ class LongbirdForEmbedding(_Head):
         use_cache: bool | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
     ) -> LongbirdForEmbeddingOutput:
         """Takes what `LongbirdModel` takes."""
         inputs = Inputs(
             input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
             global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions,
+            output_attentions, edges=edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         return LongbirdForEmbeddingOutput(

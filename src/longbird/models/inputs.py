@@ -26,6 +26,7 @@ class Inputs:
     output_attentions: bool | None = None
     encoder_hidden_states: Tensor | None = None
     encoder_attention_mask: Tensor | None = None
+    edges: Any = None
 
     @property
     def given(self) -> Tensor:

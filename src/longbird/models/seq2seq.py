@@ -8,6 +8,7 @@ Axes: b batch, s tokens of the output, n tokens of the input, h heads, d head_di
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -296,6 +297,8 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
         use_cache: bool | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
     ) -> LongbirdSeq2SeqModelOutput:
         """Encodes the input [b, n], unless it is given encoded, and decodes the output [b, s].
 
@@ -314,6 +317,7 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
                 attention_mask=attention_mask,
                 inputs_embeds=inputs_embeds,
                 global_attention_mask=global_attention_mask,
+                edges=edges,
                 **wanted,
             )
         elif isinstance(encoder_outputs, (tuple, list)):
@@ -427,6 +431,7 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
         *,
+        edges: Tensor | Sequence[Any] | None = None,
         labels: Tensor | None = None,
         logits_to_keep: int = 0,
         num_items_in_batch: Tensor | int | None = None,
@@ -440,7 +445,7 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
         decoded = self.model(
             input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
             past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
-            use_cache, output_hidden_states, output_attentions, return_dict=True,
+            use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
         )  # fmt: skip
         logits = self.lm_head(decoded.last_hidden_state[:, -logits_to_keep:])
         logits = logits + self.final_logits_bias
@@ -484,6 +489,7 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
         *,
+        edges: Tensor | Sequence[Any] | None = None,
         labels: Tensor | None = None,
     ) -> LongbirdSeq2SeqSequenceClassifierOutput:
         """Labels as in `LongbirdForSequenceClassification`."""
@@ -491,7 +497,7 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
         decoded = self.model(
             input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
             past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
-            use_cache, output_hidden_states, output_attentions, return_dict=True,
+            use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
         )  # fmt: skip
         x = decoded.last_hidden_state  # [b, s, w]
         logits = self.classifier(x[torch.arange(len(x), device=x.device), last])
@@ -555,6 +561,7 @@ class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
         *,
+        edges: Tensor | Sequence[Any] | None = None,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
     ) -> LongbirdSeq2SeqQuestionAnsweringOutput:
@@ -562,7 +569,7 @@ class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
         decoded = self.model(
             input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
             past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
-            use_cache, output_hidden_states, output_attentions, return_dict=True,
+            use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
         )  # fmt: skip
         span = self.span(decoded.last_hidden_state)  # [b, s, 2]
         if attention_mask is not None and attention_mask.shape == span.shape[:2]:

@@ -93,6 +93,8 @@ class Context:
     """[h, 2m + 1], added to the scores of every layer."""
     global_tokens: Tensor | None = None
     """bool [tokens]: those that see and are seen by all."""
+    edges: tuple[Graph | None, ...] | None = None
+    """What each document has beyond the graph of every layer."""
     added: AddedTokens | None = None
     """BigBird-ETC."""
     memory: Memory | None = None
@@ -116,17 +118,27 @@ class Context:
             memory = replace(memory, states=states)
         return replace(self, relative_bias=relative_bias, memory=memory)
 
+    def graphs(self, graph: Graph) -> Graph | list[Graph]:
+        """The graph of a layer with the edges of each document."""
+        if self.edges is None:
+            return graph
+        return [graph if edges is None else graph | edges for edges in self.edges]
+
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, **options: Any) -> Any:
         """`longbird.attention` of [tokens, h, d] within every document."""
         rows, n, ends = self.documents.rows, self.documents.n, self.documents.cu_seqlens
         marked = self.global_tokens
         options = {"relative_bias": self.relative_bias, "impl": self.impl, **options}
         if ends is not None:
-            return attention_packed(q, k, v, graph, ends, global_tokens=marked, **options)
+            return attention_packed(
+                q, k, v, self.graphs(graph), ends, global_tokens=marked, **options
+            )
         q, k, v = (x.unflatten(0, (rows, n)).transpose(1, 2) for x in (q, k, v))
         marked = None if marked is None else marked.unflatten(0, (rows, n))
         lengths = self.documents.lengths
-        out: Any = attention(q, k, v, graph, lengths=lengths, global_tokens=marked, **options)
+        out: Any = attention(
+            q, k, v, self.graphs(graph), lengths=lengths, global_tokens=marked, **options
+        )
         if options.get("return_lse"):
             return tuple(x.transpose(1, 2).flatten(0, 1) for x in out)
         return out.transpose(1, 2).flatten(0, 1)
@@ -141,7 +153,7 @@ class Context:
         return attention_weights(
             align(q).transpose(1, 2),
             align(k).transpose(1, 2),
-            graph,
+            self.graphs(graph),
             lengths=None if ends is None else ends.diff(),
             global_tokens=None if marked is None else align(marked),
             relative_bias=self.relative_bias,
