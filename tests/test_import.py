@@ -20,7 +20,7 @@ MODELS = {
     "LongbirdForEmbedding", "LongbirdForCausalLM", "LongbirdSeq2SeqModel",
     "LongbirdForConditionalGeneration", "RollingCache", "load_checkpoint", "save_checkpoint",
     "convert_checkpoint", "LongbirdSeq2SeqForQuestionAnswering",
-    "LongbirdSeq2SeqForSequenceClassification",
+    "LongbirdSeq2SeqForSequenceClassification", "LongbirdCollator", "segments",
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from .graph import Window as Window
 from .graph import bigbird as bigbird
 from .graph import longformer as longformer
 from .layout import Layout as Layout
+from .models import LongbirdCollator as LongbirdCollator
 from .models import LongbirdConfig as LongbirdConfig
 from .models import LongbirdForCausalLM as LongbirdForCausalLM
 from .models import LongbirdForConditionalGeneration as LongbirdForConditionalGeneration
@@ -37,6 +38,7 @@ from .models import (
 )
 from .models import LongbirdSeq2SeqModel as LongbirdSeq2SeqModel
 from .models import RollingCache as RollingCache
+from .models.segments import segments as segments
 from .ops.api import attention as attention
 from .ops.api import attention_packed as attention_packed
 from .ops.dispatch import implementations as implementations

@@ -90,8 +90,13 @@ def bucket_bias(table: Tensor, config: Any, distance: int) -> Tensor:
     return table[bucket + (half if distance > 0 else 0)]
 
 
-def looped_attention(layer: Any, x: Tensor, g: int, segments: Tensor | None, mask, bias) -> Tensor:
-    """x [n + g, w]: g global tokens after n tokens of text; mask bool [heads, n, n]."""
+def looped_attention(
+    layer: Any, x: Tensor, g: int, segments: Tensor | None, mask, bias, weights: Any = None
+) -> Tensor:
+    """x [n + g, w]: g global tokens after n tokens of text; mask bool [heads, n, n].
+
+    The weights go into `weights` [heads, n + g, n + g], if it is given.
+    """
     n, attention = len(x) - g, layer.attention
     names = ("query", "key", "value")
 
@@ -118,7 +123,7 @@ def looped_attention(layer: Any, x: Tensor, g: int, segments: Tensor | None, mas
     for i in range(n + g):
         heads = []
         for h in range(HEADS):
-            scores, values = [], []
+            scores, values, seen = [], [], []
             for j in range(n + g):
                 if i < n and j < n:
                     if not mask[h, i, j]:
@@ -132,7 +137,11 @@ def looped_attention(layer: Any, x: Tensor, g: int, segments: Tensor | None, mas
                     ) / math.sqrt(D)
                 scores.append(score)
                 values.append(v[j, h])
-            heads.append(torch.softmax(torch.stack(scores), 0) @ torch.stack(values))
+                seen.append(j)
+            p = torch.softmax(torch.stack(scores), 0)
+            if weights is not None:
+                weights[h, i, seen] = p
+            heads.append(p @ torch.stack(values))
         rows.append(torch.cat(heads))
     return attention.output(torch.stack(rows))
 
@@ -328,8 +337,6 @@ def test_what_etc_cannot_do_is_said():
         tiny(num_global_tokens=0)(ids, segment_ids=torch.zeros_like(ids))
     with pytest.raises(ValueError, match="shape of the batch"):
         tiny()(ids, segment_ids=torch.zeros_like(ids)[:, :-1])
-    with pytest.raises(ValueError, match="BigBird-ETC gives no attentions"):
-        tiny()(ids, output_attentions=True)
     with pytest.raises(ValueError, match='pooling="globals" needs num_global_tokens'):
         tiny(lb.LongbirdForEmbedding, num_global_tokens=0, pooling="globals")(ids)
     with pytest.raises(ValueError, match="a causal model has its global tokens in its graph"):

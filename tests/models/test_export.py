@@ -144,15 +144,14 @@ def test_compiled_with_inductor(native):
 def test_export_through_gather(encoder):
     """Plain torch operations alone, for one length and any number of documents."""
     model = tiny(lb.LongbirdModel, attention_impl="gather", **ENCODERS[encoder])
-    shapes = None if encoder == "etc" else {"input_ids": {0: BATCH}}
-    program = torch.export.export(model, (tokens(),), dynamic_shapes=shapes)
+    program = torch.export.export(model, (tokens(),), dynamic_shapes={"input_ids": {0: BATCH}})
     assert "longbird" not in str(program.graph)
-    for rows in (2,) if encoder == "etc" else (1, 2, 3):
+    for rows in (1, 2, 3):
         assert_same(program.module()(tokens(rows, seed=1)), model(tokens(rows, seed=1)))
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "etc"])
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_export_native(encoder, native):
     """The graph is in the exported operator: documents of any length, any number of them."""
     model = tiny(lb.LongbirdModel, attention_impl=native, **ENCODERS[encoder])
@@ -187,6 +186,7 @@ STABLE: dict[str, dict[str, Any]] = {
     "relative": {**ENCODERS["relative"], "graph": lb.BlockWindow(3, 4) | lb.Window(7)},
     "longformer": ENCODERS["longformer"],
     "full": {"graph": lb.Full(), "norm": "pre"},
+    "etc": {"graph": lb.Window(5), "num_global_tokens": 3, "global_projections": True},
 }
 
 
@@ -221,7 +221,7 @@ def test_export_with_padding_of_every_head(head, impl, request):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "etc"])
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_export_native_with_padding_and_global_tokens(encoder, native):
     """Any graph, any length, any tokens of it global."""
     model = tiny(lb.LongbirdModel, attention_impl=native, **ENCODERS[encoder])
@@ -242,11 +242,44 @@ def test_export_native_with_padding_and_global_tokens(encoder, native):
             assert_same(program.module()(ids, **options), model(ids, **options))
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("impl", ["native", "gather"])
+@pytest.mark.parametrize("head", ["model", "class", "globals"])
+def test_export_of_etc_with_segments(impl, head, request):
+    """A document has as many global tokens as segments; there is room for all of them."""
+    if impl == "native":
+        request.getfixturevalue("native")
+    model_class = {
+        "model": lb.LongbirdModel,
+        "class": lb.LongbirdForSequenceClassification,
+        "globals": lb.LongbirdForEmbedding,
+    }[head]
+    model = tiny(model_class, attention_impl=impl, pooling="globals", **STABLE["etc"])
+    given = {"attention_mask": torch.ones_like(tokens()), "segment_ids": tokens() % 3}
+    shape = {0: BATCH, 1: LENGTH} if impl == "native" else {0: BATCH}
+    program = torch.export.export(
+        model, (tokens(),), given, dynamic_shapes=dict.fromkeys(["input_ids", *given], shape)
+    ).module()
+    ids, mask = tokens(5, seed=1), padding()
+    segments = (torch.arange(N).expand(5, N) // 13).clone()  # 3 in a whole document
+    segments[1] = -1
+    segments[mask == 0] = 77  # padding is not looked at
+    options = {"attention_mask": mask, "segment_ids": segments}
+    found, expected = program(ids, **options), model(ids, **options)
+    assert_same(found, expected)
+    alone = {name: x[1:2] for name, x in options.items()}
+    found, expected = program(ids[1:2], **alone), model(ids[1:2], **alone)
+    if head == "model":
+        assert expected.global_hidden_state.shape[1] == 1
+        assert not found.global_hidden_state[:, 1:].any()
+        found["global_hidden_state"] = found.global_hidden_state[:, :1]
+    assert_same(found, expected)
+
+
 @pytest.mark.parametrize(
     ("fields", "names", "said"),
     [
         ({"attention_impl": "gather"}, ["attention_mask"], "last=0"),
-        ({"num_global_tokens": 2}, ["attention_mask"], "ETC is exported without attention_mask"),
         ({"attention_impl": "gather"}, ["global_attention_mask"], "GlobalTokens"),
         (
             {"graph": lb.longformer(8), "global_projections": True},
@@ -309,12 +342,14 @@ def test_onnx_of_a_decoder(tmp_path):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("head", ["embedding", "answer"])
-def test_onnx_with_padding(head, tmp_path):
+@pytest.mark.parametrize(
+    ("head", "encoder"), [("embedding", "longformer"), ("answer", "longformer"), ("model", "etc")]
+)
+def test_onnx_with_padding(head, encoder, tmp_path):
     import onnxruntime
 
     model_class, fields = HEADS[head]
-    model = tiny(model_class, attention_impl="gather", **STABLE["longformer"], **fields)
+    model = tiny(model_class, attention_impl="gather", **STABLE[encoder], **fields)
     shapes = {"input_ids": {0: BATCH}, "attention_mask": {0: BATCH}}
     example = (tokens(), torch.ones_like(tokens()))
     path = tmp_path / "model.onnx"

@@ -249,8 +249,11 @@ def test_values_that_no_model_can_have(fields):
 
 
 def test_a_graph_as_the_command_line_has_it():
+    assert config(graph="bigbird(block=16)").graph == lb.bigbird(block=16)
+    each = config(graph=["Window(3)", lb.Full()]).layer_graphs
+    assert each == [lb.Window(3), lb.Full()]
     with pytest.raises(TypeError, match=r"such as longbird\.bigbird\(\)"):
-        config(graph="bigbird(block=16)")
+        config(graph=3)
 
 
 def test_a_graph_that_is_changed_later(tmp_path):

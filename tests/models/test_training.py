@@ -318,11 +318,12 @@ def gradients(model: Any, **inputs: Any) -> tuple[float, dict[str, torch.Tensor 
 
 
 @pytest.mark.parametrize(("fields", "inputs"), ENCODERS.values(), ids=ENCODERS)
-def test_gradient_checkpointing_changes_nothing(fields, inputs):
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_gradient_checkpointing_changes_nothing(fields, inputs, reentrant):
     model = tiny(lb.LongbirdForMaskedLM, dropout=0.2, **fields).train()
     inputs = {"input_ids": IDS, "attention_mask": MASK, "labels": IDS, **inputs}
     loss, expected = gradients(model, **inputs)
-    model.gradient_checkpointing_enable()
+    model.gradient_checkpointing_enable({"use_reentrant": reentrant})
     calls = []
     for layer in model.longbird.layers:
         layer.attention.register_forward_hook(lambda *_: calls.append(1))
@@ -330,7 +331,10 @@ def test_gradient_checkpointing_changes_nothing(fields, inputs):
     assert len(calls) == 2 * len(model.longbird.layers)
     assert again == loss
     for name, gradient in expected.items():
-        assert torch.equal(found[name], gradient), name
+        if reentrant:  # in another order of summing
+            torch.testing.assert_close(found[name], gradient, msg=name)
+        else:
+            assert torch.equal(found[name], gradient), name
 
 
 @pytest.mark.parametrize(("fields", "inputs"), ENCODERS.values(), ids=ENCODERS)

@@ -38,6 +38,11 @@ LAYERS = {
     "layers.*.attention.value": "encoder.layer.*.attention.self.value",
     "layers.*.attention.output": "encoder.layer.*.attention.output.dense",
     "layers.*.attention_norm": "encoder.layer.*.attention.output.LayerNorm",
+    "layers.*.cross_attention.query": "encoder.layer.*.crossattention.self.query",
+    "layers.*.cross_attention.key": "encoder.layer.*.crossattention.self.key",
+    "layers.*.cross_attention.value": "encoder.layer.*.crossattention.self.value",
+    "layers.*.cross_attention.output": "encoder.layer.*.crossattention.output.dense",
+    "layers.*.cross_attention_norm": "encoder.layer.*.crossattention.output.LayerNorm",
     "layers.*.feed_forward.enter": "encoder.layer.*.intermediate.dense",
     "layers.*.feed_forward.leave": "encoder.layer.*.output.dense",
     "layers.*.feed_forward_norm": "encoder.layer.*.output.LayerNorm",
@@ -92,6 +97,7 @@ def read_bert(theirs: Any, random_blocks: str) -> dict[str, Any]:
         "type_vocab_size": theirs.type_vocab_size,
         "classifier_dropout": rate,
         "is_decoder": theirs.is_decoder,
+        "add_cross_attention": theirs.add_cross_attention,
         "graph": Full(),
     }
 
@@ -106,6 +112,7 @@ def write_bert(ours: Any) -> dict[str, Any]:
         )
     return {
         "is_decoder": ours.is_decoder,
+        "add_cross_attention": ours.add_cross_attention,
         **shared(ours),
         "type_vocab_size": ours.type_vocab_size,
         "classifier_dropout": ours.classifier_dropout,
@@ -148,7 +155,7 @@ def read_mpnet(theirs: Any, random_blocks: str) -> dict[str, Any]:
 def write_mpnet(ours: Any) -> dict[str, Any]:
     """Their fields."""
     fields = write_bert(ours)
-    for name in ("type_vocab_size", "classifier_dropout", "is_decoder"):
+    for name in ("type_vocab_size", "classifier_dropout", "is_decoder", "add_cross_attention"):
         del fields[name]
     return {**fields, "relative_attention_num_buckets": ours.relative_buckets}
 

@@ -44,7 +44,8 @@ def read_graph(theirs: Any, random_blocks: str) -> Graph:
         raise ValueError(
             f"random_blocks must be one of {', '.join(PLANS)}, received {random_blocks!r}"
         )
-    if theirs.attention_type == "original_full":
+    # With cross attention, transformers computes the other type as this one.
+    if theirs.attention_type == "original_full" or getattr(theirs, "add_cross_attention", False):
         return Full()
     if theirs.attention_type != "block_sparse":
         raise ValueError(
@@ -89,7 +90,9 @@ def read_bigbird(theirs: Any, random_blocks: str) -> dict[str, Any]:
         "qa_feed_forward": True,
         "qa_hides_question": True,
         # Its sparse attention shows a decoder what is to come.
-        "is_decoder": theirs.is_decoder and theirs.attention_type == "original_full",
+        "is_decoder": theirs.is_decoder
+        and (theirs.attention_type == "original_full" or theirs.add_cross_attention),
+        "add_cross_attention": theirs.add_cross_attention,
         "graph": read_graph(theirs, random_blocks),
     }
 
@@ -100,6 +103,7 @@ def write_bigbird(ours: Any) -> dict[str, Any]:
         **shared(ours),
         **write_graph(ours.layer_graphs[0] if ours.causal else ours.graph),
         "is_decoder": ours.is_decoder,
+        "add_cross_attention": ours.add_cross_attention,
         "type_vocab_size": ours.type_vocab_size,
         "sep_token_id": ours.sep_token_id,
         "rescale_embeddings": ours.rescale_embeddings,

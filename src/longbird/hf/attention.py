@@ -17,6 +17,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedC
 from transformers.modeling_utils import PreTrainedModel
 
 from longbird.graph import Causal, Graph, Window, as_graph
+from longbird.nn.context import Context
 from longbird.nn.packing import Documents
 
 NAME = "longbird"
@@ -135,7 +136,8 @@ def longbird_attention(
         key, value = key.repeat_interleave(heads, 1), value.repeat_interleave(heads, 1)
     documents = Documents.of(query.shape[0], query.shape[2], kept)
     q, k, v = (documents.pack(x.transpose(1, 2)) for x in (query, key, value))
-    return documents.pad(documents.attend(q, k, v, graph, dropout_p=dropout, scale=scaling)), None
+    out = Context(documents).attend(q, k, v, graph, dropout_p=dropout, scale=scaling)
+    return documents.pad(out), None
 
 
 def register() -> None:

@@ -1,6 +1,9 @@
-"""The models, as `transformers.PreTrainedModel`s."""
+"""The models, as `transformers.PreTrainedModel`s; `MODELS` is the list of them."""
+
+from typing import Any
 
 from longbird.models.causal import LongbirdForCausalLM as LongbirdForCausalLM
+from longbird.models.collator import LongbirdCollator as LongbirdCollator
 from longbird.models.config import LongbirdConfig as LongbirdConfig
 from longbird.models.config import LongbirdSeq2SeqConfig as LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel as LongbirdModel
@@ -24,3 +27,25 @@ from longbird.models.seq2seq import (
     LongbirdSeq2SeqForSequenceClassification as LongbirdSeq2SeqForSequenceClassification,
 )
 from longbird.models.seq2seq import LongbirdSeq2SeqModel as LongbirdSeq2SeqModel
+
+MODELS: dict[type[LongbirdConfig], dict[str, type[Any]]] = {
+    LongbirdConfig: {
+        "": LongbirdModel,
+        "ForPreTraining": LongbirdForPreTraining,
+        "ForMaskedLM": LongbirdForMaskedLM,
+        "ForCausalLM": LongbirdForCausalLM,
+        "ForSequenceClassification": LongbirdForSequenceClassification,
+        "ForTokenClassification": LongbirdForTokenClassification,
+        "ForMultipleChoice": LongbirdForMultipleChoice,
+        "ForQuestionAnswering": LongbirdForQuestionAnswering,
+        "ForEmbedding": LongbirdForEmbedding,
+    },
+    LongbirdSeq2SeqConfig: {
+        "": LongbirdSeq2SeqModel,
+        "ForSeq2SeqLM": LongbirdForConditionalGeneration,
+        "ForSequenceClassification": LongbirdSeq2SeqForSequenceClassification,
+        "ForQuestionAnswering": LongbirdSeq2SeqForQuestionAnswering,
+    },
+}
+"""By configuration and task. A task has the name it has in `transformers.AutoModel<task>`, where
+transformers knows it."""

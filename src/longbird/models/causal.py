@@ -7,18 +7,21 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import GenerationMixin
-from transformers.modeling_outputs import CausalLMOutputWithPast
-from transformers.utils.generic import ModelOutput
+from transformers.modeling_outputs import CausalLMOutputWithCrossAttentions
+from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdConfig
-from longbird.models.encoder import Encoded, head
-from longbird.models.heads import _LanguageModel, prediction_loss
+from longbird.models.heads import _LanguageModel
+from longbird.models.inputs import Inputs
+from longbird.models.losses import prediction_loss
 from longbird.models.rolling import RollingCache
+from longbird.nn.packing import Documents
 
 
 class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
@@ -38,6 +41,8 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
         >>> model.generate(torch.tensor([[1, 2, 3]]), max_new_tokens=20, do_sample=False).shape
         torch.Size([1, 23])
     """
+
+    accepts_loss_kwargs = True  # num_items_in_batch
 
     def __init__(self, config: LongbirdConfig) -> None:
         if config.num_global_tokens or config.global_projections:
@@ -63,40 +68,73 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
     def _prepare_position_ids_for_generation(self, *args: Any, **kwargs: Any) -> None:
         """None: positions are counted by the cache, whatever their scheme."""
 
-    @head
+    @can_return_tuple
     def forward(
         self,
-        encoded: Encoded,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
         labels: Tensor | None = None,
         logits_to_keep: int = 0,
-        **batch: Any,
-    ) -> ModelOutput:
+        *,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        edges: Tensor | Sequence[Any] | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+        **shifted: Tensor | None,
+    ) -> CausalLMOutputWithCrossAttentions:
         """Labels [batch, n]: the tokens themselves; each is predicted from those before it.
 
-        `shift_labels` [batch, n], in their place, are what each token is to predict.
-        With `logits_to_keep`, logits are those of the last so many columns alone.
+        `shift_labels` [batch, n], in their place, are what each token is to predict. With
+        `logits_to_keep`, logits are those of the last so many columns alone.
         """
-        documents = encoded.documents
-        # Not in the signature, where the Trainer would take it for a label that must be given.
-        shift_labels = batch.pop("shift_labels", None)
+        # Without a name in the signature: the Trainer would take it for a label that it must find.
+        shift_labels = shifted.pop("shift_labels", None)
+        for name in shifted:
+            raise TypeError(
+                f"{type(self).__name__}.forward() got an unexpected keyword argument {name!r}"
+            )
+        inputs = Inputs(
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
+            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
+            output_attentions, encoder_hidden_states, encoder_attention_mask, edges,
+        )  # fmt: skip
+        encoded = self.longbird.encode(inputs)
         loss = None
         if labels is not None or shift_labels is not None:
             logits = self.predict(encoded.x)
-            if shift_labels is not None:
-                following = documents.pack(shift_labels)
-            else:
-                # The next token of every token: of the last one of a document, none.
-                following = documents.pack(labels).roll(-1)
-                following[[end - 1 for start, end in documents.bounds if end > start]] = -100
-            loss = prediction_loss(logits, following, **batch)
+            following = self._following(encoded.documents, labels, shift_labels)
+            loss = prediction_loss(logits, following, num_items_in_batch)
             logits = encoded.pad(logits)
         else:
             last = slice(-logits_to_keep, None)
             kept = encoded.pad(torch.ones_like(encoded.x[:, :1]))[:, last]  # 0 for padding
             logits = self.predict(encoded.pad(encoded.x)[:, last]) * kept
-        return encoded.output(
-            CausalLMOutputWithPast,
+        return CausalLMOutputWithCrossAttentions(
             loss=loss,
             logits=logits,
-            past_key_values=documents.cache,
+            past_key_values=encoded.past_key_values,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+            cross_attentions=encoded.cross_attentions,
         )
+
+    @staticmethod
+    def _following(
+        documents: Documents, labels: Tensor | None, shift_labels: Tensor | None
+    ) -> Tensor:
+        """What every token is to predict, [t]: the next one; -100 for the last of a document."""
+        if shift_labels is not None:
+            return documents.pack(shift_labels, "shift_labels")
+        assert labels is not None
+        following = documents.pack(labels, "labels").roll(-1)
+        following[[end - 1 for start, end in documents.bounds if end > start]] = -100
+        return following

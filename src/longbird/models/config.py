@@ -130,6 +130,8 @@ class LongbirdConfig(PreTrainedConfig):
         num_global_tokens: BigBird-ETC: learned global tokens added to every document, one for
             each segment where `segment_ids` are given; 0 for none.
         global_max_distance: BigBird-ETC: global tokens further apart share a label.
+        add_cross_attention: A causal decoder also looks at what an encoder read, which is given as
+            `encoder_hidden_states`.
         attention_impl: "auto", or the implementation that attention must run on.
         classifier_activation: Between the two layers of a classification head.
         classifier_dropout: Dropout of heads; `hidden_dropout_prob` by default.
@@ -202,6 +204,7 @@ class LongbirdConfig(PreTrainedConfig):
     global_projections: bool = False
     num_global_tokens: int = 0
     global_max_distance: int = 12
+    add_cross_attention: bool = False
     attention_impl: str = "auto"
 
     classifier_activation: str = "tanh"

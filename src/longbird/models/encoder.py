@@ -1,124 +1,106 @@
-"""The encoder: packed documents, any graph; BigBird, BigBird-ETC, Longformer, BERT in one."""
+"""The encoder: packed documents, any graph; BigBird, BigBird-ETC, Longformer, BERT in one.
+
+A forward pass gathers its `Inputs`, `encode` runs them through the layers, and what comes of it,
+`Encoded`, is padded again. The heads do the same with a step for their task before and after.
+"""
 
 # transformers writes its types more narrowly than its classes are.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers.utils.generic import ModelOutput, can_return_tuple
+from transformers import DynamicCache, EncoderDecoderCache
+from transformers.utils.generic import can_return_tuple
 
 from longbird.graph import Graph
 from longbird.models.config import LongbirdConfig
+from longbird.models.inputs import Inputs
 from longbird.models.outputs import LongbirdModelOutput
 from longbird.models.pretrained import LongbirdPreTrainedModel
 from longbird.models.rolling import RollingCache
+from longbird.models.structure import document_edges
 from longbird.nn.attention import SelfAttention
+from longbird.nn.checks import check_integers, check_marks, readable
+from longbird.nn.context import AddedTokens, Context, Memory, Record
+from longbird.nn.cross import CrossAttention
 from longbird.nn.etc import EtcAttention
-from longbird.nn.layers import Embeddings, Layer, relative_table
-from longbird.nn.packing import Documents, check_marks
-
-Output = TypeVar("Output", bound=ModelOutput)
+from longbird.nn.layers import CrossLayer, Embeddings, Layer, relative_table
+from longbird.nn.packing import Documents
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Encoded:
     """Documents after the encoder."""
 
-    documents: Documents
+    context: Context
     x: Tensor
     """[t, w]: the text tokens of all documents."""
     added: Tensor
     """[g, w]: the added global tokens of all documents (BigBird-ETC)."""
     hidden: list[Tensor] | None
     """[t, w] before the first and after every layer, if asked for."""
-    note: Any = None
-    """What a head has to remember of its inputs."""
 
     @property
-    def first(self) -> Tensor:
-        """What stands for a whole document, [rows, w]: its first added global token, or token."""
-        if not self.documents.added:
-            return self.documents.first(self.x)
-        counts = torch.tensor(self.documents.added, device=self.added.device)
-        return self.added[counts.cumsum(0) - counts]
-
-    @property
-    def global_hidden_state(self) -> Tensor | None:
-        """[rows, most global tokens of a document, w]."""
-        if not self.documents.added:
-            return None
-        parts = self.added.split(list(self.documents.added))
-        return nn.utils.rnn.pad_sequence(list(parts), batch_first=True)
+    def documents(self) -> Documents:
+        """Where the tokens are."""
+        return self.context.documents
 
     def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
         """[t, ...] to [rows, n, ...]."""
         return self.documents.pad(x, value)
 
-    def output(self, cls: type[Output], **fields: Any) -> Output:
-        """An output with these fields, and what was asked for of hidden states and attentions."""
-        weights = self.documents.weights
-        return cls(
-            **fields,
-            hidden_states=None if self.hidden is None else tuple(map(self.pad, self.hidden)),
-            attentions=None if weights is None else tuple(weights[i] for i in sorted(weights)),
-        )
+    @property
+    def first(self) -> Tensor:
+        """What stands for a whole document, [rows, w]: its first added global token, or token."""
+        if self.context.added is None:
+            return self.documents.first(self.x)
+        return self.context.added.first(self.added, self.documents.rows)
+
+    @property
+    def global_hidden_state(self) -> Tensor | None:
+        """[rows, most global tokens of a document, w]: those that BigBird-ETC adds."""
+        if self.context.added is None:
+            return None
+        return self.context.added.rows(self.added, self.documents.rows)
+
+    @property
+    def past_key_values(self) -> Any:
+        """The cache with these tokens in it; with what an encoder read, if there is one."""
+        memory = self.context.memory
+        return self.context.cache if memory is None or memory.cache is None else memory.cache
+
+    @property
+    def hidden_states(self) -> tuple[Tensor, ...] | None:
+        """[rows, n, w] each."""
+        return None if self.hidden is None else tuple(map(self.pad, self.hidden))
+
+    @property
+    def attentions(self) -> tuple[Any, ...] | None:
+        """The weights of every layer, as sparse rows."""
+        record = self.context.record
+        return None if record is None else _by_layer(record.weights)
+
+    @property
+    def global_attentions(self) -> tuple[Tensor, ...] | None:
+        """[rows, h, n, g] of every layer: what Longformer's global tokens look at."""
+        record = self.context.record
+        return None if record is None or not record.of_globals else _by_layer(record.of_globals)
+
+    @property
+    def cross_attentions(self) -> tuple[Tensor, ...] | None:
+        """[rows, h, n, m] of every layer: what tokens look at of what an encoder read."""
+        record = self.context.record
+        return None if record is None or not record.of_memory else _by_layer(record.of_memory)
 
 
-INPUTS = (
-    "input_ids",
-    "attention_mask",
-    "token_type_ids",
-    "position_ids",
-    "inputs_embeds",
-    "global_attention_mask",
-    "segment_ids",
-    "past_key_values",
-    "use_cache",
-    "output_hidden_states",
-    "output_attentions",
-)
-"""What every encoder takes, in this order; `LongbirdModel.forward` says what each is."""
-
-
-def head(forward: Callable[..., ModelOutput]) -> Callable[..., Any]:
-    """Makes `forward(self, encoded, own inputs)` a forward pass that takes documents.
-
-    `INPUTS` come first, then the inputs of the head; all of them stand in the signature, where
-    the `Trainer` looks for the names of columns. A name that is neither is an error.
-    """
-    signature = inspect.signature(forward)
-    self_parameter, _, *own = signature.parameters.values()
-    names = INPUTS + tuple(p.name for p in own if p.kind is not p.VAR_KEYWORD)
-    allowed = {*names, "num_items_in_batch", "shift_labels"}
-
-    @functools.wraps(forward)
-    @can_return_tuple
-    def with_documents(self: Any, *args: Any, **kwargs: Any) -> ModelOutput:
-        if len(args) > len(names) or any(name in kwargs for name in names[: len(args)]):
-            raise TypeError(f"{type(self).__name__} was given an input twice, or too many of them")
-        kwargs.update(zip(names, args, strict=False))
-        for name in kwargs:
-            if name not in allowed:
-                raise TypeError(
-                    f"{type(self).__name__} has no input named {name}; its inputs are "
-                    f"{', '.join(names)} and return_dict"
-                )
-        inputs = {name: kwargs.pop(name) for name in INPUTS if name in kwargs}
-        return forward(self, self.encoded(inputs), **kwargs)
-
-    taken = [self_parameter.replace(name=name, default=None) for name in INPUTS]
-    with_documents.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[self_parameter, *taken, *own]
-    )
-    return with_documents
+def _by_layer(weights: dict[int, Any]) -> tuple[Any, ...]:
+    return tuple(weights[layer] for layer in sorted(weights))
 
 
 class LongbirdModel(LongbirdPreTrainedModel):
@@ -148,8 +130,13 @@ class LongbirdModel(LongbirdPreTrainedModel):
             self.global_embeddings = nn.Embedding(config.num_global_tokens, width)
         if config.relative_buckets:
             self.relative_bias = nn.Embedding(config.relative_buckets, config.num_attention_heads)
+        if config.add_cross_attention and not config.causal:
+            raise ValueError(
+                "add_cross_attention=True needs is_decoder=True: an encoder has no other encoder "
+                "to look at"
+            )
         self.layers = nn.ModuleList(
-            Layer(config, attention(config, graph, layer), config.intermediate_size)
+            self._layer(config, layer, attention(config, graph, layer))
             for layer, graph in enumerate(config.layer_graphs)
         )
         if config.norm == "pre":
@@ -157,7 +144,16 @@ class LongbirdModel(LongbirdPreTrainedModel):
         self.pooler = nn.Linear(width, width) if add_pooling_layer else None
         self.post_init()
 
-    def encode(
+    @staticmethod
+    def _layer(config: LongbirdConfig, number: int, attention: SelfAttention) -> Layer:
+        if not config.add_cross_attention:
+            return Layer(config, attention, config.intermediate_size)
+        heads, bias = config.num_attention_heads, config.attention_output_bias
+        cross = CrossAttention(config, number, heads, bias)
+        return CrossLayer(config, attention, config.intermediate_size, cross)
+
+    @can_return_tuple
+    def forward(
         self,
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
@@ -166,115 +162,177 @@ class LongbirdModel(LongbirdPreTrainedModel):
         inputs_embeds: Tensor | None = None,
         global_attention_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
-        past_key_values: RollingCache | None = None,
+        past_key_values: Any = None,
         use_cache: bool | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> Encoded:
-        """Runs packed documents through the layers; the arguments are those of `forward`."""
+        *,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        edges: Tensor | Sequence[Any] | None = None,
+    ) -> LongbirdModelOutput:
+        """Encodes a batch of documents.
+
+        Args:
+            input_ids: [batch, n], the tokens.
+            attention_mask: [batch, n], 0 for padding, which is not computed.
+            token_type_ids: [batch, n], all 0 by default.
+            position_ids: [batch, n], rows of the position table; by default each document counts
+                its own tokens.
+            inputs_embeds: [batch, n, width], in place of input_ids.
+            global_attention_mask: [batch, n], 1 for tokens that see and are seen by all.
+            segment_ids: [batch, n], the segment of each token, -1 for none (BigBird-ETC).
+            past_key_values: The cache of the tokens before these (causal models).
+            use_cache: Give a cache with these tokens in it (causal models)?
+            output_hidden_states: Give the hidden states of every layer?
+            output_attentions: Give the attention weights of every layer?
+            encoder_hidden_states: [batch, m, width], what an encoder read (causal models with
+                `add_cross_attention`).
+            encoder_attention_mask: [batch, m], 0 for padding in it.
+            edges: [batch, e, 2], pairs (query, key) of columns, added to the graph of every layer
+                for their document; (-1, -1) for none. Or a list with an array [e, 2] for each.
+        """
+        inputs = Inputs(
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
+            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
+            output_attentions, encoder_hidden_states, encoder_attention_mask, edges,
+        )  # fmt: skip
+        encoded = self.encode(inputs)
+        return LongbirdModelOutput(
+            last_hidden_state=encoded.pad(encoded.x),
+            pooler_output=None if self.pooler is None else self.pool(encoded),
+            global_hidden_state=encoded.global_hidden_state,
+            past_key_values=encoded.past_key_values,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+            global_attentions=encoded.global_attentions,
+            cross_attentions=encoded.cross_attentions,
+        )
+
+    def pool(self, encoded: Encoded) -> Tensor:
+        """[rows, w]: the first token of every document through a layer of its own."""
+        assert self.pooler is not None
+        return torch.tanh(self.pooler(encoded.first))
+
+    def encode(self, inputs: Inputs) -> Encoded:
+        """Runs packed documents through the layers."""
         config: Any = self.config
-        given = input_ids if inputs_embeds is None else inputs_embeds
-        axes = 2 if inputs_embeds is None else 3
-        if given is None or given.ndim != axes or (axes == 3 and input_ids is not None):
-            raise ValueError("give either input_ids [batch, n] or inputs_embeds [batch, n, width]")
-        if config.graph is not self.graph:
+        if config.graph is not self.graph and config.graph != self.graph:
             raise ValueError(
                 "config.graph was changed, and the model has its own: load it with another graph, "
                 "from_pretrained(folder, graph=...)"
             )
-        rows, n = given.shape[:2]
-        cache = self._cache(past_key_values, use_cache)
-        if cache is not None and attention_mask is not None:
-            attention_mask = attention_mask[:, -n:]  # of the new tokens
-        documents = Documents.of(rows, n, attention_mask)
-        documents.impl, documents.cache = config.attention_impl, cache
-        if default(output_attentions, config.output_attentions):
-            if config.num_global_tokens:
-                raise ValueError("BigBird-ETC gives no attentions; ask for hidden states")
-            documents.weights = {}
-        if segment_ids is not None and not config.num_global_tokens:
-            raise ValueError("segment_ids need added global tokens: set num_global_tokens")
-        exporting = torch.compiler.is_exporting()
-        if exporting and config.num_global_tokens and attention_mask is not None:
-            raise ValueError("BigBird-ETC is exported without attention_mask")
-        if global_attention_mask is not None:
-            if exporting and config.global_projections:
-                raise ValueError(
-                    "a model with global_projections cannot be exported with global tokens (as "
-                    "classification makes its first one)"
-                )
-            if config.causal:
-                raise ValueError(
-                    "a token of global_attention_mask sees what follows it, which a causal model "
-                    "must not; put GlobalTokens(...) into its graph instead"
-                )
-            if not exporting:
-                check_marks("global_attention_mask", global_attention_mask)
-            marked = documents.pack(global_attention_mask) != 0
-            if documents.lengths is not None:
-                marked = marked & documents.present(marked)
-            documents.global_tokens = marked if exporting or bool(marked.any()) else None
-        if config.relative_buckets:
-            table = relative_table(self.relative_bias.weight, config.relative_max_distance)
-            documents.relative_bias = table
+        rows, n = inputs.shape(config.hidden_size)
+        cache = self._cache(inputs, rows)
+        mask = inputs.attention_mask
+        if cache is not None and mask is not None:
+            mask = mask[:, -n:]  # of the new tokens
+        documents = Documents.of(rows, n, mask)
+        context = self._context(inputs, documents, cache)
 
-        x = self.embeddings(documents, input_ids, inputs_embeds, token_type_ids, position_ids)
-        if config.num_global_tokens:
-            x = torch.cat([x, self._added_tokens(documents, segment_ids)])
-        text = x.shape[0] - sum(documents.added)
-        wanted = default(output_hidden_states, config.output_hidden_states)
+        x = self.embeddings(
+            documents, cache, inputs.input_ids, inputs.inputs_embeds, inputs.token_type_ids,
+            inputs.position_ids,
+        )  # fmt: skip
+        text = x.shape[0]
+        if context.added is not None:
+            x = torch.cat([x, self._added_tokens(context.added)])
+        wanted = default(inputs.output_hidden_states, config.output_hidden_states)
         hidden = [x[:text]] if wanted else None
         for layer in self.layers:
-            x = layer(x, documents)
+            x = layer(x, context, *context.carried)
             if hidden is not None:
                 hidden.append(x[:text])
         if config.norm == "pre":
             x = self.final_norm(x)
             if hidden is not None:
                 hidden[-1] = x[:text]
-        return Encoded(documents, x[:text], x[text:], hidden)
-
-    @head
-    def forward(self, encoded: Encoded) -> LongbirdModelOutput:
-        """Encodes a batch of documents.
-
-        Args:
-            encoded: Made from the inputs: input_ids [batch, n] or inputs_embeds [batch, n, width];
-                attention_mask [batch, n], 0 for padding, which is not computed; token_type_ids;
-                position_ids; global_attention_mask [batch, n], 1 for tokens that see and are seen
-                by all; segment_ids [batch, n] for BigBird-ETC, -1 for no segment; past_key_values
-                and use_cache for causal models; output_hidden_states, output_attentions and
-                return_dict.
-
-        Returns:
-            A `LongbirdModelOutput`.
-        """
-        pooled = None if self.pooler is None else torch.tanh(self.pooler(encoded.first))
-        return encoded.output(
-            LongbirdModelOutput,
-            last_hidden_state=encoded.pad(encoded.x),
-            pooler_output=pooled,
-            global_hidden_state=encoded.global_hidden_state,
-            past_key_values=encoded.documents.cache,
-        )
-
-    def encoded(self, inputs: dict[str, Any]) -> Encoded:
-        """What `head` asks for: the documents of these inputs after the encoder."""
-        return self.encode(**inputs)
+        return Encoded(context, x[:text], x[text:], hidden)
 
     @property
     def layer_graphs(self) -> list[Graph]:
         """The graph of every layer: the same objects each time, so that caches compare at once."""
         return [layer.attention.graph for layer in self.layers]  # type: ignore[misc]
 
-    def _cache(self, given: Any, use_cache: bool | None) -> RollingCache | None:
+    def _context(self, inputs: Inputs, documents: Documents, cache: Any) -> Context:
+        """What the layers are told, from the inputs and the configuration."""
+        config: Any = self.config
+        bias = None
+        if config.relative_buckets:
+            bias = relative_table(self.relative_bias.weight, config.relative_max_distance)
+        return Context(
+            documents,
+            impl=config.attention_impl,
+            relative_bias=bias,
+            global_tokens=self._global_tokens(inputs, documents),
+            edges=None
+            if inputs.edges is None
+            else document_edges(inputs.edges, inputs.ranks(), config.causal),
+            added=self._added(inputs, documents),
+            memory=self._memory(inputs, documents, cache),
+            cache=cache,
+            record=Record()
+            if default(inputs.output_attentions, config.output_attentions)
+            else None,
+        )
+
+    def _global_tokens(self, inputs: Inputs, documents: Documents) -> Tensor | None:
+        """Bool [t]: the tokens that see and are seen by all; None if there are none."""
+        marks, config, exporting = (
+            inputs.global_attention_mask,
+            self.config,
+            torch.compiler.is_exporting(),
+        )
+        if marks is None:
+            return None
+        if exporting and config.global_projections:
+            raise ValueError(
+                "a model with global_projections cannot be exported with global tokens (as "
+                "classification makes its first one)"
+            )
+        if config.causal:
+            raise ValueError(
+                "a token of global_attention_mask sees what follows it, which a causal model "
+                "must not; put GlobalTokens(...) into its graph instead"
+            )
+        if not exporting:
+            check_marks("global_attention_mask", marks)
+        marked = documents.pack(marks, "global_attention_mask") != 0
+        if documents.lengths is not None:
+            marked = marked & documents.present(marked)
+        return marked if exporting or bool(marked.any()) else None
+
+    def _cache(self, inputs: Inputs, rows: int) -> RollingCache | None:
+        """The cache that is given, or a new one where one is wanted."""
+        given, use_cache = inputs.past_key_values, inputs.use_cache
         if not self.config.causal:
             if given is not None:
                 raise ValueError("past_key_values needs a causal model (LongbirdForCausalLM)")
             return None
+        if isinstance(given, EncoderDecoderCache):
+            given = given.self_attention_cache
+        if inputs.edges is not None:
+            if use_cache or (given is not None and given.get_seq_length() > 0):
+                raise ValueError(
+                    "edges join tokens wherever they are, which a rolling cache has forgotten: "
+                    "use use_cache=False"
+                )
+            return None
         if isinstance(given, RollingCache):
             if [state.graph for state in given.layers] != self.layer_graphs:
                 raise ValueError("past_key_values is the cache of a model with other graphs")
+            if given.lengths is not None and len(given.lengths) != rows:
+                raise ValueError(
+                    f"past_key_values is the cache of {len(given.lengths)} documents, and the "
+                    f"batch has {rows}; choose rows with cache.batch_select_indices(...), or "
+                    "start without it"
+                )
+            if self.training and self.is_gradient_checkpointing:
+                raise ValueError(
+                    "gradient checkpointing runs every layer twice, which would put its tokens "
+                    "into past_key_values twice: leave the cache out, or call "
+                    "gradient_checkpointing_disable()"
+                )
             return given
         if given is not None and given.get_seq_length() > 0:
             raise TypeError(
@@ -291,24 +349,97 @@ class LongbirdModel(LongbirdPreTrainedModel):
                 raise
             return None
 
-    def _added_tokens(self, documents: Documents, segment_ids: Tensor | None) -> Tensor:
-        """The embeddings of the global tokens of BigBird-ETC, [g, w]."""
-        most = self.global_embeddings.num_embeddings
+    def _memory(self, inputs: Inputs, documents: Documents, cache: Any) -> Memory | None:
+        """What an encoder read, if it is given."""
+        states, mask, config = (
+            inputs.encoder_hidden_states,
+            inputs.encoder_attention_mask,
+            self.config,
+        )
+        if states is None:
+            if mask is not None:
+                raise ValueError("encoder_attention_mask needs encoder_hidden_states")
+            return None
+        if not config.add_cross_attention:
+            raise ValueError(
+                "encoder_hidden_states need a decoder with cross attention: "
+                "LongbirdConfig(is_decoder=True, add_cross_attention=True)"
+            )
+        check_memory(states, mask, documents.rows, config.hidden_size)
+        if mask is not None:
+            mask = mask[:, None, None] != 0  # [rows, 1, 1, m]
+        if cache is None:
+            return Memory(states, mask)
+        pair = inputs.past_key_values
+        if not isinstance(pair, EncoderDecoderCache) or pair.self_attention_cache is not cache:
+            pair = EncoderDecoderCache(cache, DynamicCache())
+        return Memory(states, mask, pair)
+
+    def _added(self, inputs: Inputs, documents: Documents) -> AddedTokens | None:
+        """The global tokens of BigBird-ETC: one for each segment, or all that there are."""
+        most, segments = self.config.num_global_tokens, inputs.segment_ids
+        if segments is not None and not most:
+            raise ValueError("segment_ids need added global tokens: set num_global_tokens")
+        if not most:
+            return None
+        if segments is not None:
+            check_integers("segment_ids", segments)
+            segments = documents.pack(segments, "segment_ids")
+        if torch.compiler.is_exporting():
+            return self._added_in_export(most, segments, documents)
         counts = [most] * documents.rows
-        if segment_ids is not None:
-            segments = documents.segments = documents.pack(segment_ids)
-            if bool((segments >= most).any()) or bool((segments < -1).any()):
+        if segments is not None:
+            if readable(segments) and bool(((segments >= most) | (segments < -1)).any()):
                 raise ValueError(
                     f"segment_ids must be between -1 (no segment) and num_global_tokens - 1 = "
-                    f"{most - 1}, received {int(segments.min())} to {int(segments.max())}"
+                    f"{most - 1}, received {int(segments.min())} to {int(segments.max())}; "
+                    f"longbird.segments(..., most={most}) merges neighbours"
                 )
             counts = [
                 int(segments[start:end].max()) + 1 if end > start else 0
                 for start, end in documents.bounds
             ]
-        documents.added = tuple(max(count, 1) for count in counts)
-        ids = torch.cat([torch.arange(count, device=self.device) for count in documents.added])
-        return self.embeddings.finish(self.global_embeddings(ids))
+            counts = [max(count, 1) for count in counts]
+        return AddedTokens(sum(counts), tuple(counts), segments=segments)
+
+    def _added_in_export(
+        self, most: int, segments: Tensor | None, documents: Documents
+    ) -> AddedTokens:
+        """Every document has all of them, those beyond its segments hidden."""
+        total = documents.rows * most
+        if segments is None:
+            return AddedTokens(total, None)
+        if documents.lengths is not None:
+            segments = torch.where(documents.present(segments), segments, -1)
+        count = segments.unflatten(0, (documents.rows, documents.n)).amax(1) + 1
+        present = torch.arange(most, device=segments.device) < count.clamp(min=1)[:, None]
+        return AddedTokens(total, None, present, segments)
+
+    def _added_tokens(self, added: AddedTokens) -> Tensor:
+        """The embeddings of the added global tokens, [g, w]."""
+        table = self.global_embeddings
+        if added.counts is None:
+            every = torch.arange(table.num_embeddings, device=self.device)
+            ids = every.repeat(added.total // table.num_embeddings)
+        else:
+            ids = torch.cat([torch.arange(count, device=self.device) for count in added.counts])
+        return self.embeddings.finish(table(ids))
+
+
+def check_memory(states: Tensor, mask: Tensor | None, rows: int, width: int) -> None:
+    """Raises unless what an encoder read, [rows, m, w], and its mask, [rows, m], fit."""
+    if states.ndim != 3 or states.shape[0] != rows or states.shape[2] != width:
+        raise ValueError(
+            f"encoder_hidden_states must be of shape [batch, m, width] with batch {rows} and "
+            f"width {width}, received {list(states.shape)}"
+        )
+    if mask is not None and mask.shape != states.shape[:2]:
+        raise ValueError(
+            "the attention mask of the encoder must be of the shape of what it read, "
+            f"{list(states.shape[:2])}, received {list(mask.shape)}"
+        )
+    if mask is not None and readable(mask):
+        check_marks("the attention mask of the encoder", mask)
 
 
 def default(value: bool | None, otherwise: Any) -> bool:

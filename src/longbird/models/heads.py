@@ -1,70 +1,63 @@
-"""The heads of the encoder, one for each task; each runs on packed tokens."""
+"""The heads of the encoder, one for each task; each runs on packed tokens.
+
+A forward pass gathers its inputs, prepares them for the task, encodes, and computes its outputs.
+"""
 
 # transformers writes its types more narrowly than its classes are.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers.modeling_outputs import (
-    MaskedLMOutput,
-    MultipleChoiceModelOutput,
-    SequenceClassifierOutput,
-    TokenClassifierOutput,
-)
-from transformers.utils.generic import ModelOutput
+from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdConfig
-from longbird.models.encoder import Encoded, LongbirdModel, head
+from longbird.models.encoder import Encoded, LongbirdModel
+from longbird.models.inputs import Inputs
+from longbird.models.losses import (
+    check_answers,
+    class_loss,
+    classes,
+    document_labels,
+    prediction_loss,
+)
 from longbird.models.outputs import (
     LongbirdForEmbeddingOutput,
     LongbirdForPreTrainingOutput,
     LongbirdForQuestionAnsweringOutput,
+    LongbirdMaskedLMOutput,
+    LongbirdMultipleChoiceOutput,
+    LongbirdSequenceClassifierOutput,
+    LongbirdTokenClassifierOutput,
 )
 from longbird.models.pretrained import LongbirdPreTrainedModel
+from longbird.nn.checks import check_integers, readable
 from longbird.nn.layers import FeedForward, activation
 
 IMPOSSIBLE = -1e6
 """The logit of what cannot be an answer."""
 
 
-def prediction_loss(
-    logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None
-) -> Tensor:
-    """Mean cross-entropy of [..., vocabulary] over the labels that are not -100; 0 without any."""
-    if logits.shape[:-1] != labels.shape:
-        raise ValueError(
-            f"labels must be of shape {list(logits.shape[:-1])}, received {list(labels.shape)}"
-        )
-    labels = labels.flatten()
-    if num_items_in_batch is None:
-        num_items_in_batch = (labels != -100).sum().clamp(min=1)
-    total = F.cross_entropy(logits.flatten(0, -2).float(), labels, reduction="sum")
-    return total / num_items_in_batch
-
-
 class _Head(LongbirdPreTrainedModel):
-    """An encoder named `longbird`, and how its inputs are prepared for the task."""
+    """An encoder named `longbird`."""
 
     def __init__(self, config: LongbirdConfig, add_pooling_layer: bool = False) -> None:
         super().__init__(config)
         self.longbird = LongbirdModel(config, add_pooling_layer)
         self.dropout = nn.Dropout(config.head_dropout)
 
-    def encoded(self, inputs: dict[str, Any]) -> Encoded:
-        """What `head` asks for: the documents of these inputs after the encoder."""
+    def with_global_tokens(self, inputs: Inputs, chosen: Callable[[Inputs], Tensor]) -> Inputs:
+        """With the tokens that Longformer makes global for the task, if the user names none."""
         longformer = self.config.global_projections and not self.config.num_global_tokens
-        if longformer and inputs.get("global_attention_mask") is None:
-            inputs["global_attention_mask"] = self.task_global_tokens(inputs)
-        return self.longbird.encode(**inputs)
-
-    def task_global_tokens(self, inputs: dict[str, Any]) -> Tensor | None:
-        """The tokens that Longformer makes global for the task, if the user names none."""
-        return None
+        if not longformer or inputs.global_attention_mask is not None:
+            return inputs
+        return replace(inputs, global_attention_mask=chosen(inputs))
 
 
 class Transform(nn.Module):
@@ -97,16 +90,19 @@ class _LanguageModel(_Head):
         return self.lm_head(self.lm_transform(x))
 
     def predicted(
-        self, encoded: Encoded, labels: Tensor | None, **batch: Any
+        self,
+        encoded: Encoded,
+        labels: Tensor | None,
+        num_items_in_batch: Tensor | int | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Logits and the masked language-model loss."""
         if labels is None:
             return encoded.pad(self.predict(encoded.x)), None
-        x, labels = encoded.x, encoded.documents.pack(labels)
+        x, labels = encoded.x, encoded.documents.pack(labels, "labels")
         if self.config.sparse_prediction:
             x, labels = x[labels != -100], labels[labels != -100]
         logits = self.predict(x)
-        loss = prediction_loss(logits, labels, **batch)
+        loss = prediction_loss(logits, labels, num_items_in_batch)
         return logits if self.config.sparse_prediction else encoded.pad(logits), loss
 
 
@@ -121,15 +117,46 @@ class LongbirdForMaskedLM(_LanguageModel):
         torch.Size([1, 50, 50358])
     """
 
+    accepts_loss_kwargs = True  # num_items_in_batch
+
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config)
         self.post_init()
 
-    @head
-    def forward(self, encoded: Encoded, labels: Tensor | None = None, **batch: Any) -> ModelOutput:
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        labels: Tensor | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> LongbirdMaskedLMOutput:
         """Labels [batch, n]: tokens to predict, -100 for those that are not."""
-        logits, loss = self.predicted(encoded, labels, **batch)
-        return encoded.output(MaskedLMOutput, loss=loss, logits=logits)
+        inputs = Inputs(
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
+            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
+            output_attentions, edges=edges,
+        )  # fmt: skip
+        encoded = self.longbird.encode(inputs)
+        logits, loss = self.predicted(encoded, labels, num_items_in_batch)
+        return LongbirdMaskedLMOutput(
+            loss=loss,
+            logits=logits,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+            global_attentions=encoded.global_attentions,
+        )
 
 
 class LongbirdForPreTraining(_LanguageModel):
@@ -142,26 +169,45 @@ class LongbirdForPreTraining(_LanguageModel):
         self.next_sentence = nn.Linear(config.hidden_size, 2)
         self.post_init()
 
-    @head
+    @can_return_tuple
     def forward(
         self,
-        encoded: Encoded,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
         labels: Tensor | None = None,
         next_sentence_label: Tensor | None = None,
-        **batch: Any,
-    ) -> ModelOutput:
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
+    ) -> LongbirdForPreTrainingOutput:
         """Labels [batch, n] as in masked language modelling; next_sentence_label [batch]."""
-        pooled = torch.tanh(self.longbird.pooler(encoded.first))  # type: ignore[misc]
-        logits, loss = self.predicted(encoded, labels, **batch)
+        inputs = Inputs(
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
+            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
+            output_attentions, edges=edges,
+        )  # fmt: skip
+        encoded = self.longbird.encode(inputs)
+        pooled = self.longbird.pool(encoded)
+        logits, loss = self.predicted(encoded, labels)
         follows = self.next_sentence(pooled)
         if next_sentence_label is not None:
-            next_loss = F.cross_entropy(follows.float(), next_sentence_label.flatten())
+            next_loss = class_loss(follows, next_sentence_label, "next_sentence_label")
             loss = next_loss if loss is None else loss + next_loss
-        return encoded.output(
-            LongbirdForPreTrainingOutput,
+        return LongbirdForPreTrainingOutput(
             loss=loss,
             prediction_logits=logits,
             seq_relationship_logits=follows,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+            global_attentions=encoded.global_attentions,
         )
 
 
@@ -191,35 +237,99 @@ class LongbirdForSequenceClassification(_Head):
         self.classifier = ClassificationHead(config, config.num_labels, self.dropout, act)
         self.post_init()
 
-    def task_global_tokens(self, inputs: dict[str, Any]) -> Tensor | None:
-        """The first token of every document."""
-        return _ranks(inputs)[0] == 0
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        labels: Tensor | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
+    ) -> LongbirdSequenceClassifierOutput:
+        """Labels [batch], or [batch, num_labels] of 0.0 and 1.0 for several labels.
 
-    @head
-    def forward(self, encoded: Encoded, labels: Tensor | None = None, **batch: Any) -> ModelOutput:
-        """Labels [batch], or [batch, num_labels] of 0.0 and 1.0 for several labels."""
+        Longformer's first token is global, unless global_attention_mask says otherwise.
+        """
+        inputs = Inputs(
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
+            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
+            output_attentions, edges=edges,
+        )  # fmt: skip
+        inputs = self.with_global_tokens(inputs, first_tokens)
+        encoded = self.longbird.encode(inputs)
         logits = self.classifier(encoded.first)
-        loss = None if labels is None else self.loss_function(labels, logits, self.config, **batch)
-        return encoded.output(SequenceClassifierOutput, loss=loss, logits=logits)
+        loss = None
+        if labels is not None:
+            labels = document_labels(labels, logits, self.config)
+            loss = self.loss_function(labels, logits, self.config)
+        return LongbirdSequenceClassifierOutput(
+            loss=loss,
+            logits=logits,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+            global_attentions=encoded.global_attentions,
+        )
 
 
 class LongbirdForTokenClassification(_Head):
     """Classification of tokens."""
+
+    accepts_loss_kwargs = True  # num_items_in_batch
 
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    @head
-    def forward(self, encoded: Encoded, labels: Tensor | None = None, **batch: Any) -> ModelOutput:
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        labels: Tensor | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> LongbirdTokenClassifierOutput:
         """Labels [batch, n]: -100 for tokens that do not count."""
+        inputs = Inputs(
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
+            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
+            output_attentions, edges=edges,
+        )  # fmt: skip
+        encoded = self.longbird.encode(inputs)
         logits = self.classifier(self.dropout(encoded.x))
         loss = None
         if labels is not None:
-            packed = encoded.documents.pack(labels)
-            loss = self.loss_function(logits, packed, self.config, **batch)
-        return encoded.output(TokenClassifierOutput, loss=loss, logits=encoded.pad(logits))
+            labels = classes(encoded.documents.pack(labels, "labels"), logits)
+            loss = self.loss_function(
+                logits, labels, self.config, num_items_in_batch=num_items_in_batch
+            )
+        return LongbirdTokenClassifierOutput(
+            loss=loss,
+            logits=encoded.pad(logits),
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+            global_attentions=encoded.global_attentions,
+        )
 
 
 class LongbirdForMultipleChoice(_Head):
@@ -232,26 +342,53 @@ class LongbirdForMultipleChoice(_Head):
         self.classifier = ClassificationHead(config, 1, self.dropout, "tanh")
         self.post_init()
 
-    def encoded(self, inputs: dict[str, Any]) -> Encoded:
-        """Every choice is a document."""
-        flat = {
-            name: value.flatten(0, 1) if isinstance(value, Tensor) else value
-            for name, value in inputs.items()
-        }
-        encoded = super().encoded(flat)
-        encoded.note = _given(inputs).shape[1]
-        return encoded
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        labels: Tensor | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
+    ) -> LongbirdMultipleChoiceOutput:
+        """Labels [batch]: the number of the right choice.
 
-    def task_global_tokens(self, inputs: dict[str, Any]) -> Tensor | None:
-        """The tokens after the question."""
-        return _around_separator(inputs, self.config.sep_token_id, before=False)
+        What follows the question is global in Longformer, unless global_attention_mask is given.
+        """
+        inputs = Inputs(
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
+            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
+            output_attentions, edges=edges,
+        )  # fmt: skip
+        if inputs.given.ndim < 3:
+            raise ValueError(
+                "multiple choice takes input_ids [batch, choices, n], received "
+                f"{list(inputs.given.shape)}"
+            )
+        choices = inputs.given.shape[1]
+        each = self.with_global_tokens(inputs.flattened(), self._after_question)
+        encoded = self.longbird.encode(each)  # every choice is a document
+        logits = self.classifier(encoded.first).reshape(-1, choices)
+        loss = None if labels is None else class_loss(logits, labels)
+        return LongbirdMultipleChoiceOutput(
+            loss=loss,
+            logits=logits,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+            global_attentions=encoded.global_attentions,
+        )
 
-    @head
-    def forward(self, encoded: Encoded, labels: Tensor | None = None, **batch: Any) -> ModelOutput:
-        """Labels [batch]: the number of the right choice."""
-        logits = self.classifier(encoded.first).reshape(-1, encoded.note)
-        loss = None if labels is None else F.cross_entropy(logits.float(), labels)
-        return encoded.output(MultipleChoiceModelOutput, loss=loss, logits=logits)
+    def _after_question(self, inputs: Inputs) -> Tensor:
+        return around_separator(inputs, self.config.sep_token_id, before=False)
 
 
 class LongbirdForQuestionAnswering(_Head):
@@ -283,40 +420,41 @@ class LongbirdForQuestionAnswering(_Head):
             self.sentence = ClassificationHead(config, 1, self.dropout, act)
         self.post_init()
 
-    def encoded(self, inputs: dict[str, Any]) -> Encoded:
-        """BigBird marks the context by token types, and hides the question from the answer."""
-        hidden = None
-        if self.config.qa_hides_question and inputs.get("input_ids") is not None:
-            rank, separators = _ranks(inputs, self.config.sep_token_id)
-            question = rank <= _first(rank, separators)
-            if inputs.get("token_type_ids") is None and self.config.type_vocab_size > 1:
-                inputs["token_type_ids"] = (~question).long()
-            hidden = question & (rank > 0)  # the first token stands for "no answer"
-        encoded = super().encoded(inputs)
-        encoded.note = hidden
-        return encoded
-
-    def task_global_tokens(self, inputs: dict[str, Any]) -> Tensor | None:
-        """The question."""
-        return _around_separator(inputs, self.config.sep_token_id, before=True)
-
-    @head
+    @can_return_tuple
     def forward(
         self,
-        encoded: Encoded,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
         answer_types: Tensor | None = None,
         sentence_positions: Tensor | None = None,
         sentence_support: Tensor | None = None,
-        **batch: Any,
-    ) -> ModelOutput:
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
+    ) -> LongbirdForQuestionAnsweringOutput:
         """The loss is the sum of the losses of those outputs that labels are given for.
 
-        start_positions and end_positions [batch] are columns of the batch; sentence_positions
-        [batch, sentences] the columns of the tokens that stand for sentences, -1 for none, and
-        sentence_support, of the same shape, 1 for a supporting sentence.
+        start_positions and end_positions [batch] are columns of the batch; as in transformers, an
+        answer beyond it does not count. sentence_positions [batch, sentences] are the columns of
+        the tokens that stand for sentences, -1 for none, and sentence_support, of the same shape,
+        1 for a supporting sentence. The question is global in Longformer, unless
+        global_attention_mask is given.
         """
+        inputs = Inputs(
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
+            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
+            output_attentions, edges=edges,
+        )  # fmt: skip
         for name, given, possible in (
             ("start_positions", start_positions, end_positions is not None),
             ("end_positions", end_positions, start_positions is not None),
@@ -326,43 +464,88 @@ class LongbirdForQuestionAnswering(_Head):
         ):
             if given is not None and not possible:
                 raise ValueError(f"{name} cannot be used alone, or by this configuration")
+        hidden = None
+        if self.config.qa_hides_question and input_ids is not None:
+            inputs, hidden = self._hiding_question(inputs)
+        inputs = self.with_global_tokens(inputs, self._question)
+        encoded = self.longbird.encode(inputs)
+
         x = encoded.x
         if self.config.qa_feed_forward:
             x = self.norm(self.dropout(self.feed_forward(self.dropout(x))) + x)
         start, end = encoded.pad(self.span(x).float(), IMPOSSIBLE).unbind(-1)  # [rows, n]
-        if encoded.note is not None:
-            start, end = start + IMPOSSIBLE * encoded.note, end + IMPOSSIBLE * encoded.note
+        if hidden is not None:
+            start, end = start + IMPOSSIBLE * hidden, end + IMPOSSIBLE * hidden
 
         losses: list[Tensor] = []
         if start_positions is not None and end_positions is not None:
-            losses.append(self.loss_function(start, end, start_positions, end_positions, **batch))
+            check_answers(start_positions, end_positions, len(start))
+            losses.append(self.loss_function(start, end, start_positions, end_positions))
         types = sentences = None
         if self.config.num_answer_types:
             types = self.answer_type(encoded.first)
             if answer_types is not None:
-                losses.append(F.cross_entropy(types.float(), answer_types))
+                losses.append(class_loss(types, answer_types, "answer_types"))
         if self.config.supporting_sentences and sentence_positions is not None:
             sentences = self._sentences(encoded, sentence_positions)
             if sentence_support is not None:
-                real = sentence_positions >= 0
-                wanted = sentence_support[real].to(sentences.dtype)
-                each = F.binary_cross_entropy_with_logits(sentences[real], wanted, reduction="sum")
-                losses.append(each / max(len(wanted), 1))
-        return encoded.output(
-            LongbirdForQuestionAnsweringOutput,
+                losses.append(self._support_loss(sentences, sentence_positions, sentence_support))
+        return LongbirdForQuestionAnsweringOutput(
             loss=torch.stack(losses).sum() if losses else None,
             start_logits=start,
             end_logits=end,
             answer_type_logits=types,
             sentence_logits=sentences,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+            global_attentions=encoded.global_attentions,
         )
+
+    def _question(self, inputs: Inputs) -> Tensor:
+        return around_separator(inputs, self.config.sep_token_id, before=True)
+
+    def _hiding_question(self, inputs: Inputs) -> tuple[Inputs, Tensor]:
+        """BigBird marks the context by token types, and hides the question from the answer."""
+        rank = inputs.ranks()
+        question = rank <= first_number(rank, separators(inputs, rank, self.config.sep_token_id))
+        if inputs.token_type_ids is None and self.config.type_vocab_size > 1:
+            inputs = replace(inputs, token_type_ids=(~question).long())
+        return inputs, question & (rank > 0)  # the first token stands for "no answer"
 
     def _sentences(self, encoded: Encoded, positions: Tensor) -> Tensor:
         """[rows, sentences]: a logit for each sentence, from the token that stands for it."""
         every = encoded.pad(encoded.x)  # [rows, n, w]
+        check_integers("sentence_positions", positions)
+        if positions.ndim != 2 or len(positions) != len(every):
+            raise ValueError(
+                f"sentence_positions must be of shape [batch, sentences] with batch {len(every)}, "
+                f"received {list(positions.shape)}"
+            )
+        if readable(positions):
+            text = encoded.pad(torch.ones_like(encoded.x[:, 0]))  # 0 for padding
+            inside = (positions >= 0) & (positions < every.shape[1])
+            at = text.gather(1, torch.where(inside, positions, 0)) > 0
+            odd = positions[~(inside & at) & (positions != -1)]
+            if len(odd):
+                raise ValueError(
+                    "sentence_positions must be columns of the batch with a token, from 0 to "
+                    f"{every.shape[1] - 1}, or -1 for none; received {odd[0].item()}"
+                )
         place = positions.clamp(min=0)[..., None].expand(-1, -1, every.shape[-1])
         logits = self.sentence(every.gather(1, place))[..., 0]
         return logits.masked_fill(positions < 0, IMPOSSIBLE)
+
+    def _support_loss(self, logits: Tensor, positions: Tensor, support: Tensor) -> Tensor:
+        """Mean over the sentences that there are; 0 without any."""
+        if support.shape != positions.shape:
+            raise ValueError(
+                f"sentence_support must be of the shape of sentence_positions, "
+                f"{list(positions.shape)}, received {list(support.shape)}"
+            )
+        real = positions >= 0
+        wanted = support[real].to(logits.dtype)
+        each = F.binary_cross_entropy_with_logits(logits[real], wanted, reduction="sum")
+        return each / max(len(wanted), 1)
 
 
 class LongbirdForEmbedding(_Head):
@@ -379,55 +562,81 @@ class LongbirdForEmbedding(_Head):
         super().__init__(config)
         self.post_init()
 
-    @head
-    def forward(self, encoded: Encoded) -> ModelOutput:
-        """Has no inputs of its own."""
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
+    ) -> LongbirdForEmbeddingOutput:
+        """Takes what `LongbirdModel` takes."""
+        inputs = Inputs(
+            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
+            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
+            output_attentions, edges=edges,
+        )  # fmt: skip
+        encoded = self.longbird.encode(inputs)
+        return LongbirdForEmbeddingOutput(
+            embeddings=F.normalize(self._pooled(encoded), dim=-1),
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+            global_attentions=encoded.global_attentions,
+        )
+
+    def _pooled(self, encoded: Encoded) -> Tensor:
+        """[rows, w], as `pooling` says."""
         match self.config.pooling:
             case "first":
-                pooled = encoded.first
+                return encoded.first
             case "globals":
-                added = encoded.documents.added
-                if not added:
+                added = encoded.context.added
+                if added is None:
                     raise ValueError('pooling="globals" needs num_global_tokens above 0')
-                pooled = torch.stack([part.mean(0) for part in encoded.added.split(list(added))])
+                return added.mean(encoded.added, encoded.documents.rows)
             case _:
-                pooled = encoded.documents.mean(encoded.x)
-        return encoded.output(LongbirdForEmbeddingOutput, embeddings=F.normalize(pooled, dim=-1))
+                return encoded.documents.mean(encoded.x)
 
 
-def _given(inputs: dict[str, Any]) -> Tensor:
-    """The ids or the embeddings."""
-    ids = inputs.get("input_ids")
-    return inputs["inputs_embeds"] if ids is None else ids
+def first_tokens(inputs: Inputs) -> Tensor:
+    """Bool [rows, n]: the first token of every document."""
+    return inputs.ranks() == 0
 
 
-def _ranks(inputs: dict[str, Any], sep: int | None = None) -> tuple[Tensor, Tensor]:
-    """The number of every token in its document, [rows, n], -1 for padding; and where `sep` is."""
-    given, mask = _given(inputs), inputs.get("attention_mask")
-    kept = torch.ones(given.shape[:2], dtype=torch.bool, device=given.device)
-    kept = kept if mask is None else mask != 0
-    rank = (kept.cumsum(1) - 1).masked_fill(~kept, -1)
-    return rank, kept & (given == sep) if sep is not None else kept
+def separators(inputs: Inputs, rank: Tensor, sep: int | None) -> Tensor:
+    """Bool [rows, n]: where the separator stands; every token, if there is none."""
+    kept = rank >= 0
+    return kept & (inputs.given == sep) if sep is not None else kept
 
 
-def _first(rank: Tensor, marked: Tensor) -> Tensor:
+def first_number(rank: Tensor, marked: Tensor) -> Tensor:
     """The number of the first marked token of every document, [rows, 1]; 0 if there is none."""
     return rank.gather(1, marked.int().argmax(1, keepdim=True)).clamp(min=0)
 
 
-def _around_separator(inputs: dict[str, Any], sep: int | None, before: bool) -> Tensor:
+def around_separator(inputs: Inputs, sep: int | None, before: bool) -> Tensor:
     """Bool [rows, n]: the tokens before the first separator, or after the second."""
-    if inputs.get("input_ids") is None or sep is None:
+    if inputs.input_ids is None or sep is None:
         raise ValueError(
             "with inputs_embeds, or without sep_token_id, global_attention_mask must say which "
             "tokens are global"
         )
-    rank, separators = _ranks(inputs, sep)
-    counts = separators.sum(1)
+    rank = inputs.ranks()
+    marked = separators(inputs, rank, sep)
+    counts = marked.sum(1)
     if bool((counts != 3).any()):
         raise ValueError(
             f"the global tokens of a question are found by three separators (id {sep}) in every "
             f"document, received {counts.tolist()}; give global_attention_mask instead"
         )
-    first = _first(rank, separators)
+    first = first_number(rank, marked)
     return (rank >= 0) & (rank < first) if before else rank > first + 1

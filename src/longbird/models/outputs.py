@@ -1,4 +1,9 @@
-"""What the models return, where transformers has no class for it."""
+"""What the models return: the outputs of transformers, and what Longbird has beyond them.
+
+Attention weights are `attentions`, one `SparseRows` for each layer: `.row(batch, head, token)` has
+the keys and weights of a token, and `.dense(n)` the matrix. In `global_attentions`, Longformer's
+global tokens have theirs as tensors [batch, heads, n, g], as transformers gives them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
+from transformers.modeling_outputs import (
+    MaskedLMOutput,
+    MultipleChoiceModelOutput,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+    Seq2SeqQuestionAnsweringModelOutput,
+    Seq2SeqSequenceClassifierOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
 from transformers.utils.generic import ModelOutput
 
 
@@ -23,6 +38,17 @@ class LongbirdModelOutput(ModelOutput):
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Any, ...] | None = None
     """One `SparseRows` for each layer; `.dense(n)` gives the matrix."""
+    global_attentions: tuple[Tensor, ...] | None = None
+    """[batch, heads, n, g] for each layer: the weights of Longformer's global tokens."""
+    cross_attentions: tuple[Tensor, ...] | None = None
+    """[batch, heads, n, m] for each layer, of a decoder over what an encoder read."""
+
+
+@dataclass
+class LongbirdMaskedLMOutput(MaskedLMOutput):
+    """Output of `LongbirdForMaskedLM`."""
+
+    global_attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -34,6 +60,28 @@ class LongbirdForPreTrainingOutput(ModelOutput):
     seq_relationship_logits: Tensor | None = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Any, ...] | None = None
+    global_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class LongbirdSequenceClassifierOutput(SequenceClassifierOutput):
+    """Output of `LongbirdForSequenceClassification`."""
+
+    global_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class LongbirdTokenClassifierOutput(TokenClassifierOutput):
+    """Output of `LongbirdForTokenClassification`."""
+
+    global_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class LongbirdMultipleChoiceOutput(MultipleChoiceModelOutput):
+    """Output of `LongbirdForMultipleChoice`."""
+
+    global_attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -50,6 +98,7 @@ class LongbirdForQuestionAnsweringOutput(ModelOutput):
     """[batch, sentences]: above 0 for a supporting sentence; -1e6 where there is no sentence."""
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Any, ...] | None = None
+    global_attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -60,3 +109,32 @@ class LongbirdForEmbeddingOutput(ModelOutput):
     """[batch, width], of length 1."""
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Any, ...] | None = None
+    global_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class LongbirdSeq2SeqModelOutput(Seq2SeqModelOutput):
+    """Output of `LongbirdSeq2SeqModel`."""
+
+    encoder_global_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class LongbirdSeq2SeqLMOutput(Seq2SeqLMOutput):
+    """Output of `LongbirdForConditionalGeneration`."""
+
+    encoder_global_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class LongbirdSeq2SeqSequenceClassifierOutput(Seq2SeqSequenceClassifierOutput):
+    """Output of `LongbirdSeq2SeqForSequenceClassification`."""
+
+    encoder_global_attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class LongbirdSeq2SeqQuestionAnsweringOutput(Seq2SeqQuestionAnsweringModelOutput):
+    """Output of `LongbirdSeq2SeqForQuestionAnswering`."""
+
+    encoder_global_attentions: tuple[Tensor, ...] | None = None

@@ -30,7 +30,7 @@ class LongbirdPreTrainedModel(PreTrainedModel):
     base_model_prefix = "longbird"
     supports_gradient_checkpointing = True
     _input_embed_layer = "tokens"
-    _no_split_modules = ["Layer", "DecoderLayer"]  # noqa: RUF012
+    _no_split_modules = ["Layer", "CrossLayer", "DecoderLayer"]  # noqa: RUF012
 
     @property
     def num_labels(self) -> int:

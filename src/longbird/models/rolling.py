@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from longbird.graph import Graph, stream
+from longbird.nn.context import Context
 from longbird.nn.packing import Documents
 from longbird.ops.weights import rows_of
 
@@ -159,10 +160,10 @@ class RollingCache(Cache):
         self.layers[0].absent = self.absent + new.to(absent.device)  # type: ignore[attr-defined]
 
     def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, documents: Documents, layer: int, dropout_p: float
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, layer: int, dropout_p: float
     ) -> Tensor:
         """Attention of new tokens [t, h, d] over themselves and over what is kept."""
-        state = self.layers[layer]
+        state, documents = self.layers[layer], context.documents
         assert isinstance(state, RollingLayer)
         past = state.lengths
         place = documents.counted(torch.ones(len(q), dtype=torch.bool, device=q.device)) - 1
@@ -172,23 +173,23 @@ class RollingCache(Cache):
         keys, values = (documents.pad(x).transpose(1, 2) for x in (k, v))
         keys, values = state.update(keys, values, positions=place)
         if past is None:  # the first tokens: nothing was kept before
-            out = documents.attend(q, k, v, state.graph, dropout_p=dropout_p)
+            out = context.attend(q, k, v, state.graph, dropout_p=dropout_p)
         else:
             i, j = place[:, None, :, None], state.positions[:, None, None, :]  # type: ignore[index]
             # Padding sees anything, so that its rows are not empty; nobody looks at them.
             head = torch.arange(q.shape[1], device=q.device)[:, None, None]
             seen = state.stream.sees(i, j, head)  # [rows, 1 or heads, n, slots]
             mask = seen & (j != NOWHERE) | (i == NOWHERE)
-            if (bias := documents.relative_bias) is not None:
+            if (bias := context.relative_bias) is not None:
                 m = bias.shape[1] // 2
                 bias = bias[:, (j - i).clamp(-m, m)[:, 0] + m].transpose(0, 1)
                 mask = bias.to(q.dtype).masked_fill(~mask, -torch.inf)
             q = documents.pad(q).transpose(1, 2)
-            if documents.weights is not None:
+            if context.record is not None:
                 scores = q @ keys.mT / q.shape[-1] ** 0.5
                 scores = torch.where(mask, scores, -torch.inf) if bias is None else scores + mask
                 scores = scores.masked_fill((i == NOWHERE) | (j == NOWHERE), -torch.inf)
-                documents.weights[layer] = rows_of(scores, state.positions, place.amax(0))
+                context.record.weights[layer] = rows_of(scores, state.positions, place.amax(0))
             out = F.scaled_dot_product_attention(q, keys, values, mask, dropout_p)
             out = documents.pack(out.transpose(1, 2))
         if not state.record_past:

@@ -8,10 +8,8 @@ Axes: b batch, s tokens of the output, n tokens of the input, h heads, d head_di
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,91 +18,84 @@ from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, ini
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqLMOutput,
-    Seq2SeqModelOutput,
-    Seq2SeqQuestionAnsweringModelOutput,
-    Seq2SeqSequenceClassifierOutput,
 )
 from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdSeq2SeqConfig
-from longbird.models.encoder import LongbirdModel, default
-from longbird.models.heads import IMPOSSIBLE, ClassificationHead, prediction_loss
+from longbird.models.encoder import LongbirdModel, check_memory, default
+from longbird.models.heads import IMPOSSIBLE, ClassificationHead
+from longbird.models.losses import check_answers, document_labels, prediction_loss
+from longbird.models.outputs import (
+    LongbirdSeq2SeqLMOutput,
+    LongbirdSeq2SeqModelOutput,
+    LongbirdSeq2SeqQuestionAnsweringOutput,
+    LongbirdSeq2SeqSequenceClassifierOutput,
+)
 from longbird.models.pretrained import LongbirdPreTrainedModel
 from longbird.nn.attention import Projections
-from longbird.nn.layers import Layer, TokenEmbedding
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from longbird.nn.checks import check_labels, check_marks, check_numbers, readable
+from longbird.nn.context import Memory
+from longbird.nn.cross import CrossAttention, dense_attention
+from longbird.nn.layers import CrossLayer, TokenEmbedding
 
 
 class DecoderAttention(Projections):
-    """Full attention over what the decoder wrote, or over what the encoder read."""
+    """Full attention over what the decoder wrote."""
 
-    def __init__(self, config: Any, layer: int, cross: bool) -> None:
+    def __init__(self, config: Any, layer: int) -> None:
         super().__init__(config, config.decoder_attention_heads, config.attention_bias)
-        self.layer, self.cross = layer, cross
+        self.layer = layer
 
     def forward(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        mask: Tensor | None,
-        cache: EncoderDecoderCache | None,
-        weights: list[Tensor] | None,
-    ) -> Tensor:
-        """[b, s, w] over memory [b, m, w]; mask bool [b, 1, s or 1, m] of what is seen."""
-        q = self.split(self.query(x)).transpose(1, 2)  # [b, h, s, d]
-        k, v = self._memory(memory, cache)
-        if weights is None:
-            out = F.scaled_dot_product_attention(q, k, v, mask, self.dropout)
-        else:
-            scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-            scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
-            weights.append(torch.softmax(scores, -1).nan_to_num(0.0))  # 0 where nothing is seen
-            out = F.dropout(weights[-1], self.dropout) @ v
-        return self.output(out.transpose(1, 2).flatten(2))
-
-    def _memory(self, memory: Tensor, cache: EncoderDecoderCache | None) -> tuple[Tensor, Tensor]:
-        """Keys and values [b, h, m, d]: those of the encoder are computed once."""
-        if cache is not None and self.cross and cache.is_updated.get(self.layer):
-            state: Any = cache.cross_attention_cache.layers[self.layer]
-            return state.keys, state.values
-        k, v = (self.split(part(memory)).transpose(1, 2) for part in (self.key, self.value))
-        if cache is None:
-            return k, v
-        if not self.cross:
-            return cache.self_attention_cache.update(k, v, self.layer)
-        cache.is_updated[self.layer] = True
-        return cache.cross_attention_cache.update(k, v, self.layer)
+        self, x: Tensor, mask: Tensor, cache: EncoderDecoderCache | None, weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """[b, s, w] to [b, s, w], and the weights if asked for; mask bool [b or 1, 1, s, m]."""
+        q, k, v = (
+            self.split(project(x)).transpose(1, 2)  # [b, h, s, d]
+            for project in (self.query, self.key, self.value)
+        )
+        if cache is not None:
+            k, v = cache.self_attention_cache.update(k, v, self.layer)
+        out, p = dense_attention(q, k, v, mask, self.dropout, weights)
+        return self.output(out.transpose(1, 2).flatten(2)), p
 
 
-class DecoderLayer(Layer):
+class DecoderLayer(CrossLayer):
     """Attention to the output so far, attention to the input, and a feed-forward block."""
 
     def __init__(self, config: Any, layer: int) -> None:
-        own = DecoderAttention(config, layer, cross=False)
-        super().__init__(config, own, config.decoder_intermediate_size)
-        self.cross_attention = DecoderAttention(config, layer, cross=True)
-        self.cross_attention_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        heads, bias = config.decoder_attention_heads, config.attention_bias
+        own, cross = DecoderAttention(config, layer), CrossAttention(config, layer, heads, bias)
+        super().__init__(config, own, config.decoder_intermediate_size, cross)
 
     def forward(  # type: ignore[override]
         self,
         x: Tensor,
-        memory: Tensor | None,
-        mask: Tensor | None,
-        memory_mask: Tensor | None,
+        states: Tensor | None,
+        mask: Tensor,
+        states_mask: Tensor | None,
         past_key_values: EncoderDecoderCache | None = None,
         weights: tuple[list[Tensor], list[Tensor]] | None = None,
     ) -> Tensor:
-        """[b, s, w] to [b, s, w]."""
-        cache, (own, cross) = past_key_values, (None, None) if weights is None else weights
-        x = self.add(x, self.attention_norm, lambda y: self.attention(y, y, mask, cache, own))
-        if memory is not None:
-            x = self.add(
-                x,
-                self.cross_attention_norm,
-                lambda y: self.cross_attention(y, memory, memory_mask, cache, cross),
-            )
+        """[b, s, w] to [b, s, w], with what the encoder read, [b, n, w]; collects the weights."""
+
+        def own(y: Tensor) -> Tensor:
+            out, p = self.attention(y, mask, past_key_values, weights is not None)
+            if weights is not None:
+                weights[0].append(p)
+            return out
+
+        def cross(y: Tensor) -> Tensor:
+            assert states is not None
+            memory = Memory(states, states_mask, past_key_values)
+            out, p = self.cross_attention(y, memory, weights is not None)
+            if weights is not None:
+                weights[1].append(p)
+            return out
+
+        x = self.add(x, self.attention_norm, own)
+        if states is not None:
+            x = self.add(x, self.cross_attention_norm, cross)
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
 
@@ -148,8 +139,10 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             )
         if default(use_cache, config.use_cache and not self.training) and past_key_values is None:
             past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        x = self.tokens(input_ids) if inputs_embeds is None else inputs_embeds
-        s, past = x.shape[1], 0 if past_key_values is None else past_key_values.get_seq_length()
+        x = self._embedded(input_ids, inputs_embeds)
+        b, s = x.shape[:2]
+        check_cache(past_key_values, b)
+        past = 0 if past_key_values is None else past_key_values.get_seq_length()
         if past + s > self.positions.num_embeddings:
             raise ValueError(
                 f"the output has {past + s} tokens (it is the input, where neither labels nor "
@@ -163,8 +156,11 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
 
         seen = (place[:, None] >= every)[None, None]  # [1, 1, s, past + s]
         if attention_mask is not None:
+            self._check_mask(attention_mask, b, past + s)
             # A padded token sees itself, so that its row is not empty.
             seen = seen & (attention_mask[:, None, None] != 0) | (place[:, None] == every)
+        if encoder_hidden_states is not None:
+            check_memory(encoder_hidden_states, encoder_attention_mask, b, config.hidden_size)
         if encoder_attention_mask is not None:
             encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
         wanted = default(output_hidden_states, config.output_hidden_states)
@@ -190,6 +186,60 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             attentions=None if weights is None else tuple(weights[0]),
             cross_attentions=None if weights is None else tuple(weights[1]),
         )
+
+    def _embedded(self, input_ids: Tensor | None, inputs_embeds: Tensor | None) -> Tensor:
+        """[b, s, w]."""
+        if input_ids is not None:
+            if input_ids.ndim != 2:
+                raise ValueError(
+                    f"decoder_input_ids must be [batch, s], received {list(input_ids.shape)}"
+                )
+            rows = self.tokens.num_embeddings
+            check_numbers("decoder_input_ids", input_ids, rows, "the vocabulary")
+            return self.tokens(input_ids)
+        assert inputs_embeds is not None
+        width = self.config.hidden_size
+        if inputs_embeds.ndim != 3 or inputs_embeds.shape[2] != width:
+            raise ValueError(
+                f"decoder_inputs_embeds must be [batch, s, width] with width {width}, received "
+                f"{list(inputs_embeds.shape)}"
+            )
+        return inputs_embeds
+
+    @staticmethod
+    def _check_mask(mask: Tensor, rows: int, columns: int) -> None:
+        if mask.shape != (rows, columns):
+            raise ValueError(
+                "decoder_attention_mask must be of the shape of the output with what is in the "
+                f"cache, [{rows}, {columns}], received {list(mask.shape)}"
+            )
+        if readable(mask):
+            check_marks("decoder_attention_mask", mask)
+
+
+def check_cache(cache: Any, rows: int) -> None:
+    """Raises unless a cache can be that of the decoder, for so many documents."""
+    if cache is None:
+        return
+    parts = (
+        (cache.self_attention_cache, cache.cross_attention_cache)
+        if isinstance(cache, EncoderDecoderCache)
+        else (cache,)
+    )
+    if len(parts) < 2 or not all(isinstance(part, DynamicCache) for part in parts):
+        raise TypeError(
+            "past_key_values of an encoder-decoder must be EncoderDecoderCache(DynamicCache(), "
+            f"DynamicCache()), received {type(cache).__name__} of "
+            f"{', '.join(type(part).__name__ for part in parts)}; leave it, or "
+            "cache_implementation, out"
+        )
+    for part in parts:
+        kept = [len(layer.keys) for layer in part.layers if layer.is_initialized]  # type: ignore[arg-type]
+        if kept and kept[0] != rows:
+            raise ValueError(
+                f"past_key_values is the cache of {kept[0]} documents, and the batch has {rows}; "
+                "choose rows with cache.batch_select_indices(...), or start without it"
+            )
 
 
 class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
@@ -247,7 +297,9 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
         use_cache: bool | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> Seq2SeqModelOutput:
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
+    ) -> LongbirdSeq2SeqModelOutput:
         """Encodes the input [b, n], unless it is given encoded, and decodes the output [b, s].
 
         Without an output, the input is its own, as in BART.
@@ -265,6 +317,7 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
                 attention_mask=attention_mask,
                 inputs_embeds=inputs_embeds,
                 global_attention_mask=global_attention_mask,
+                edges=edges,
                 **wanted,
             )
         elif isinstance(encoder_outputs, (tuple, list)):
@@ -279,7 +332,7 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
             use_cache,
             **wanted,
         )
-        return Seq2SeqModelOutput(
+        return LongbirdSeq2SeqModelOutput(
             last_hidden_state=decoded.last_hidden_state,
             past_key_values=decoded.past_key_values,
             decoder_hidden_states=decoded.hidden_states,
@@ -288,20 +341,8 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
+            encoder_global_attentions=getattr(encoder_outputs, "global_attentions", None),
         )
-
-
-def takes_inputs_of(base: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Puts the inputs of another forward pass into the signature, where `generate` looks."""
-
-    def signed(forward: Function) -> Function:
-        own = inspect.signature(forward).parameters.values()
-        own = [p for p in own if p.kind is p.KEYWORD_ONLY]
-        inherited = inspect.signature(base).parameters.values()
-        forward.__signature__ = inspect.Signature([*inherited, *own])  # type: ignore[attr-defined]
-        return forward
-
-    return signed
 
 
 def after_start(ids: Tensor, config: Any) -> Tensor:
@@ -375,26 +416,52 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
         return after_start(labels, self.config)
 
     @can_return_tuple
-    @takes_inputs_of(LongbirdSeq2SeqModel.forward)
     def forward(
         self,
-        *args: Any,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Any = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
         labels: Tensor | None = None,
         logits_to_keep: int = 0,
         num_items_in_batch: Tensor | int | None = None,
-        **inputs: Any,
-    ) -> Seq2SeqLMOutput:
+    ) -> LongbirdSeq2SeqLMOutput:
         """Labels [b, s]: the output to learn, -100 for padding; decoder inputs come from it."""
         if labels is not None:
-            inputs["use_cache"] = False
-            own = (inputs.get(f"decoder_{name}") for name in ("input_ids", "inputs_embeds"))
-            if all(x is None for x in own) and len(args) < 3:
-                inputs["decoder_input_ids"] = self.prepare_decoder_input_ids_from_labels(labels)
-        decoded = dict(self.model(*args, **inputs, return_dict=True))
-        x = decoded.pop("last_hidden_state")[:, -logits_to_keep:]
-        logits = self.lm_head(x) + self.final_logits_bias
+            use_cache = False
+            if decoder_input_ids is None and decoder_inputs_embeds is None:
+                check_labels("labels", labels, self.config.vocab_size, "the vocabulary")
+                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        decoded = self.model(
+            input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
+            past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
+            use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
+        )  # fmt: skip
+        logits = self.lm_head(decoded.last_hidden_state[:, -logits_to_keep:])
+        logits = logits + self.final_logits_bias
         loss = None if labels is None else prediction_loss(logits, labels, num_items_in_batch)
-        return Seq2SeqLMOutput(loss=loss, logits=logits, **decoded)
+        return LongbirdSeq2SeqLMOutput(
+            loss=loss,
+            logits=logits,
+            past_key_values=decoded.past_key_values,
+            decoder_hidden_states=decoded.decoder_hidden_states,
+            decoder_attentions=decoded.decoder_attentions,
+            cross_attentions=decoded.cross_attentions,
+            encoder_last_hidden_state=decoded.encoder_last_hidden_state,
+            encoder_hidden_states=decoded.encoder_hidden_states,
+            encoder_attentions=decoded.encoder_attentions,
+            encoder_global_attentions=decoded.encoder_global_attentions,
+        )
 
 
 class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
@@ -407,16 +474,52 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
         self.post_init()
 
     @can_return_tuple
-    @takes_inputs_of(LongbirdSeq2SeqModel.forward)
     def forward(
         self,
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
-        *args: Any,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Any = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
         labels: Tensor | None = None,
-        **inputs: Any,
-    ) -> Seq2SeqSequenceClassifierOutput:
+    ) -> LongbirdSeq2SeqSequenceClassifierOutput:
         """Labels as in `LongbirdForSequenceClassification`."""
+        last = self._last_ends(input_ids, attention_mask)
+        decoded = self.model(
+            input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
+            past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
+            use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
+        )  # fmt: skip
+        x = decoded.last_hidden_state  # [b, s, w]
+        logits = self.classifier(x[torch.arange(len(x), device=x.device), last])
+        loss = None
+        if labels is not None:
+            labels = document_labels(labels, logits, self.config)
+            loss = self.loss_function(labels, logits, self.config)
+        return LongbirdSeq2SeqSequenceClassifierOutput(
+            loss=loss,
+            logits=logits,
+            past_key_values=decoded.past_key_values,
+            decoder_hidden_states=decoded.decoder_hidden_states,
+            decoder_attentions=decoded.decoder_attentions,
+            cross_attentions=decoded.cross_attentions,
+            encoder_last_hidden_state=decoded.encoder_last_hidden_state,
+            encoder_hidden_states=decoded.encoder_hidden_states,
+            encoder_attentions=decoded.encoder_attentions,
+            encoder_global_attentions=decoded.encoder_global_attentions,
+        )
+
+    def _last_ends(self, input_ids: Tensor | None, attention_mask: Tensor | None) -> Tensor:
+        """The column of the last end token of every document, [b]."""
         if input_ids is None:
             raise ValueError("input_ids must be given: the end of a document is seen in them")
         ends = torch.tensor(self.config.eos_token_id, device=input_ids.device)
@@ -425,17 +528,13 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
             check_right_padding(attention_mask)
             is_end = is_end & (attention_mask != 0)
         place = torch.arange(input_ids.shape[1], device=input_ids.device)
-        last = torch.where(is_end, place, -1).amax(1)  # [b]
+        last = torch.where(is_end, place, -1).amax(1)
         if bool((last < 0).any()):
             raise ValueError(
                 f"every document must have an end token (eos_token_id={ends.tolist()}); rows "
                 f"{(last < 0).nonzero()[:, 0].tolist()} have none"
             )
-        decoded = dict(self.model(input_ids, attention_mask, *args, **inputs, return_dict=True))
-        x = decoded.pop("last_hidden_state")  # [b, s, w]
-        logits = self.classifier(x[torch.arange(len(x), device=x.device), last])
-        loss = None if labels is None else self.loss_function(labels, logits, self.config)
-        return Seq2SeqSequenceClassifierOutput(loss=loss, logits=logits, **decoded)
+        return last
 
 
 class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
@@ -447,26 +546,50 @@ class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
         self.post_init()
 
     @can_return_tuple
-    @takes_inputs_of(LongbirdSeq2SeqModel.forward)
     def forward(
         self,
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
-        *args: Any,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Any = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        *,
+        edges: Tensor | Sequence[Any] | None = None,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
-        **inputs: Any,
-    ) -> Seq2SeqQuestionAnsweringModelOutput:
+    ) -> LongbirdSeq2SeqQuestionAnsweringOutput:
         """start_positions and end_positions [b]: the columns of the answer."""
-        decoded = dict(self.model(input_ids, attention_mask, *args, **inputs, return_dict=True))
-        span = self.span(decoded.pop("last_hidden_state"))  # [b, s, 2]
+        decoded = self.model(
+            input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
+            past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
+            use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
+        )  # fmt: skip
+        span = self.span(decoded.last_hidden_state)  # [b, s, 2]
         if attention_mask is not None and attention_mask.shape == span.shape[:2]:
             check_right_padding(attention_mask)
             span = span.masked_fill(attention_mask[..., None] == 0, IMPOSSIBLE)
         start, end = span.unbind(-1)
         loss = None
         if start_positions is not None and end_positions is not None:
+            check_answers(start_positions, end_positions, len(start))
             loss = self.loss_function(start, end, start_positions, end_positions)
-        return Seq2SeqQuestionAnsweringModelOutput(
-            loss=loss, start_logits=start, end_logits=end, **decoded
+        return LongbirdSeq2SeqQuestionAnsweringOutput(
+            loss=loss,
+            start_logits=start,
+            end_logits=end,
+            past_key_values=decoded.past_key_values,
+            decoder_hidden_states=decoded.decoder_hidden_states,
+            decoder_attentions=decoded.decoder_attentions,
+            cross_attentions=decoded.cross_attentions,
+            encoder_last_hidden_state=decoded.encoder_last_hidden_state,
+            encoder_hidden_states=decoded.encoder_hidden_states,
+            encoder_attentions=decoded.encoder_attentions,
+            encoder_global_attentions=decoded.encoder_global_attentions,
         )

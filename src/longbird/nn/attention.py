@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from longbird.graph import Graph
+from longbird.nn.context import Context, Record
 from longbird.nn.packing import Documents
 from longbird.ops.call import lse_dtype
 
@@ -61,35 +62,50 @@ class SelfAttention(Projections):
             self.key_global = nn.Linear(width, width)
             self.value_global = nn.Linear(width, width)
 
-    def forward(self, x: Tensor, documents: Documents) -> Tensor:
+    def forward(self, x: Tensor, context: Context) -> Tensor:
         """[t, w] to [t, w]."""
         q, k, v = (self.split(project(x)) for project in (self.query, self.key, self.value))
-        if documents.cache is not None:
-            out = documents.cache.attend(q, k, v, documents, self.layer, self.dropout)
+        if context.cache is not None:
+            out = context.cache.attend(q, k, v, context, self.layer, self.dropout)
         else:
-            out = documents.attend(q, k, v, self.graph, dropout_p=self.dropout)  # [t, h, d]
-        if documents.weights is not None and self.layer not in documents.weights:
-            documents.weights[self.layer] = documents.attention_weights(q, k, self.graph)
-        if self.global_projections and documents.global_tokens is not None:
-            out = self._look_from_global_tokens(x, out, documents)
+            out = context.attend(q, k, v, self.graph, dropout_p=self.dropout)  # [t, h, d]
+        if context.record is not None and self.layer not in context.record.weights:
+            context.record.weights[self.layer] = context.attention_weights(q, k, self.graph)
+        if self.global_projections and context.global_tokens is not None:
+            out = self._look_from_global_tokens(x, out, context)
         return self.output(out.flatten(1))
 
-    def _look_from_global_tokens(self, x: Tensor, out: Tensor, documents: Documents) -> Tensor:
+    def _look_from_global_tokens(self, x: Tensor, out: Tensor, context: Context) -> Tensor:
         """Replaces the outputs of global tokens by their own look at all tokens."""
-        assert documents.global_tokens is not None
-        tokens = documents.global_tokens.nonzero()[:, 0]
+        assert context.global_tokens is not None
+        tokens = context.global_tokens.nonzero()[:, 0]
         looks: list[Tensor] = []
-        for row, (start, end) in enumerate(documents.bounds):
+        seen: list[tuple[int, Tensor, Tensor]] = []  # document, its global tokens, their weights
+        for row, (start, end) in enumerate(context.documents.bounds):
             mine = tokens[(tokens >= start) & (tokens < end)]
             if len(mine) == 0:
                 continue
             q = self.split(self.query_global(x[mine]))
             p, look = self._look(q, x[start:end])
             looks.append(look)
-            if documents.weights is not None:
-                rows = documents.weights[self.layer]
-                documents.weights[self.layer] = rows.with_rows(row, mine - start, p)
+            seen.append((row, mine - start, p))
+        if context.record is not None and self.layer not in context.record.of_globals:
+            self._record(context.record, seen, context.documents)
         return out.index_copy(0, tokens, torch.cat(looks).to(out.dtype)) if looks else out
+
+    def _record(
+        self, record: Record, seen: list[tuple[int, Tensor, Tensor]], documents: Documents
+    ) -> None:
+        """Weights [h, g, n of the document] into those of all tokens, and on their own."""
+        if not seen:
+            return
+        most = max(p.shape[1] for _, _, p in seen)
+        alone = seen[0][2].new_zeros(documents.rows, documents.n, self.heads, most)
+        for row, number, p in seen:
+            record.weights[self.layer] = record.weights[self.layer].with_rows(row, number, p)
+            at = (torch.full_like(documents.columns(row), row), documents.columns(row))
+            alone = alone.index_put(at, F.pad(p.permute(2, 0, 1), (0, most - p.shape[1])))
+        record.of_globals[self.layer] = alone.transpose(1, 2)  # [rows, h, n, g]
 
     def _look(self, q: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Global queries [g, h, d] over all tokens x [n, w]: weights [h, g, n], look [g, h, d].

@@ -11,6 +11,9 @@ from torch import Tensor, nn
 from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from longbird.nn.checks import check_numbers
+from longbird.nn.context import Context
+from longbird.nn.cross import CrossAttention
 from longbird.nn.packing import Documents
 from longbird.ops.gelu import tanh_gelu
 
@@ -60,29 +63,30 @@ class Embeddings(nn.Module):
     def forward(
         self,
         documents: Documents,
+        cache: Any,
         input_ids: Tensor | None,
         inputs_embeds: Tensor | None,
         token_type_ids: Tensor | None,
         position_ids: Tensor | None,
     ) -> Tensor:
-        """All [rows, n, ...]; gives [t, w]."""
-        ids = None if input_ids is None else documents.pack(input_ids)
+        """All [rows, n, ...]; gives [t, w]. The cache counts positions, if there is one."""
+        ids = None if input_ids is None else documents.pack(input_ids, "input_ids")
         if inputs_embeds is not None:
-            x = documents.pack(inputs_embeds)
+            x = documents.pack(inputs_embeds, "inputs_embeds")
         else:
             assert ids is not None
+            check_numbers("input_ids", ids, self.tokens.num_embeddings, "the vocabulary")
             x = self.tokens(ids)
         x = x * self.scale if self.scale != 1.0 else x
         if self.config.type_vocab_size:
-            types = self.types.weight[0]
-            x = x + (
-                types if token_type_ids is None else self.types(documents.pack(token_type_ids))
-            )
+            x = x + self.types_of(documents, token_type_ids)
         elif token_type_ids is not None and bool(token_type_ids.any()):
             raise ValueError("the model has no token types (type_vocab_size=0), received some")
         if self.config.positions != "none":
-            given = None if position_ids is None else position_ids.expand(documents.rows, -1)
-            places = documents.pack(given) if given is not None else self.places(documents, x, ids)
+            if position_ids is None:
+                places = self.places(documents, cache, x, ids)
+            else:
+                places = self.given_places(documents, position_ids)
             x = x + self.positions(places)
         elif position_ids is not None:
             raise ValueError(
@@ -90,18 +94,38 @@ class Embeddings(nn.Module):
             )
         return self.finish(x)
 
-    def places(self, documents: Documents, x: Tensor, ids: Tensor | None) -> Tensor:
-        """The row of the position table of every token, int64 [t]."""
+    def types_of(self, documents: Documents, token_type_ids: Tensor | None) -> Tensor:
+        """The embedding of the type of every token, [t, w]; [w] if all are of the first one."""
+        if token_type_ids is None:
+            return self.types.weight[0]
+        types = documents.pack(token_type_ids, "token_type_ids")
+        check_numbers("token_type_ids", types, self.types.num_embeddings, "type_vocab_size")
+        return self.types(types)
+
+    def given_places(self, documents: Documents, position_ids: Tensor) -> Tensor:
+        """The row of the position table of every token, int64 [t], as it is given."""
+        if position_ids.ndim != 2 or position_ids.shape[0] not in (1, documents.rows):
+            raise ValueError(
+                f"position_ids must be of shape [batch, n] = {[documents.rows, documents.n]} or "
+                f"[1, n], received {list(position_ids.shape)}"
+            )
+        places = documents.pack(position_ids.expand(documents.rows, -1), "position_ids")
+        rows = self.positions.num_embeddings
+        check_numbers("position_ids", places, rows, "max_position_embeddings")
+        return places
+
+    def places(self, documents: Documents, cache: Any, x: Tensor, ids: Tensor | None) -> Tensor:
+        """The row of the position table of every token, int64 [t], counted in its document."""
         rows, offset, absent = self.positions.num_embeddings, 0, self.config.absent_id
         if self.config.positions == "padding-aware":  # RoBERTa: padding has a row of its own
             offset = absent + 1
-        cache: Any = documents.cache
         past, unplaced = (None, 0) if cache is None else (cache.lengths, cache.absent)
         longest = documents.longest + (0 if past is None else int(past.max()))
         if longest + offset > rows:
             raise ValueError(
                 f"a document has {longest} tokens, and the model has positions for "
-                f"{rows - offset}; `longbird convert` makes a longer model of it"
+                f"{rows - offset}; cut it (truncation=True, max_length={rows - offset} of the "
+                "tokenizer), or let `longbird convert` make a longer model"
             )
         present = torch.ones(x.shape[0], dtype=torch.bool, device=x.device)
         if offset and ids is not None:
@@ -158,9 +182,14 @@ class Layer(GradientCheckpointingLayer):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.pre_norm = config.norm == "pre"
 
-    def forward(self, x: Tensor, documents: Documents) -> Tensor:
-        """[t, w] to [t, w]."""
-        x = self.add(x, self.attention_norm, lambda y: self.attention(y, documents))
+    def forward(self, x: Tensor, context: Context, *carried: Tensor | None) -> Tensor:
+        """[t, w] to [t, w].
+
+        `carried` are `context.carried`: gradient checkpointing cuts a layer off from what comes
+        before it at the tensors that are arguments of their own.
+        """
+        context = context.carrying(*carried) if carried else context
+        x = self.add(x, self.attention_norm, lambda y: self.attention(y, context))
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
     def add(self, x: Tensor, norm: nn.Module, block: Callable[[Tensor], Tensor]) -> Tensor:
@@ -168,6 +197,33 @@ class Layer(GradientCheckpointingLayer):
         if self.pre_norm:
             return x + self.dropout(block(norm(x)))
         return norm(x + self.dropout(block(x)))
+
+
+class CrossLayer(Layer):
+    """A layer of a decoder that also looks at what an encoder read, if there is any of it."""
+
+    def __init__(self, config: Any, attention: nn.Module, inner: int, cross: CrossAttention):
+        super().__init__(config, attention, inner)
+        self.cross_attention = cross
+        self.cross_attention_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(self, x: Tensor, context: Context, *carried: Tensor | None) -> Tensor:
+        """[t, w] to [t, w]."""
+        context = context.carrying(*carried) if carried else context
+        x = self.add(x, self.attention_norm, lambda y: self.attention(y, context))
+        if context.memory is not None:
+            x = self.add(x, self.cross_attention_norm, lambda y: self._look(y, context))
+        return self.add(x, self.feed_forward_norm, self.feed_forward)
+
+    def _look(self, x: Tensor, context: Context) -> Tensor:
+        """[t, w] to [t, w]: padded, because all documents look at as many keys."""
+        documents, record = context.documents, context.record
+        padded, asked = documents.pad(x), record is not None
+        out, weights = self.cross_attention(padded, context.memory, asked)
+        if record is not None:
+            of_tokens = documents.pack(weights.transpose(1, 2))  # zeros for padding
+            record.of_memory[self.cross_attention.layer] = documents.pad(of_tokens).transpose(1, 2)
+        return documents.pack(out)
 
 
 def relative_table(embedding: Tensor, max_distance: int) -> Tensor:

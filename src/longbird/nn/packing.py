@@ -8,26 +8,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from longbird.graph import Graph
-from longbird.ops.api import attention, attention_packed
-from longbird.ops.weights import SparseRows, attention_weights
+from longbird.nn.checks import check_marks
 
 
-def check_marks(name: str, mask: Tensor) -> None:
-    """Raises unless a mask has zeros and ones alone."""
-    if mask.dtype != torch.bool and bool(((mask != 0) & (mask != 1)).any()):
-        odd = mask[(mask != 0) & (mask != 1)][0]
-        raise ValueError(f"{name} must be 0 or 1 everywhere, received {odd.item()}")
-
-
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Documents:
-    """Where the tokens of a batch of documents are, and what is said about them."""
+    """Where the tokens of a batch of documents are."""
 
     rows: int
     n: int
@@ -38,19 +28,6 @@ class Documents:
     lengths: Tensor | None = None
     """int64 [rows]: tokens of each document, if padding stays, at the end of every row: in an
     exported program, whose shapes cannot depend on a mask."""
-    global_tokens: Tensor | None = None
-    """bool [tokens]."""
-    relative_bias: Tensor | None = None
-    """[heads, 2m + 1], added to the scores of every layer."""
-    segments: Tensor | None = None
-    """int64 [tokens]: the segment of each token, -1 for none (BigBird-ETC)."""
-    added: tuple[int, ...] = ()
-    """How many global tokens were added to each document (BigBird-ETC)."""
-    cache: Any = None
-    """The key and value cache of a decoder that generates."""
-    impl: str = "auto"
-    weights: dict[int, SparseRows] | None = None
-    """Filled with the attention weights of each layer, if it is a dict."""
 
     @classmethod
     def of(cls, rows: int, n: int, attention_mask: Tensor | None) -> Documents:
@@ -84,16 +61,23 @@ class Documents:
             return [(row * self.n, (row + 1) * self.n) for row in range(self.rows)]
         return list(itertools.pairwise(self.cu_seqlens.tolist()))
 
+    def columns(self, row: int) -> Tensor:
+        """int64: the columns of the batch at which the tokens of a document are."""
+        if self.places is None:
+            return torch.arange(self.n)
+        start, end = self.bounds[row]
+        return self.places[start:end] - row * self.n
+
     @property
     def longest(self) -> int:
         """Tokens of the longest document."""
         return self.n if self.cu_seqlens is None else int(self.cu_seqlens.diff().max())
 
-    def pack(self, x: Tensor) -> Tensor:
-        """[rows, n, ...] to [tokens, ...]."""
+    def pack(self, x: Tensor, name: str = "an input") -> Tensor:
+        """[rows, n, ...] to [tokens, ...]; the name is what an error calls it."""
         if x.shape[:2] != (self.rows, self.n):
             raise ValueError(
-                f"an input must have the shape of the batch, ({self.rows}, {self.n}), received "
+                f"{name} must have the shape of the batch, ({self.rows}, {self.n}), received "
                 f"{tuple(x.shape)}"
             )
         x = x.flatten(0, 1)
@@ -148,37 +132,6 @@ class Documents:
             lengths, row = self.cu_seqlens.diff(), torch.arange(self.rows, device=x.device)
             total = x.new_zeros(self.rows, *x.shape[1:]).index_add(0, self.spread(row), x)
         return total / lengths.clamp(min=1).to(x.dtype).reshape(-1, *[1] * (x.ndim - 1))
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, **options: Any) -> Any:
-        """`longbird.attention` of [tokens, heads, head_dim] within every document."""
-        options = {
-            "global_tokens": self.global_tokens,
-            "relative_bias": self.relative_bias,
-            "impl": self.impl,
-            **options,
-        }
-        if self.cu_seqlens is not None:
-            return attention_packed(q, k, v, graph, self.cu_seqlens, **options)
-        if options["global_tokens"] is not None:
-            options["global_tokens"] = options["global_tokens"].unflatten(0, (self.rows, self.n))
-        q, k, v = (x.unflatten(0, (self.rows, self.n)).transpose(1, 2) for x in (q, k, v))
-        out: Any = attention(q, k, v, graph, lengths=self.lengths, **options)
-        if options.get("return_lse"):
-            return tuple(x.transpose(1, 2).flatten(0, 1) for x in out)
-        return out.transpose(1, 2).flatten(0, 1)
-
-    def attention_weights(self, q: Tensor, k: Tensor, graph: Graph) -> SparseRows:
-        """What every token looks at, in token numbers of its document: rows (batch, heads, n)."""
-        marked, ends = self.global_tokens, self.cu_seqlens
-        q, k = (self.align(x).transpose(1, 2) for x in (q, k))
-        return attention_weights(
-            q,
-            k,
-            graph,
-            lengths=None if ends is None else ends.diff(),
-            global_tokens=None if marked is None else self.align(marked),
-            relative_bias=self.relative_bias,
-        )
 
     def align(self, x: Tensor) -> Tensor:
         """[tokens, ...] to [rows, n, ...] with every document at the beginning of its row."""

@@ -1,0 +1,116 @@
+"""The segments of a text, sentences or paragraphs, as numbers of its tokens (BigBird-ETC).
+
+The rule for sentences is a simple one: they say which tokens share a global token, and a boundary
+too few or too many changes little. It needs no model, no data to download and no other package.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+BEFORE_NAMES = frozenset(
+    "al capt cf col dr ed eds gen hon jr lt mr mrs ms prof rev sgt sr st vs".split()
+)
+BEFORE_NUMBERS = frozenset(
+    "approx art arts ca ch eq eqs fig figs no nos p pp sec secs vol vols "
+    "jan feb mar apr jun jul aug sep sept oct nov dec".split()
+)
+"""Words after which a full stop is no end: what they shorten goes on."""
+
+# A mark, what closes after it, space, what may open a sentence, and its first character. The marks
+# of Chinese, Japanese and Hindi need no space after them, and empty lines need no mark.
+END = re.compile(
+    r"""[.!?…؟]+["'”’»)\]]*(?=\s+["'“‘«(\[¿¡]*(\S))"""  # noqa: RUF001
+    r"|[。！？।॥]+[”’」』）]*"  # noqa: RUF001
+    r"|\n[^\S\n]*(?=\n)"
+)
+WORD = re.compile(r"[\w.]+$")
+INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
+
+
+def segments(
+    text: str,
+    offsets: Iterable[Any],
+    by: Literal["sentence", "paragraph"] = "sentence",
+    most: int | None = None,
+) -> list[int]:
+    """The segment of every token of a text: `segment_ids` for BigBird-ETC.
+
+    Paragraphs are separated by empty lines, or by line ends where no line is empty. Sentences end
+    at `.`, `!`, `?` and their kin before a space and something other than a small letter, and at
+    empty lines; the full stops of initials (J. Smith, U.S.) and of abbreviations such as Dr., Fig.
+    and et al. are not ends.
+
+    Args:
+        text: The text.
+        offsets: Where every token starts and ends in it, as tokenizers give it with
+            `return_offsets_mapping=True`. A token of no text, (0, 0) or None, has no segment. Of a
+            pair of texts, put None for the tokens of the other one.
+        by: "sentence" or "paragraph".
+        most: At most so many segments, `num_global_tokens` of the model: neighbours are merged.
+
+    Returns:
+        A number for each token, from 0 on without gaps, -1 for those without text.
+
+    Raises:
+        ValueError: `by` is neither, `most` is below 1, or an offset is beyond the text.
+
+    Examples:
+        >>> import longbird as lb
+        >>> text = "Dr. Low saw it. She left!"
+        >>> words = [(0, 3), (4, 7), (8, 11), (12, 14), (14, 15), (16, 19), (20, 24), (24, 25)]
+        >>> lb.segments(text, [(0, 0), *words, (0, 0)])
+        [-1, 0, 0, 0, 0, 0, 1, 1, 1, -1]
+    """
+    if most is not None and most < 1:
+        raise ValueError(f"most must be at least 1, received {most}")
+    ends = [end for _, end in spans(text, by)]
+    found: list[int] = []
+    number, names = 0, dict[int, int]()
+    for offset in offsets.tolist() if hasattr(offsets, "tolist") else offsets:  # type: ignore[union-attr]
+        start, end = (0, 0) if offset is None else (int(offset[0]), int(offset[1]))
+        if end <= start:
+            found.append(-1)
+            continue
+        if end > len(text):
+            raise ValueError(
+                f"a token ends at character {end}, and the text has {len(text)}: are these the "
+                "offsets of this text?"
+            )
+        if number and end <= ends[number - 1]:
+            number = 0  # offsets that go back, as those of several windows do
+        while end > ends[number]:
+            number += 1
+        found.append(names.setdefault(number, len(names)))
+    if most is not None and len(names) > most:
+        found = [-1 if i < 0 else i * most // len(names) for i in found]
+    return found
+
+
+def spans(text: str, by: str) -> list[tuple[int, int]]:
+    """Where the segments of a text start and end; together they are the whole text."""
+    if by == "paragraph":
+        breaks = [m.end() for m in re.finditer(r"\n\s*\n", text)]
+        ends = breaks or [m.end() for m in re.finditer(r"\n", text)]
+    elif by == "sentence":
+        ends = list(_sentence_ends(text))
+    else:
+        raise ValueError(f'by must be "sentence" or "paragraph", received {by!r}')
+    ends = [end for end in ends if end < len(text)] + [len(text)]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _sentence_ends(text: str) -> Iterator[int]:
+    for mark in END.finditer(text):
+        following = mark[1] or ""
+        if following.islower():
+            continue
+        if re.match(r"\.(?!\.)", mark[0]):  # one full stop, which may shorten a word
+            word = WORD.search(text, max(mark.start() - 40, 0), mark.start())
+            last = "" if word is None else word[0].lstrip(".")
+            number = following.isdigit() and last.lower() in BEFORE_NUMBERS
+            if number or last.lower() in BEFORE_NAMES or INITIALS.fullmatch(last):
+                continue
+        yield mark.end()

@@ -1,0 +1,84 @@
+"""The structure of a document as edges of its own: added to the graph of every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from longbird.graph import Edges
+
+
+def document_edges(
+    edges: Tensor | Sequence[Any], ranks: Tensor, causal: bool
+) -> tuple[Edges | None, ...] | None:
+    """A graph for each document from pairs (query, key) of columns of the batch.
+
+    Args:
+        edges: int64 [batch, e, 2], (-1, -1) where a document has fewer; or an array [e, 2], or
+            None, for each document.
+        ranks: int64 [batch, n], the number of every token in its document, -1 for padding.
+        causal: Must a key not follow its query?
+
+    Returns:
+        The edges between tokens of each document, None where there are none; None without any.
+    """
+    if torch.compiler.is_exporting():
+        raise ValueError(
+            "edges are values of their documents, which an exported program does not know: put "
+            "Edges(...) into the graph instead"
+        )
+    rows = ranks.shape[0]
+    if isinstance(edges, Tensor) and edges.ndim != 3:
+        raise ValueError(f"edges must be [batch, e, 2], received {list(edges.shape)}")
+    if len(edges) != rows:
+        raise ValueError(
+            f"edges must be given for each of {rows} documents, received {len(edges)}"
+        )
+    numbers = ranks.cpu().numpy()
+    found = tuple(
+        None if each is None else _edges_of(number, each, numbers[number], causal)
+        for number, each in enumerate(edges)
+    )
+    return None if all(each is None for each in found) else found
+
+
+def _edges_of(number: int, given: Any, rank: npt.NDArray[np.int64], causal: bool) -> Edges | None:
+    """The edges of one document, whose columns have these token numbers."""
+    pairs = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
+    if pairs.size == 0:
+        return None
+    where, n = f"edges of document {number}", len(rank)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"{where} must be pairs (query, key), received shape {pairs.shape}")
+    if not np.issubdtype(pairs.dtype, np.integer):
+        raise TypeError(f"{where} must be integers, received {pairs.dtype}")
+    pairs = pairs[~(pairs == -1).all(1)]
+    if len(pairs) == 0:
+        return None
+
+    def first(wrong: Any) -> tuple[int, int]:
+        i, j = pairs[wrong][0].tolist()
+        return i, j
+
+    outside = ((pairs < 0) | (pairs >= n)).any(1)
+    if outside.any():
+        raise ValueError(
+            f"{where} must be columns of the batch, from 0 to {n - 1}, or (-1, -1) for none; "
+            f"received {first(outside)}"
+        )
+    tokens = rank[pairs]
+    if (tokens < 0).any():
+        padded = (tokens < 0).any(1)
+        raise ValueError(f"{where} must join tokens, and {first(padded)} has padding at an end")
+    if causal and (tokens[:, 1] > tokens[:, 0]).any():
+        ahead = tokens[:, 1] > tokens[:, 0]
+        raise ValueError(
+            f"{where}: in {first(ahead)} a token sees one that follows it, which a causal model "
+            "must not"
+        )
+    return Edges(tokens)

@@ -1,0 +1,58 @@
+"""What is given is looked at before it is used: kinds of numbers, and their ranges.
+
+Values are not read while a program is traced or exported, where they do not exist yet.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+IGNORED = -100
+"""The label of what does not count, as in torch and transformers."""
+
+
+def readable(x: Tensor) -> bool:
+    """May the values of a tensor be read here?"""
+    traced = torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    return not (torch.compiler.is_compiling() or traced or x.is_meta)
+
+
+def check_marks(name: str, mask: Tensor) -> None:
+    """Raises unless a mask has zeros and ones alone; read also by compiled programs."""
+    if mask.dtype != torch.bool and bool(((mask != 0) & (mask != 1)).any()):
+        odd = mask[(mask != 0) & (mask != 1)][0]
+        raise ValueError(f"{name} must be 0 or 1 everywhere, received {odd.item()}")
+
+
+def check_integers(name: str, x: Tensor) -> None:
+    """Raises unless numbers can be the rows of a table."""
+    if x.dtype not in (torch.int64, torch.int32):
+        raise TypeError(
+            f"{name} must be integers (torch.int64), received {x.dtype}; `.long()` makes them so"
+        )
+
+
+def check_numbers(name: str, x: Tensor, count: int, of: str) -> None:
+    """Raises unless every number is from 0 to count - 1, as `of` says: "the vocabulary"."""
+    check_integers(name, x)
+    if x.numel() == 0 or not readable(x):
+        return
+    least, most = (int(end) for end in torch.aminmax(x))
+    if least < 0 or most >= count:
+        raise ValueError(
+            f"{name} must be from 0 to {count - 1} ({of}), received {least if least < 0 else most}"
+        )
+
+
+def check_labels(name: str, labels: Tensor, count: int, of: str) -> None:
+    """Raises unless every label is from 0 to count - 1, or -100 for one that does not count."""
+    check_integers(name, labels)
+    if labels.numel() == 0 or not readable(labels):
+        return
+    odd = labels[((labels < 0) | (labels >= count)) & (labels != IGNORED)]
+    if len(odd):
+        raise ValueError(
+            f"{name} must be from 0 to {count - 1} ({of}), or {IGNORED} for what does not count; "
+            f"received {odd[0].item()}"
+        )
