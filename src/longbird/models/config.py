@@ -46,9 +46,29 @@ MAY_BE_ZERO = ("type_vocab_size", "relative_buckets", "num_global_tokens", "glob
 class LongbirdConfig(PreTrainedConfig):
     """Configuration of an encoder, or of a causal decoder, over any graph.
 
-    The defaults are those of BigBird-base. Fields beyond those that transformers' models share:
+    The defaults are those of BigBird-base.
 
     Args:
+        vocab_size: Tokens that there are.
+        hidden_size: Width of a token; a multiple of num_attention_heads.
+        num_hidden_layers: Layers.
+        num_attention_heads: Heads of each layer.
+        intermediate_size: Width inside the feed-forward blocks.
+        hidden_act: Their activation, by its name in transformers.
+        hidden_dropout_prob: Dropout of embeddings and of the output of each block.
+        attention_probs_dropout_prob: Dropout of attention probabilities.
+        max_position_embeddings: Rows of the position table: the longest document, and with
+            "padding-aware" positions a few more.
+        type_vocab_size: Token types, such as question and context; 0 for none.
+        initializer_range: Standard deviation of new weights.
+        layer_norm_eps: Added to the variance in norms.
+        pad_token_id: The token that fills up a batch.
+        bos_token_id: The token that a text begins with.
+        eos_token_id: The token that ends generation, or several of them.
+        sep_token_id: The token between the parts of an input, such as question and context.
+        tie_word_embeddings: Are the weights of the language-model head those of the embedding?
+        use_cache: Does generation keep keys and values?
+        is_decoder: Is attention causal? `LongbirdForCausalLM` sets it.
         graph: Which token sees which: a graph, its JSON, or a list with one for each layer. A
             single graph is reseeded with the number of the layer. `longbird.bigbird()` by default.
         norm: "post" (BERT) or "pre" (Pegasus): where the norm of a block stands.
@@ -265,6 +285,8 @@ class LongbirdSeq2SeqConfig(LongbirdConfig):
         decoder_attention_heads: Heads of its self-attention and cross-attention; likewise.
         decoder_intermediate_size: Width inside its feed-forward blocks; likewise.
         max_decoder_positions: Longest output.
+        decoder_start_token_id: The token that the decoder begins with.
+        is_encoder_decoder: Always True; it tells transformers what the model is.
 
     Examples:
         >>> import longbird as lb
