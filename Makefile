@@ -35,6 +35,7 @@ WORKERS := $(shell (env -u OMP_NUM_THREADS nproc || getconf _NPROCESSORS_ONLN) 2
 PYTEST := pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 .PHONY: help demo test test-fast lint ruff types layers cxx hooks sanitize pytest bench format clean always
+.PHONY: docs dist dist-check test-oldest
 help:
 	@sed -n '/^$$/q; s/^# \{0,3\}//p' Makefile
 
@@ -95,6 +96,26 @@ format: $(STAMPS)/dev
 	ruff check --fix .
 	ruff format .
 	clang-format -i $(CXX_FILES)
+
+# --- Release ---------------------------------------------------------------------------------------
+
+# The interpreters that wheels are made for, and tried with: make dist DIST_PYTHONS="python3.11 python3.12"
+DIST_PYTHONS ?= $(PYTHON)
+# The oldest Python of pyproject.toml, for the oldest versions of everything else.
+OLDEST_PYTHON ?= python3.10
+
+docs: $(STAMPS)/dev
+	sphinx-build -q -W --keep-going -b html docs build/docs
+	@echo '==> build/docs/index.html; links to other sites, which are not tried, are in build/docs/external-links.txt'
+
+dist: $(STAMPS)/dev
+	.ci/dist $(DIST_PYTHONS)
+
+dist-check:
+	.ci/check-dist $(DIST_PYTHONS)
+
+test-oldest:
+	.ci/test-oldest $(OLDEST_PYTHON)
 
 # --- Set-up ----------------------------------------------------------------------------------------
 

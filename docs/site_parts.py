@@ -106,6 +106,8 @@ class Fields(Rst):
         lines += [f"   {line}" for line in GoogleDocstring(summary(cls), self.config).lines()]
         lines += ["", "   .. list-table::", "      :header-rows: 1", "      :widths: auto", ""]
         for row in [("field", "type", "default", "meaning"), *field_rows(cls)]:
+            if not row[3]:
+                log.warning(f"the docstring of longbird.{name} does not say what {row[0]} means")
             cells = row if row[0] == "field" else (*(f"``{cell}``" for cell in row[:3]), row[3])
             for number, cell in enumerate(cells):
                 lines.append(f"      {'* -' if number == 0 else '  -'} {cell}")
