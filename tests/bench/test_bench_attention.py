@@ -243,6 +243,7 @@ def _small_run(monkeypatch: pytest.MonkeyPatch) -> Result:
     return result
 
 
+@pytest.mark.slow  # a whole run
 def test_run_measures_and_names_what_it_leaves_out(small_run, tmp_path):
     series = small_run.at(512, backward=True)
     assert series is not None
@@ -265,6 +266,7 @@ def test_run_measures_and_names_what_it_leaves_out(small_run, tmp_path):
     assert paths[2].read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow  # a whole run
 def test_nothing_but_the_designs_work_is_judged(small_run):
     assert {goal.reached for goal in goals(small_run)} == {None}
 

@@ -178,6 +178,7 @@ def small_run() -> Result:
     return result
 
 
+@pytest.mark.slow  # a whole run
 def test_run_measures_and_names_what_it_leaves_out(small_run):
     series = small_run.at("tiny", 512, training=False)
     assert series is not None and series.layers == 2 and not series.empty
@@ -219,6 +220,7 @@ def test_who_fails_without_layers_is_left_out():
     assert set(series.samples) == set(series.empty) == set(series.whole) == {mine.name}
 
 
+@pytest.mark.slow  # a whole run
 def test_report_has_everything(small_run, tmp_path):
     paths = model_report.write(small_run, tmp_path / "new")
     assert [path.suffix for path in paths] == [".json", ".md", ".png"]
