@@ -200,6 +200,7 @@ def small_run() -> Result:
         return run("model", settings, steps.steps(settings))
 
 
+@pytest.mark.slow  # a whole run
 def test_run_measures_and_names_what_it_leaves_out(small_run):
     held = small_run.contest(tiny(512))
     assert set(held.samples) == {"longbird gather", "heavy", "proud"}  # all layers: none without
@@ -224,6 +225,7 @@ def test_whole_encoders_are_computed_from_a_layer_and_none():
     assert whole(replace(held, case=tiny(64), samples={"a": [3.0]})) == {"a": [3.0]}
 
 
+@pytest.mark.slow  # a whole run
 def test_report_has_everything(small_run, tmp_path):
     goals = encoder_goals(small_run)
     page, data, picture = report(small_run).write(small_run, goals, tmp_path / "new")

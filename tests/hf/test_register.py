@@ -144,6 +144,7 @@ def test_saved_models_load_through_auto_classes(
     run_with_torch(f"folder = {str(tmp_path)!r}\n{SAVED}")
 
 
+@pytest.mark.slow  # a new process, which imports torch and transformers
 def test_the_finder_only_watches_and_leaves_specs_as_they_are():
     run("""
 import importlib.machinery, importlib.util, json, sys
