@@ -137,9 +137,11 @@ def cases(
     multiset = draw(st.sampled_from([False, False, False, True]))
     shortest = min((count for count in counts if count), default=1)
     graph: Any = draw(multiset_graphs() if multiset else graphs(shortest))
-    form = draw(st.sampled_from(["one", "one", "each", "function"]))
+    form = draw(st.sampled_from(["one", "one", "heads", "each", "function"]))
     if form == "each":
         graph = [draw(multiset_graphs() if multiset else graphs(max(n, 1))) for n in counts]
+    elif form == "heads":
+        graph = lb.PerHead([graph, *(draw(graphs(shortest)) for _ in range(heads - 1))])
     elif form == "function":
         other = draw(multiset_graphs() if multiset else graphs(shortest))
         graph = Alternating(graph, other)
