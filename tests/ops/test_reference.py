@@ -10,7 +10,6 @@ import longbird as lb
 from longbird import graph as pieces
 from longbird.ops import reference
 
-# By name, as a string that is evaluated: a piece that this version does not have is no error.
 CASES = {
     "Full": ["Full()"],
     "Causal": ["Causal()"],
@@ -23,6 +22,7 @@ CASES = {
     "WattsStrogatz": ["WattsStrogatz(4, 0.3, seed=3)"],
     "Edges": ["Edges([])", "Edges([(0, 3), (5, 5), (5, 6), (40, 2)])"],
     "PerHead": ["PerHead([Causal(), Window(2), Edges([(0, 3)])])"],
+    "ByLength": ['ByLength({44: "Causal"}, Window(2))', 'ByLength({45: "Causal"}, Window(2))'],
     "LegacyBigBird": ['LegacyBigBird("huggingface_eval", block=8, random=1, full_up_to=8)'],
     "Union": ["Window(1) | GlobalTokens([4])"],
     "Intersection": ["bigbird(block=8) & Causal()"],

@@ -10,6 +10,7 @@ import itertools
 import operator
 import weakref
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -73,8 +74,10 @@ class FunctionOfLength:
     _numbers = itertools.count()
 
     def __init__(self, function: Callable[[int], OneGraph]) -> None:
-        name, module = getattr(function, "__name__", ""), getattr(function, "__module__", "")
-        if isinstance(function, type) or module.startswith("longbird.graph"):  # Full, not Full()
+        module = str(getattr(function, "__module__", ""))
+        preset = isinstance(function, FunctionType) and module.startswith("longbird.graph")
+        if isinstance(function, type) or preset:  # Full instead of Full()
+            name = function.__name__
             raise TypeError(f"graph must be a graph, received {name} itself; write {name}(...)")
         self.function = function
         self.key = f"{FUNCTION}{next(self._numbers)}"

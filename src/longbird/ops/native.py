@@ -176,7 +176,7 @@ def native_attention_backward(
     problem, _bias = _problem(call, out, lse, grad_bias)
     grad_out, grad_lse = _rows(grad_out), grad_lse.float()
     problem.grad_out = _address(grad_out, call.packed)
-    problem.grad_lse = _address(grad_lse[..., None], call.packed)
+    problem.grad_lse = _address(grad_lse, call.packed)
     problem.grad_q, problem.grad_k, problem.grad_v = (_address(x, call.packed) for x in grads)
     extension().backward(problem, torch.get_num_threads())
     if call.relative_bias is not None:
@@ -255,10 +255,10 @@ def _problem(
     call: Call, out: Tensor, lse: Tensor, grad_bias: Tensor | None = None
 ) -> tuple[Any, Tensor | None]:
     """The kernels' view of a call, and the bias that it points into."""
-    problem = extension().Problem()
+    problem, packed = extension().Problem(), call.packed
     problem.heads, problem.head_dim, problem.scale = call.heads, call.head_dim, call.scale
     problem.q, problem.k, problem.v, problem.out, problem.lse = (
-        _address(x, call.packed) for x in (call.q, call.k, call.v, out, lse[..., None])
+        _address(x, packed) for x in (call.q, call.k, call.v, out, lse)
     )
     bias = None
     if call.relative_bias is not None:
@@ -274,6 +274,7 @@ def _problem(
 
 
 def _address(x: Tensor, packed: bool) -> Any:
+    """Where [batch, heads, n, ...] or packed [tokens, heads, ...] is in memory."""
     strides = (0, x.stride(1), x.stride(0)) if packed else x.stride()[:3]
     return extension().Tensor(x.data_ptr(), DTYPES[x.dtype], *strides)
 
