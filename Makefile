@@ -1,7 +1,13 @@
 # Everything a newcomer needs, from a bare machine with Python 3.11 and g++:
 #
-#   make demo     install, then draw, check and time the BigBird graph
-#   make test     install, then run every check there is (CI runs exactly this)
+#   make demo        install, then draw, check and time the BigBird graph
+#   make test        install, then run every check there is (CI runs exactly this)
+#   make test-fast   the tests that are not marked slow
+#   make test-ROOM   the tests and doctests of one room: make test-graph, make test-ops, ...
+#   make lint        ruff, pyright, import-linter, clang-format
+#   make sanitize    the C++ kernels under the address and undefined-behaviour sanitizers
+#   make format      put Python and C++ into shape
+#   make bench       measure against the peers
 #
 # Set-up is redone only when what it depends on has changed. PYTHON=... chooses another interpreter.
 
@@ -20,17 +26,27 @@ ifneq ($(shell command -v $(CXX)),)
 export LONGBIRD_REQUIRE_NATIVE := 1
 endif
 
-KERNELS := $(wildcard csrc/*.h csrc/*.cpp)
+KERNELS := $(wildcard csrc/*.h csrc/*.cpp csrc/kernels/*.h)
 CXX_FILES := $(KERNELS) $(wildcard csrc/tests/*.cpp csrc/tests/*.h)
 
-.PHONY: help demo test lint ruff types layers cxx hooks sanitize pytest bench format clean
+# A process for each core, up to eight (each takes 1 GB), with one thread in each (tests/conftest.py). A worker that has
+# run out of tests takes half of what another has left: tests of a file mostly stay together and share its fixtures.
+WORKERS := $(shell (env -u OMP_NUM_THREADS nproc || getconf _NPROCESSORS_ONLN) 2>/dev/null | awk '{print $$1 < 8 ? $$1 : 8}')
+PYTEST := pytest --numprocesses=$(WORKERS) --dist=worksteal
+
+.PHONY: help demo test test-fast lint ruff types layers cxx hooks sanitize pytest bench format clean always
+.PHONY: docs dist dist-check test-oldest
 help:
 	@sed -n '/^$$/q; s/^# \{0,3\}//p' Makefile
 
 demo: $(STAMPS)/longbird
 	longbird demo --out build
 
-test: lint sanitize pytest
+# Lint and the sanitizers side by side, as pyright keeps one core busy and the compiler the other; then the tests,
+# which use all cores themselves. Whole lines, so that each can be told from the other's.
+test: $(STAMPS)/dev
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint sanitize
+	@$(MAKE) --no-print-directory pytest
 
 bench: $(STAMPS)/dev
 	longbird bench attention
@@ -64,12 +80,42 @@ build/sanitize/driver: CMakeLists.txt $(CXX_FILES) | $(STAMPS)/longbird
 	cmake --build build/sanitize
 
 pytest: $(STAMPS)/dev
-	pytest --durations=10
+	@echo '==> every test, doctest and example'
+	$(PYTEST) --durations=10
+
+test-fast: $(STAMPS)/dev
+	$(PYTEST) -m 'not slow'
+
+# A room is a directory or a file of src/longbird; its tests have the same name in tests/.
+ROOM = $(wildcard tests/$* tests/test_$*.py src/longbird/$* src/longbird/$*.py)
+test-%: $(STAMPS)/dev
+	@test -n '$(ROOM)' || { echo 'There is no room $*: tests/$* and src/longbird/$* do not exist'; exit 2; }
+	$(PYTEST) $(ROOM)
 
 format: $(STAMPS)/dev
 	ruff check --fix .
 	ruff format .
 	clang-format -i $(CXX_FILES)
+
+# --- Release ---------------------------------------------------------------------------------------
+
+# The interpreters that wheels are made for, and tried with: make dist DIST_PYTHONS="python3.11 python3.12"
+DIST_PYTHONS ?= $(PYTHON)
+# The oldest Python of pyproject.toml, for the oldest versions of everything else.
+OLDEST_PYTHON ?= python3.10
+
+docs: $(STAMPS)/dev
+	sphinx-build -q -W --keep-going -b html docs build/docs
+	@echo '==> build/docs/index.html; links to other sites, which are not tried, are in build/docs/external-links.txt'
+
+dist: $(STAMPS)/dev
+	.ci/dist $(DIST_PYTHONS)
+
+dist-check:
+	.ci/check-dist $(DIST_PYTHONS)
+
+test-oldest:
+	.ci/test-oldest $(OLDEST_PYTHON)
 
 # --- Set-up ----------------------------------------------------------------------------------------
 
@@ -85,7 +131,15 @@ $(STAMPS)/torch: constraints.txt $(STAMPS)/venv
 	@$(PIP) torch
 	@touch $@
 
-$(STAMPS)/longbird: pyproject.toml CMakeLists.txt $(KERNELS) $(STAMPS)/torch
+# The editable install has a map from modules to files, made when it is installed: a module that has moved, or has become
+# a package, is looked for in its old place until the map is made again. (The other kind, `editable.mode = "inplace"`,
+# has no map, but runs CMake in the source tree and leaves its files there.) So what counts is the list of files, not what
+# is in them; it is written only when it has changed.
+SOURCES = find src -name '*.py' -o -name '*.pyi' | LC_ALL=C sort
+$(STAMPS)/sources: always | $(STAMPS)/venv
+	@$(SOURCES) | cmp -s - $@ || $(SOURCES) > $@
+
+$(STAMPS)/longbird: pyproject.toml CMakeLists.txt $(KERNELS) $(STAMPS)/torch $(STAMPS)/sources
 	@echo '==> installing the build tools'
 	@$(PIP) scikit-build-core nanobind cmake ninja
 	@echo '==> building the kernels and installing longbird (a minute or two, quietly)'

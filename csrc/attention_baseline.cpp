@@ -1,6 +1,6 @@
 #define LONGBIRD_LANES 4
-#include "attention-inl.h"
-#include "gelu-inl.h"
+#include "kernels/gelu.h"
+#include "kernels/work.h"
 
 namespace longbird {
 extern const Kernels kernels_baseline;

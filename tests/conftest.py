@@ -1,6 +1,18 @@
-"""What all tests share: the implementations under test and how long hypothesis searches."""
+"""What all tests share: implementations under test, threads, how long hypothesis searches."""
 
 import os
+import sys
+from collections.abc import Iterator
+
+# With a process for each core (pytest -n), one thread in each: threads that share a core wait for
+# each other. This is said before torch is imported, and to the processes that tests start. Tests
+# of what threads do set the number that they need; those then sleep, rather than spin, while idle.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ |= {
+        "OMP_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "passive",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    }
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +30,23 @@ settings.register_profile(
     "thorough", parent=settings.get_profile("quick"), max_examples=500, derandomize=False
 )
 settings.load_profile("quick")  # pytest --hypothesis-profile=thorough for more
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuses names that differ from process to process, on which workers cannot agree."""
+    if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"give ids to the parameters of {changing[0]}")
+
+
+@pytest.fixture(autouse=True)
+def independent() -> Iterator[None]:
+    """The same random numbers and the same logging, whatever ran before in this process."""
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
+    yield
+    if logging := sys.modules.get("transformers.utils.logging"):
+        logging.set_verbosity_warning()
+        logging.enable_progress_bar()
 
 
 def require(name: str) -> str:

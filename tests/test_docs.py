@@ -1,27 +1,165 @@
-"""The examples in the documentation run, and its links lead somewhere."""
+"""The documentation holds: its code runs, its commands exist, its links lead somewhere."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+import typer
+
+import longbird as lb
+from longbird.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_run(page: Path) -> None:
-    """The Python blocks of a page run one after the other, as a reader would type them."""
-    names: dict[str, object] = {}
-    for block in re.finditer(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-        line = page.read_text()[: block.start(1)].count("\n")
-        exec(compile("\n" * line + block[1], str(page), "exec"), names)
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text()
+    for found in re.finditer(r"^```([^\n`]*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        yield Block(page, text[: found.start(2)].count("\n") + 1, found[1], found[2])
+
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+PYTHON = [block for block in BLOCKS if block.language == "python"]
+COMMANDS = [
+    (block, line.strip())
+    for block in BLOCKS
+    if block.language in ("", "bash", "console")
+    for line in block.text.splitlines()
+    if line.startswith(("longbird ", "make ", "python "))
+]
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=str)
+def test_every_block_runs_by_itself(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no names but Python's own, in an empty folder: as a reader would paste it."""
+    monkeypatch.chdir(tmp_path)
+    code = compile("\n" * (block.line - 1) + block.text, str(block.page), "exec")
+    exec(code, {"__name__": "__main__"})
+
+
+def test_there_is_something_to_run() -> None:
+    assert len(PYTHON) > 20 and len(COMMANDS) > 20
+
+
+@pytest.mark.parametrize("block,line", COMMANDS, ids=lambda value: str(value))
+def test_commands_exist(block: Block, line: str) -> None:
+    """Subcommands, options and the types of their values; nothing is run."""
+    program, *words = shlex.split(line, comments=True)
+    words = words[: words.index(">")] if ">" in words else words
+    if program == "make":
+        rules = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert {word for word in words if "=" not in word} <= set(rules)
+    elif program == "python":
+        assert words[0] == "-m" or (ROOT / words[0]).exists()
+    else:
+        parse(words)
+
+
+def parse(words: list[str]) -> None:
+    """Raises what the command line raises for a subcommand, option or value that is not known."""
+    command: Any = typer.main.get_command(app)
+    context = command.context_class(command)
+    while hasattr(command, "resolve_command"):
+        name, command, words = command.resolve_command(context, words)
+        context = command.context_class(command, parent=context, info_name=name)
+    command.parse_args(context, words)
+
+
+@pytest.mark.parametrize(
+    "line", ["no-such", "graph shw", "check bigbird --no-such", "check bigbird -n x", "convert a"]
+)
+def test_commands_that_do_not_exist_are_found_out(line: str) -> None:
+    with pytest.raises(Exception, match=r"(?i)no such|missing|valid integer"):
+        parse(line.split())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", prose(page)):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        file = page.parent / target if target else page
+        assert file.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in anchors(file), f"{page.name} links to {target}#{anchor}"
+
+
+def prose(page: Path) -> str:
+    """A page without its code."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page can be linked by, as GitHub and the site name them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    """The layers of import-linter and the page that explains them."""
+    text = (ROOT / "pyproject.toml").read_text()
+    layers = re.search(r"^layers = \[(.*?)\]", text, re.DOTALL | re.MULTILINE)
+    assert layers
+    names = set(re.findall(r"\w+", layers[1]))
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert not {name for name in names if f"`{name}" not in page}
+
+
+class Resources(HTMLParser):
+    """What a browser loads to show a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        name = {"link": "href", "script": "src", "img": "src", "iframe": "src"}.get(tag)
+        self.found += [value or "" for key, value in attrs if key == name]
+
+
+@pytest.mark.slow  # half a minute
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    done = subprocess.run(
+        [*command, str(ROOT / "docs"), str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+    # It can be read without a network.
+    for page in tmp_path.rglob("*.html"):
+        parser = Resources()
+        parser.feed(page.read_text())
+        assert parser.found and not [url for url in parser.found if "//" in url], page
+
+    reference = "".join(page.read_text() for page in tmp_path.glob("*.html"))
+    for name in lb.__all__:
+        assert f'id="longbird.{name}"' in reference
+    configuration = (tmp_path / "configuration.html").read_text()
+    for field in ("graph", "hidden_size", "num_global_tokens"):
+        assert f">{field}</span>" in configuration
+    assert "https://" in (tmp_path / "external-links.txt").read_text()

@@ -19,7 +19,7 @@ def example(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # Hugging Face BigBird, at a length where its memory shows
 def test_huggingface_defects() -> None:
     table = example("huggingface_defects").main(["--quick"])
     *exact, memory = table.values()

@@ -2,29 +2,67 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import longbird as lb
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    pytest.skip("reading pyproject.toml takes Python 3.11", allow_module_level=True)
 
 ROOT = Path(__file__).parents[1]
 
 
-def pins() -> dict[str, str]:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+def pins(file: str = "constraints.txt") -> dict[str, str]:
+    lines = (ROOT / file).read_text().splitlines()
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
 
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def requirements() -> list[Requirement]:
+    """What users install: the dependencies, and the extras that are not for developers."""
+    return [Requirement(text) for text in project()["dependencies"]] + [
+        Requirement(text) for text in project()["optional-dependencies"]["train"]
+    ]
+
+
 def test_requirements_have_no_upper_bounds() -> None:
-    requirements = importlib.metadata.requires("longbird") or []
-    assert "torch>=2.9" in requirements
-    assert not [text for text in requirements if re.search("<|~=|==", text.split(";")[0])]
+    bounds = [bound.operator for requirement in requirements() for bound in requirement.specifier]
+    assert bounds and set(bounds) == {">="}
+
+
+def test_the_oldest_versions_are_those_that_are_tested() -> None:
+    """oldest.txt has exactly the lower bounds: `make test-oldest` tests what is claimed."""
+    lowest = {r.name: Version(bound.version) for r in requirements() for bound in r.specifier}
+    assert {name: Version(version) for name, version in pins("oldest.txt").items()} == lowest
+    python = SpecifierSet(project()["requires-python"])
+    assert "3.10" in python and "3.9" not in python
+    assert "OLDEST_PYTHON ?= python3.10" in (ROOT / "Makefile").read_text()
+
+
+def test_every_requirement_is_pinned() -> None:
+    extras = project()["optional-dependencies"]
+    texts = [*project()["dependencies"], *(text for extra in extras.values() for text in extra)]
+    names = {canonicalize_name(Requirement(text).name) for text in texts} - {"longbird"}
+    assert names <= {canonicalize_name(name) for name in pins()}
 
 
 def test_constraints_pin_the_environment_that_is_tested() -> None:
@@ -62,6 +100,42 @@ def test_hooks_are_targets_of_the_makefile() -> None:
         assert entry.split()[2] in lint[1].split()
 
 
+def check_schema(name: str, *files: Path) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{name}"]
+    done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_citation_is_valid_and_of_this_version() -> None:
+    check_schema("citation-file-format", ROOT / "CITATION.cff")
+    cited = re.search("^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited and cited[1] == project()["version"]
+
+
+def test_workflows_are_valid_and_call_what_there_is() -> None:
+    files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert {file.stem for file in files} == {"tests", "wheels", "docs"}
+    check_schema("github-workflows", *files)
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"run: make ([\w-]+)", "".join(file.read_text() for file in files)):
+        assert re.search(f"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_source_distribution_is_complete_and_clean(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir"]
+    done = subprocess.run([*command, str(tmp_path), str(ROOT)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(file) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for folder, pattern in (("src", "*.py*"), ("csrc", "*.[hc]*"), ("docs", "*.md")):
+        kept = {str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob(pattern)}
+        assert {name for name in kept if "__pycache__" not in name} <= names
+    assert {"CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml"} <= names
+    assert not [name for name in names if re.search(r"\.so$|\.pyc$|^build/|^\.venv", name)]
+    assert file.stat().st_size < 2_000_000
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project's files without its build."""
@@ -84,7 +158,33 @@ def build(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
+def run_in(site: Path, code: str, *arguments: str) -> str:
+    """What Python code prints with the longbird of a folder, where there is no compiler."""
+    # -S leaves out the editable install of the environment, whose finder would come first.
+    paths = os.pathsep.join([str(site), *(path for path in sys.path if "site-packages" in path)])
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code, *arguments],
+        env={"PYTHONPATH": paths, "COLUMNS": "200", "PATH": "", "HOME": str(site)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FORWARD_AND_BACKWARD = """
+import torch, longbird as lb
+q, k, v = (torch.randn(1, 2, 300, 16, requires_grad=True) for _ in range(3))
+found = []
+for impl in ("native", "reference"):
+    out = lb.attention(q, k, v, lb.bigbird(block=16), impl=impl)
+    found.append([out, *torch.autograd.grad(out.square().sum(), (q, k, v))])
+torch.testing.assert_close(*found, atol=1e-5, rtol=1e-4)
+print(lb.__file__)
+"""
+
+
+@pytest.mark.slow  # builds a wheel
 def test_without_a_compiler_it_installs_and_says_what_is_missing(copy: Path) -> None:
     result = build(copy, CXX="/nonexistent/c++")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -97,20 +197,35 @@ def test_without_a_compiler_it_installs_and_says_what_is_missing(copy: Path) -> 
     assert (site / "longbird" / "py.typed").exists()
     assert not list(site.rglob("*.so"))
 
-    # -S leaves out the editable install of the environment, whose finder would come first.
-    paths = os.pathsep.join([str(site), *(path for path in sys.path if "site-packages" in path)])
-    info = subprocess.run(
-        [sys.executable, "-S", "-c", "from longbird.cli.app import main; main()", "info"],
-        env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-    )
-    assert info.returncode == 0, info.stderr
-    assert "The native kernels are missing" in info.stdout
-    assert "C++17 compiler" in info.stdout
+    info = run_in(site, "from longbird.cli.app import main; main()", "info")
+    assert "The native kernels are missing" in info
+    assert "C++17 compiler" in info
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a minute or two: it compiles
+def test_the_wheel_has_every_instruction_set_and_suits_other_machines(copy: Path) -> None:
+    """What `make dist` does, without the environments that it makes for it."""
+    if sys.platform != "linux" or shutil.which(os.environ.get("CXX", "g++")) is None:
+        pytest.skip("there is no C++ compiler here")
+    shutil.rmtree(copy / "dist", ignore_errors=True)
+    result = build(copy, LONGBIRD_REQUIRE_NATIVE="1")
+    assert result.returncode == 0, result.stdout + result.stderr
+    (wheel,) = (copy / "dist").glob("*.whl")
+    repair = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", str(copy / "repaired")]
+    done = subprocess.run([*repair, str(wheel)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (repaired,) = (copy / "repaired").glob("*manylinux*.whl")
+    with zipfile.ZipFile(repaired) as archive:
+        (kernels,) = [name for name in archive.namelist() if name.endswith(".so")]
+        assert kernels.startswith("longbird/_native")  # and no library that came along
+        code = archive.read(kernels)
+        archive.extractall(copy / "native")
+    assert str(copy) in run_in(copy / "native", FORWARD_AND_BACKWARD)
+    if platform.machine() == "x86_64":
+        assert all(name in code for name in (b"baseline", b"avx2", b"avx512"))
+
+
+@pytest.mark.slow  # builds a wheel
 def test_a_missing_compiler_is_an_error_where_kernels_are_required(copy: Path) -> None:
     result = build(copy, CXX="/nonexistent/c++", LONGBIRD_REQUIRE_NATIVE="1")
     assert result.returncode != 0

@@ -12,10 +12,12 @@ import transformers
 from torch import Tensor, nn
 
 import longbird
-from longbird.checkpoints.load import FAMILIES
+from longbird.checkpoints.detect import FAMILIES
 
 SEQ2SEQ = ("bigbird_pegasus", "led")
-HEADS = [(family, head) for family, form in FAMILIES.items() for head in form.architectures]
+HEADS = [
+    (family, head.__name__) for family, form in FAMILIES.items() for head in form.architectures
+]
 
 WIDTH: dict[str, Any] = {
     "hidden_size": 32,
@@ -142,7 +144,8 @@ def large_weights(model: nn.Module, seed: int = 0) -> None:
 
 def theirs_of(family: str, head: str, config: Any, seed: int = 0) -> Any:
     """A model of theirs with large weights, in evaluation mode."""
-    model = getattr(transformers, FAMILIES[family].architectures[head])(config)
+    architecture = FAMILIES[family].architectures[getattr(longbird, head)]
+    model = getattr(transformers, architecture)(config)
     large_weights(model, seed)
     return model.eval()
 

@@ -233,7 +233,8 @@ def picture(
     title = name or repr(graph)
     whole, of_head = graph.at(n), graph.at(n).for_head(head)
     parts = pieces(of_head)
-    if _fits(whole, n, heads, pixels):
+    by_rule = all(type(piece).edge is not Graph.edge for piece in all_pieces(of_head))
+    if _fits(whole, n, heads, pixels, by_rule):
         shares = [coverage(part.layout(n, heads), head, pixels) for part in parts]
         line = statistics(whole.layout(n, heads))
     else:
@@ -330,15 +331,13 @@ def _counted(number: int, what: str) -> str:
 # From tiles.
 
 
-def _fits(graph: Graph, n: int, heads: int, pixels: int) -> bool:
+def _fits(graph: Graph, n: int, heads: int, pixels: int, by_rule: bool) -> bool:
     """Whether to draw a graph from its layout; a ValueError if there is no other way."""
     tiles, size, needed = estimate(graph, n, heads)
     cut = min(1.0, 2 * size * pixels / n)  # the share of tiles that lie in several pixels
     work = tiles * (64 + cut * size**2) + 64 * n
-    if work <= WORK_BEFORE_SAMPLING:
-        return True
-    if all(type(piece).edge is not Graph.edge for piece in all_pieces(graph)):
-        return False
+    if by_rule:
+        return work <= WORK_BEFORE_SAMPLING
     if work > MOST_WORK:
         raise ValueError(
             f"a picture of {graph!r:.200} over {n:,} tokens needs its layout, which would have "

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -9,9 +10,10 @@ from typer.testing import CliRunner
 import longbird as lb
 from longbird.cli import demo as demo_module
 from longbird.cli import info as info_module
-from longbird.cli.app import app, main
+from longbird.cli.app import COMMANDS, app
 from longbird.cli.graph_argument import parse_graph
-from longbird.graph.expression import NAMES
+from longbird.graph.expression import names
+from longbird.oracle import check as oracle_check
 
 
 @pytest.fixture
@@ -59,15 +61,6 @@ def test_what_a_graph_prints_can_be_typed(graph: lb.Graph) -> None:
     assert parse_graph(repr(graph)) == graph
 
 
-def test_every_constructor_can_be_typed() -> None:
-    public = {
-        name
-        for name in dir(lb)
-        if isinstance(getattr(lb, name), type) and issubclass(getattr(lb, name), lb.Graph)
-    }
-    assert set(NAMES) == (public - {"Graph"}) | {"bigbird", "longformer"}
-
-
 def test_parse_graph_reads_files(tmp_path) -> None:
     path = tmp_path / "graph.json"
     path.write_text(lb.bigbird(seed=3).to_json())
@@ -106,8 +99,14 @@ def test_what_is_not_a_graph_is_refused(text: str, message: str) -> None:
 
 def test_help_names_the_subcommands(run) -> None:
     output = run("--help")
-    for name in ("demo", "info", "graph", "check", "plan", "bench"):
+    for name in COMMANDS:
         assert f" {name} " in output
+
+
+def test_every_file_is_a_command_or_serves_them() -> None:
+    files = {path.stem for path in Path(demo_module.__file__).parent.glob("*.py")}
+    serving = {"__init__", "app", "errors", "graph_argument", "options", "terminal"}
+    assert files == set(COMMANDS) | serving
 
 
 def test_graph_show_draws_within_80_columns(run) -> None:
@@ -124,6 +123,14 @@ def test_graph_show_writes_pictures(run, tmp_path) -> None:
     path = tmp_path / "picture.png"
     assert "picture.png" in run("graph", "show", "bigbird", "-o", str(path)).replace("\n", "")
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_graph_show_lists_what_there_is(run) -> None:
+    output = run("graph", "show")
+    for name in names():
+        assert f"{name}(" in output
+    assert "Window(radius, dilation=1)" in output
+    assert "[1]" not in output  # footnotes of the docs
 
 
 def test_graph_show_prints_json(run) -> None:
@@ -147,15 +154,34 @@ def test_check_fails_with_exit_code_1(run) -> None:
     assert "float64" in output
 
 
-def test_info_lists_implementations(run) -> None:
+def test_check_compiles_flex_only_when_asked(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Sequence[str]] = []
+
+    def check(graph, n, *, impls, **options):
+        asked.append(impls)
+        return oracle_check(graph, n, impls=["gather"], **options)
+
+    monkeypatch.setattr("longbird.oracle.check", check)
+    run("check", "Window(5)", "-n", "20")
+    run("check", "Window(5)", "-n", "20", "--impl", "flex", "--impl", "gather")
+    assert [list(names) for names in asked] == [["native", "gather"], ["flex", "gather"]]
+
+
+def test_what_cannot_run_is_no_failure_unless_named(run) -> None:
+    output = run("check", "Window(5)", "-n", "9", "--dtype", "float64")
+    assert "did not run" in output and "ok" in output
+
+
+def test_info_says_what_is_here_and_where(run) -> None:
     output = run("info")
     for name in (*lb.implementations(), "torch", "threads", "instruction set"):
         assert name in output
+    assert str(Path(lb.__file__).parent) in output.replace("\n", "").replace(" ", "")
 
 
 def test_info_says_what_to_do_without_native_kernels(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(info_module.native, "missing", lambda: "the kernels flew away")
-    monkeypatch.setattr(info_module.native, "instruction_sets", lambda: [])
+    monkeypatch.setattr("longbird.ops.native.missing", lambda: "the kernels flew away")
+    monkeypatch.setattr("longbird.ops.native.instruction_sets", lambda: [])
     monkeypatch.setattr(info_module.importlib.util, "find_spec", lambda name: None)
     output = run("info")
     assert "The native kernels are missing" in output
@@ -177,33 +203,3 @@ def test_demo_draws_checks_and_times(run, monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_plan_predicts(run) -> None:
     assert "256 tokens" in run("plan", "Window(8)", "-n", "256", "--heads", "2")
-
-
-# ---- the user's errors ----
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["graph", "show", "Widow(3)"],
-        ["graph", "show", "GlobalTokens([50])", "-n", "10"],
-        ["graph", "show", "Full", "-n", "10", "--head", "1"],
-        ["graph", "show", "Full", "-n", "10", "-o", "picture.jpeg"],
-        ["graph", "show", "Full", "-n", "10", "-o", "no/such/folder/picture.png"],
-        ["check", "Full", "--impl", "fastest"],
-        ["check", "Full", "--dtype", "int8"],
-        ["graph", "show", "Full", "-n", "0"],
-        ["nonsense"],
-    ],
-    ids=" ".join,
-)
-def test_the_users_errors_are_one_message_and_exit_code_2(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["longbird", *arguments])
-    with pytest.raises(SystemExit) as exit:
-        main()
-    assert exit.value.code == 2
-    captured = capsys.readouterr()
-    assert "error" in captured.err.lower()
-    assert "Traceback" not in captured.err

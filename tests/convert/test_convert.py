@@ -16,9 +16,8 @@ import transformers as hf
 from safetensors.torch import load_file, save_file
 
 import longbird as lb
-from longbird.cli import convert as command
 from longbird.cli.app import main
-from longbird.convert import TASKS, Certificate, convert_checkpoint
+from longbird.convert import Certificate, convert_checkpoint
 from longbird.data import minilm, mpnet
 from longbird.data.packages import cache_folder
 
@@ -191,7 +190,7 @@ def test_a_missing_head_is_an_error_unless_it_may_be_new(tmp_path: Path) -> None
     make(tmp_path / "short", "BertForMaskedLM")
     options: dict[str, Any] = {"task": "question-answering", "graph": GRAPH}
     with pytest.raises(
-        ValueError, match=r"LongbirdForQuestionAnswering has.*span\.weight.*new_head"
+        ValueError, match=r"head of LongbirdForQuestionAnswering.*span\.weight.*new_head"
     ):
         convert_checkpoint(tmp_path / "short", tmp_path / "long", 100, **options)
     before = torch.get_rng_state()
@@ -274,7 +273,7 @@ def test_what_is_not_exact_is_not_written(short: Path, tmp_path: Path, broken: b
         save_file(tensors, short / "model.safetensors", {"format": "pt"})
     with pytest.raises(ValueError, match="was not written"):
         convert_checkpoint(short, tmp_path / "out" / "long", tolerance=1.0 if broken else 1e-12)
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
 
 
 # ---- the tokenizer ----
@@ -380,7 +379,6 @@ def test_command(
     captured = capsys.readouterr()
     assert "error: the new model was not written" in captured.err
     assert "Traceback" not in captured.err and not (tmp_path / "other").exists()
-    assert command.TASKS == ", ".join(TASKS)
 
 
 def test_command_takes_names_of_packages(
@@ -443,7 +441,7 @@ def check_real_weights(folder: Path, theirs: Any, out: Path, length: int) -> Cer
     return certificate
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a real model, at lengths as it will be used
 @pytest.mark.parametrize("length", [4096, 16384])
 def test_minilm(tmp_path: Path, length: int) -> None:
     certificate = check_real_weights(minilm.path(), hf.BertModel, tmp_path / "long", length)
@@ -452,7 +450,7 @@ def test_minilm(tmp_path: Path, length: int) -> None:
     assert len(records(certificate, "copied")) == 100
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a real model
 def test_mpnet(tmp_path: Path) -> None:
     if not (cache_folder() / mpnet.NAME).exists():
         pytest.skip("404 MB is too much to download in a test; `mpnet.path()` once, and it runs")
@@ -470,7 +468,7 @@ def test_example_at_small_size(
     assert "300 tokens" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a real model
 def test_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLE))["main"]([str(tmp_path / "long")])
     assert "LongbirdForEmbedding" in capsys.readouterr().out

@@ -232,7 +232,7 @@ def similarities(auto_model: type, folder: Path) -> list[float]:
     return (means[0] @ means[1:].T).tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a real model
 def test_minilm() -> None:
     from transformers import BertModel
 
@@ -240,7 +240,7 @@ def test_minilm() -> None:
     assert paraphrase > 0.6 and stranger < 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a real model
 def test_mpnet() -> None:
     from transformers import MPNetModel
 

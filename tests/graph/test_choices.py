@@ -147,9 +147,7 @@ def test_text_forms(graph):
     assert len({graph, Graph.from_json(graph.to_json())}) == 1
     if "<" not in repr(graph):
         assert as_graph(repr(graph)) == graph
-        assert (
-            eval(repr(graph), vars(lb) | {name: getattr(lb, name) for name in lb.__all__}) == graph
-        )
+        assert eval(repr(graph), {name: getattr(lb, name) for name in lb.__all__}) == graph
 
 
 def test_order_of_heads_has_a_meaning_and_that_of_lengths_has_none():

@@ -324,6 +324,20 @@ def test_mistakes_say_what_to_do():
     with pytest.raises(TypeError, match=r"Rule is not defined by a rule .* edge\(self, i, j, n\)"):
         Rule().mask(5)
 
+    class Plain(lb.Graph):
+        def edge(self, i, j, n):
+            return i == j
+
+    with pytest.raises(AttributeError, match=r"Plain is not a dataclass: write @dataclass"):
+        Plain().to_json()
+
+    @dataclass
+    class Changing(lb.Graph):
+        step: int
+
+    with pytest.raises(TypeError, match=r"Changing can be changed: use @dataclass\(frozen=True\)"):
+        Changing(3)
+
     @dataclass(frozen=True)
     class Flat(Ahead):
         def spans(self, first, last, n):

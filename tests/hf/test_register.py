@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,7 +37,8 @@ import longbird as lb
 from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig
 from transformers import BertConfig, BertModel
 assert "longbird" in AttentionInterface() and "longbird" in AttentionMaskInterface()
-bert = BertModel(BertConfig(num_hidden_layers=1, attn_implementation="longbird"))
+shape = dict(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+bert = BertModel(BertConfig(**shape, intermediate_size=8, attn_implementation="longbird"))
 assert bert.config._attn_implementation == "longbird" and bert.config.longbird_graph is None
 assert type(AutoConfig.for_model("longbird")) is lb.LongbirdConfig
 assert type(AutoConfig.for_model("longbird-seq2seq")) is lb.LongbirdSeq2SeqConfig
@@ -87,6 +92,26 @@ with torch.no_grad():
 """
 
 
+@pytest.fixture(scope="module")
+def run_with_torch() -> Iterator[Callable[[str], None]]:
+    """Runs scripts in processes that have neither longbird nor transformers, but torch already.
+
+    Whoever imports torch first makes no difference here, and to import what transformers takes of
+    it is most of the time of a script: the processes are forks of one that has it.
+    """
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["torch", "torch._dynamo", "torch.distributed.tensor"])
+    with ProcessPoolExecutor(1, mp_context=server, max_tasks_per_child=1) as processes:
+        yield lambda script: processes.submit(execute, script).result()
+
+
+def execute(script: str) -> None:
+    assert "torch" in sys.modules
+    assert not {"longbird", "transformers"} & sys.modules.keys()
+    warnings.simplefilter("error")
+    exec(script, {})
+
+
 def run(*scripts: str) -> None:
     command = [sys.executable, "-W", "error", "-c", "\n".join(scripts)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -97,24 +122,26 @@ def test_importing_longbird_does_not_import_transformers():
     run("import sys, longbird", "assert 'transformers' not in sys.modules")
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a process for each
 @pytest.mark.parametrize("later", BEFORE)
-def test_longbird_comes_before(later: str):
-    run("import longbird", later, KNOWN)
+def test_longbird_comes_before(later: str, run_with_torch: Callable[[str], None]):
+    run_with_torch(f"import longbird\n{later}\n{KNOWN}")
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a process for each
 @pytest.mark.parametrize("earlier", AFTER)
-def test_longbird_comes_after(earlier: str):
-    run(earlier, "import longbird", KNOWN)
+def test_longbird_comes_after(earlier: str, run_with_torch: Callable[[str], None]):
+    run_with_torch(f"{earlier}\nimport longbird\n{KNOWN}")
 
 
-def test_auto_classes_know_every_task():
-    run("import longbird", TASKS)
+def test_auto_classes_know_every_task(run_with_torch: Callable[[str], None]):
+    run_with_torch(f"import longbird\n{TASKS}")
 
 
-def test_saved_models_load_through_auto_classes(tmp_path: Path):
-    run(f"folder = {str(tmp_path)!r}", SAVED)
+def test_saved_models_load_through_auto_classes(
+    tmp_path: Path, run_with_torch: Callable[[str], None]
+):
+    run_with_torch(f"folder = {str(tmp_path)!r}\n{SAVED}")
 
 
 def test_the_finder_only_watches_and_leaves_specs_as_they_are():

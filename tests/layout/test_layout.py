@@ -247,9 +247,9 @@ def test_strided_tiles_do_not_span_residues():
 
 def test_bigbird_layout_is_quick_and_grows_linearly():
     bigbird(seed=100).layout(1024, heads=12)
-    start = time.perf_counter()
+    start = time.process_time()
     layouts = {n: bigbird(seed=101).layout(n, heads=12) for n in (4096, 16384, 65536)}
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
     per_row = {n: layout.entries / (n / 64) for n, layout in layouts.items()}
     assert per_row[65536] < 1.05 * per_row[4096]
     assert layouts[65536].nbytes < 2e6
@@ -272,9 +272,9 @@ def test_bigbird_layout_is_quick_and_grows_linearly():
     ids=repr,
 )
 def test_a_million_tokens(graph):
-    start = time.perf_counter()
+    start = time.process_time()
     layout = graph.layout(1_000_000)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
     assert layout.entries < 700_000
     assert len(layout.masks) < 500
     assert layout.nbytes < 20e6

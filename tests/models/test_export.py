@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import longbird as lb
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow,  # torch traces every model for seconds
     pytest.mark.filterwarnings("ignore"),  # of torch's exporters, on themselves
 ]
 

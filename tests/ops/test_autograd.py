@@ -114,7 +114,7 @@ def test_hardmax_is_uniform_over_the_largest():
 # ---- compile and export ----
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch compiles
 @pytest.mark.parametrize("dynamic", [False, None, True])
 def test_compile_without_graph_breaks(native, dynamic):
     torch.compiler.reset()
@@ -144,7 +144,7 @@ def test_compile_without_graph_breaks(native, dynamic):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch compiles
 @pytest.mark.parametrize("dynamic", [False, None])
 def test_compile_gather(dynamic):
     """Without graph breaks, once for each length."""
@@ -164,7 +164,7 @@ def test_compile_gather(dynamic):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch compiles
 @pytest.mark.parametrize("impl", EXACT)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # torch's own, at graph breaks
 def test_compile_around_what_reads_values(impl):
@@ -184,7 +184,7 @@ def test_compile_around_what_reads_values(impl):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch compiles
 def test_compile_packed_with_dropout(native):
     torch.compiler.reset()
 
@@ -204,7 +204,7 @@ def test_compile_packed_with_dropout(native):
     torch.testing.assert_close(layer(q, k, v, cu_seqlens, marked, seed), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch compiles
 def test_compile_that_draws_a_dropout_seed(native):
     torch.compiler.reset()
 
@@ -222,7 +222,7 @@ def test_compile_that_draws_a_dropout_seed(native):
     first.sum().backward()
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch compiles
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own
 def test_compile_with_inductor(native):
     torch.compiler.reset()
@@ -247,7 +247,7 @@ class Attention(torch.nn.Module):
         return lb.attention(q, k, v, self.graph, impl=self.impl)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch exports
 @pytest.mark.parametrize("strict", [False, True])
 def test_export_native_of_any_length(native, strict):
     args = tuple(inputs(n=40, batch=2, head_dim=8, dtype=torch.float32, grad=False))
@@ -259,7 +259,7 @@ def test_export_native_of_any_length(native, strict):
     torch.testing.assert_close(program.module()(*other), lb.attention(*other, GRAPH, impl=native))
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch exports
 def test_export_gather():
     """Plain torch operations alone."""
     graph = lb.bigbird(block=4) | lb.GlobalTokens([1])
@@ -275,7 +275,7 @@ def test_export_gather():
         torch.export.export(Attention("gather", graph), args, strict=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch exports
 @pytest.mark.filterwarnings("ignore")
 def test_onnx(tmp_path):
     """The exported gather runs in ONNX Runtime."""
@@ -293,7 +293,7 @@ def test_onnx(tmp_path):
     torch.testing.assert_close(torch.from_numpy(found), expected, atol=2e-5, rtol=0)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # torch traces and compiles in many ways
 @pytest.mark.parametrize("packed", [False, True])
 def test_opcheck(native, packed):
     """torch's own checks of the schema, the fake, autograd and compiling."""

@@ -70,7 +70,7 @@ def test_random_state_is_untouched(impl):
     assert random.getstate() == state[2]
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a process for each instruction set
 def test_every_instruction_set(native):
     """All that this machine has agree with dense float64 attention."""
     script = """

@@ -9,7 +9,7 @@ import torch
 import longbird as lb
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow,  # compiled by g++
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),  # torch's own
 ]
 

@@ -36,7 +36,7 @@ def megabytes(impl: str, n: int) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # four processes, as a peak of memory is that of a process
 def test_memory_is_linear(impl):
     n = 8192 if impl == "native" else 2048
     small, large = megabytes(impl, n), megabytes(impl, 4 * n)

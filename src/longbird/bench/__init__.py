@@ -1,8 +1,10 @@
-"""Measurements of attention and of whole encoders, side by side with their peers on this machine.
+"""Measurements side by side with others, on this machine.
 
-`timing` runs callables in turns, `contest` also says who cannot take part and why. `peers` are the
-attention functions that take part and `encoders` the models; `attention` and `model` run the two
-comparisons, `memory` measures in fresh processes. `goals` holds a run against the ratios that
-Longbird sets itself; `report`, `model_report` and `plot` write down what came out; `environment`
-says where it was measured.
+Every bench is a list of steps over cases and peers of its own, and shares how it measures:
+`timing` runs callables in turns, `contest` says who cannot take part and why, `memory` measures in
+fresh processes, `environment` says where it was measured, `run` puts a result together from the
+steps, and `report` and `plot` write it down.
+
+What is measured: `attention` (the operator alone) and `encoders` (whole models). `goals` holds
+either against the ratios that Longbird sets itself.
 """

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import os
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +33,11 @@ def environment() -> dict[str, Any]:
     return {
         "cpu": cpu_model(),
         "flags": cpu_flags(),
-        "isa": None if native.missing() else _native_isa(),
+        "isa": next(iter(native.instruction_sets()), None),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "load": load_average(),
+        "load_after": None,
         "memory_bytes": memory_bytes("MemTotal"),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -48,26 +48,16 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _native_isa() -> str:
-    """The instruction set that the native kernels chose."""
-    return str(importlib.import_module("longbird._native").isa())
-
-
 def cpu_model() -> str:
     """Name of the processor as the system gives it."""
-    for line in _lines("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    named = _field("/proc/cpuinfo", "model name")
+    return named or platform.processor() or platform.machine()
 
 
 def cpu_flags() -> list[str]:
     """Those of the processor's instruction sets that matter to kernels."""
-    for line in _lines("/proc/cpuinfo"):
-        if line.startswith(("flags", "Features")):
-            here = set(line.partition(":")[2].split())
-            return [flag for flag in _TELLING_FLAGS if flag in here]
-    return []
+    here = _field("/proc/cpuinfo", "flags", "Features").split()
+    return [flag for flag in _TELLING_FLAGS if flag in here]
 
 
 def cpu_slug(model: str) -> str:
@@ -82,16 +72,32 @@ def cpu_slug(model: str) -> str:
 
 
 def load_average() -> float | None:
-    """Load of the last minute: a number near the core count says that the machine was not idle."""
+    """Processes that wanted a core, on average over the last minute; None where nobody counts."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def busy(where: Mapping[str, Any]) -> str | None:
+    """What an environment says about a machine that was not idle; None if it was.
+
+    Examples:
+        >>> busy({"load": 0.1, "load_after": 2.1, "cores": 2, "threads": 2})
+        >>> busy({"load": 1.3, "load_after": 2.1, "cores": 2, "threads": 2})
+        'The machine was not idle: its load was 1.3 before and 2.1 after, with 2 cores.'
+    """
+    before, after, cores = where["load"] or 0, where["load_after"] or 0, where["cores"] or 1
+    # Afterwards, the run itself is a load of as many as it had threads.
+    if before < 0.5 * cores and after < where["threads"] + 0.5 * cores:
+        return None
+    return (
+        f"The machine was not idle: its load was {before:g} before and {after:g} after, "
+        f"with {cores} cores."
+    )
 
 
 def memory_bytes(field: str) -> int | None:
     """A field of the system's memory table (MemTotal, MemAvailable); None where there is none."""
-    for line in _lines("/proc/meminfo"):
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) * 1024
-    return None
+    kilobytes = _field("/proc/meminfo", field).split()
+    return int(kilobytes[0]) * 1024 if kilobytes else None
 
 
 def version(package: str) -> str | None:
@@ -108,10 +114,9 @@ def commit() -> str | None:
     """Commit of the checkout that this file belongs to, `-dirty` if changed; None if of none."""
     here = Path(__file__).resolve().parent
 
-    def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", *arguments], cwd=here, capture_output=True, text=True, check=True, timeout=10
-        ).stdout.strip()
+    def git(*words: str) -> str:
+        options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 10}
+        return subprocess.run(["git", *words], cwd=here, check=True, **options).stdout.strip()
 
     try:
         # An installed copy may lie inside somebody else's repository: it must be tracked here.
@@ -141,8 +146,11 @@ def _without_folders(word: str) -> str:
     return option + equals + (Path(value).name if Path(value).is_absolute() else value)
 
 
-def _lines(path: str) -> list[str]:
+def _field(path: str, *names: str) -> str:
+    """The first field of one of these names in a table of the system, or nothing."""
     try:
-        return Path(path).read_text().splitlines()
+        lines = Path(path).read_text().splitlines()
     except OSError:
-        return []
+        return ""
+    fields = (line.partition(":") for line in lines)
+    return next((value.strip() for name, _, value in fields if name.strip() in names), "")

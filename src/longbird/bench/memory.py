@@ -1,96 +1,102 @@
-"""Peak memory of one call of attention, each measured in a process of its own.
+"""Time and peak memory of one call, each measured in a process of its own.
 
 The peak of resident memory never falls in a process, so a fresh one runs every measurement: it
-makes the inputs, warms up at a small length (libraries, thread pools), notes what is resident,
-runs the call once, first use of its layout included, and reports how far the peak rose.
+makes the inputs, warms up with a small case (libraries, thread pools, an optimizer's state), notes
+what is resident, makes the call once, first use of its layouts included, and looks how far the
+peak rose.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
+import pickle
 import resource
 import subprocess
 import sys
-from dataclasses import asdict
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from longbird.bench.contest import UnavailableError
-from longbird.bench.peers import PEERS, Peer, longbird
-from longbird.bench.work import Work
+from longbird.bench.contest import Peer, UnavailableError, reason
 
 
-def extra_bytes(peer: Peer, work: Work, n: int, *, backward: bool = False) -> int:
-    """Peak memory of one call beyond q, k, v and the output (and the gradients, if backward).
+@dataclass(frozen=True)
+class Peak:
+    """One call of a peer in a process of its own; or why there was none.
 
-    Raises:
-        UnavailableError: The peer cannot run here, or the machine has too little memory for it.
+    Attributes:
+        peer: Who ran.
+        case: What it did.
+        extra_bytes: How far the peak of resident memory rose above what was resident before.
+        result_bytes: Of these, the tensors that the call returned.
+        peak_bytes: That peak, inputs, weights and libraries included.
+        seconds: How long the call took, its layouts included.
+        skipped: Why it did not run.
     """
-    peer.refuse_if_impossible(work, n, backward=backward)
-    request = {
-        "peer": peer.name,
-        "work": asdict(work),
-        "n": n,
-        "backward": backward,
-        "threads": torch.get_num_threads(),
-    }
-    return int(ask_fresh_process("longbird.bench.memory", request)["extra_bytes"])
+
+    peer: str
+    case: Any
+    extra_bytes: int | None = None
+    result_bytes: int = 0
+    peak_bytes: int = 0
+    seconds: float = 0.0
+    skipped: str | None = None
 
 
-def ask_fresh_process(module: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer of a module that is run as a program: one JSON object in, one out.
+def peak(find: Callable[[str], Peer], name: str, case: Any, small: Any) -> Peak:
+    """Make one call in a fresh process.
 
-    Raises:
-        UnavailableError: The answer says so, or the process failed.
+    Args:
+        find: Finds a peer by its name; a function of a module, as it is handed to the process.
+        name: The peer's.
+        case: What to measure.
+        small: What to warm up with.
     """
     child = subprocess.run(
-        [sys.executable, "-m", module, json.dumps(request)],
+        [sys.executable, "-c", "from longbird.bench.memory import answer; answer()"],
+        input=pickle.dumps((find, name, case, small, torch.get_num_threads())),
         capture_output=True,
-        text=True,
         check=False,
     )
     if child.returncode < 0:
-        raise UnavailableError(f"its process was ended by signal {-child.returncode}")
+        return Peak(name, case, skipped=f"its process was ended by signal {-child.returncode}")
     if child.returncode:
-        last = child.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise UnavailableError(f"its process failed: {last[0]}")
-    answer = json.loads(child.stdout.splitlines()[-1])
-    if "unavailable" in answer:
-        raise UnavailableError(answer["unavailable"])
-    return answer
+        last = child.stderr.decode().strip().splitlines()[-1:] or ["no message"]
+        return Peak(name, case, skipped=f"its process failed: {last[0]}")
+    return pickle.loads(child.stdout)
 
 
-def measure_here(peer: Peer, work: Work, n: int, *, backward: bool) -> int:
+def answer() -> None:
+    """What that process does: a request comes on its standard input, and the answer goes out."""
+    out, sys.stdout = sys.stdout, sys.stderr  # where libraries may print what they like
+    out.buffer.write(pickle.dumps(measure_here(*pickle.load(sys.stdin.buffer))))
+
+
+def measure_here(
+    find: Callable[[str], Peer], name: str, case: Any, small: Any, threads: int
+) -> Peak:
     """The same in this very process, which should be a fresh one."""
-    warm = max(64, min(n, 1024))
-    _run(peer, work, warm, backward=backward)
-    # Peers are built before the baseline is taken: their masks are made once for a model, not in a
-    # layer. Longbird's layout is made inside the call, and counts.
-    q, k, v = (x.requires_grad_(backward) for x in work.inputs(n))
-    function = peer.build(work, n)
-    gradient = torch.ones_like(q) if backward else None
-    before = reset_peak()
-    with torch.set_grad_enabled(backward):
-        out = function(q, k, v)
-        results = [out]
-        if backward:
-            results += torch.autograd.grad(out, (q, k, v), gradient)
-    peak = peak_bytes()
-    return max(0, peak - before - sum(x.numel() * x.element_size() for x in results))
+    torch.set_num_threads(threads)
+    try:
+        warm, call = find(name).calls(small, case)
+        warm()
+        before, start = _reset_peak(), time.perf_counter()
+        results = call()
+        seconds, most = time.perf_counter() - start, _peak_bytes()
+    except UnavailableError as error:
+        return Peak(name, case, skipped=str(error))
+    except Exception as error:
+        return Peak(name, case, skipped=f"its process failed: {reason(error)}")
+    tensors = [x for x in (results if isinstance(results, tuple) else (results,)) if x is not None]
+    returned = sum(x.numel() * x.element_size() for x in tensors)
+    return Peak(name, case, max(0, most - before), returned, most, seconds)
 
 
-def _run(peer: Peer, work: Work, n: int, *, backward: bool) -> None:
-    q, k, v = (x.requires_grad_(backward) for x in work.inputs(n))
-    with torch.set_grad_enabled(backward):
-        out = peer.build(work, n)(q, k, v)
-        if backward:
-            torch.autograd.grad(out, (q, k, v), torch.ones_like(out))
-
-
-def reset_peak() -> int:
+def _reset_peak() -> int:
     """Make the peak of resident memory what is resident now, and return it."""
     try:
         # What the warm-up freed and the allocator kept would hide that the call takes it again.
@@ -101,11 +107,11 @@ def reset_peak() -> int:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         pass  # then the peak so far is the baseline, which the small warm-up keeps near to now
-    return peak_bytes()
+    return _peak_bytes()
 
 
-def peak_bytes() -> int:
-    """The most memory that was ever resident, since `reset_peak` where the system can."""
+def _peak_bytes() -> int:
+    """The most memory that was ever resident, since `_reset_peak` where the system can."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -114,26 +120,3 @@ def peak_bytes() -> int:
         pass
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _peer(name: str) -> Peer:
-    for peer in PEERS:
-        if peer.name == name:
-            return peer
-    return longbird(name.removeprefix("longbird "))
-
-
-def main(arguments: str) -> None:
-    """Entry of the child process: a JSON request in, a JSON answer on standard output."""
-    request = json.loads(arguments)
-    torch.set_num_threads(request["threads"])
-    peer, work = _peer(request["peer"]), Work(**request["work"])
-    try:
-        extra = measure_here(peer, work, request["n"], backward=request["backward"])
-        print(json.dumps({"extra_bytes": extra}))
-    except UnavailableError as error:
-        print(json.dumps({"unavailable": str(error)}))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

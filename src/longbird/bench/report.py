@@ -1,321 +1,236 @@
-"""What a run measured, as tables for the terminal, as Markdown and as JSON."""
+"""What a run measured, as Markdown to be read, as JSON and as a plot.
+
+Ratios are those of the printed numbers, so that a reader who divides them gets the same.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from longbird.bench.contest import Contest, Peer
+from longbird.bench.environment import busy, cpu_slug
+from longbird.bench.memory import Peak
+from longbird.bench.plot import Panel, draw
+from longbird.bench.run import TOLERANCE, Result
+from longbird.bench.timing import Samples, Spread
 
-from longbird.bench.attention import SGEMM, TOLERANCE, Result, Series
-from longbird.bench.environment import cpu_slug
-from longbird.bench.goals import Goal, goals
-from longbird.bench.peers import DENSE, LONGFORMER_WINDOW
-from longbird.bench.timing import Spread, ratio
 
-MODE = {False: "forward", True: "+ backward"}
-REACHED = {True: "reached", False: "not reached", None: "not judged"}
-_COLOUR = {"reached": "green", "not reached": "red", "not judged": "yellow"}
+def digits(value: float) -> str:
+    """A number as it is printed: four digits, or all that stand before the point.
+
+    Examples:
+        >>> digits(0.44512), digits(107.04), digits(20664.7)
+        ('0.4451', '107', '20,665')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def quotient(numerator: float, denominator: float) -> float:
+    """The ratio of two numbers as they are printed, to three digits."""
+    above, below = (float(digits(x).replace(",", "")) for x in (numerator, denominator))
+    return float(f"{above / below:.3g}") if below else float("inf")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A ratio that Longbird sets itself, and how far a run came.
+
+    Attributes:
+        what: What is measured.
+        peer: What it is compared with.
+        target: The ratio to reach, in words.
+        measured: What was measured, in words.
+        reached: Was it? None if it was not measured.
+    """
+
+    what: str
+    peer: str
+    target: str
+    measured: str = "not measured"
+    reached: bool | None = None
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table before it is known where it will be shown."""
+    """A table with notes below it."""
 
     title: str
-    headers: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    notes: tuple[str, ...] = ()
-
-    def show(self, console: Console) -> None:
-        """Print it."""
-        table = Table(title=self.title, title_justify="left", title_style="bold")
-        for number, header in enumerate(self.headers):
-            table.add_column(header, justify="left" if number == 0 else "right")
-        for row in self.rows:
-            table.add_row(
-                *(f"[{_COLOUR[cell]}]{cell}[/]" if cell in _COLOUR else cell for cell in row)
-            )
-        console.print(table)
-        for note in self.notes:
-            console.print(f"  {note}", style="dim", markup=False, highlight=False)
-        console.print()
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
 
     def markdown(self) -> str:
-        """The same as a Markdown section."""
-        lines = [f"## {self.title}", ""]
-        lines.append("| " + " | ".join(self.headers) + " |")
-        lines.append("|" + " --- |" * len(self.headers))
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
-        if self.notes:
-            lines += ["", *(f"- {note}" for note in self.notes)]
-        return "\n".join(lines) + "\n"
+        """A section of a page."""
+        lines = [self.heads, ["---"] * len(self.heads), *self.rows]
+        table = ["| " + " | ".join(line) + " |" for line in lines]
+        notes = ["", *(f"- {note}" for note in self.notes)] if self.notes else []
+        return "\n".join([f"## {self.title}", "", *table, *notes]) + "\n"
 
 
-def sheets(result: Result) -> list[Sheet]:
-    """Everything that a run has to say."""
-    return [
-        goal_sheet(
-            goals(result),
-            result.environment,
-            "The design's rows on whole encoders are measured by `longbird bench model`.",
-        ),
-        _length_sheet(result, backward=False),
-        _length_sheet(result, backward=True),
-        _memory_sheet(result),
-        _plan_sheet(result),
-    ]
+@dataclass(frozen=True)
+class Row:
+    """A row of a comparison.
 
-
-def write(result: Result, folder: Path) -> list[Path]:
-    """Write JSON and Markdown into a folder; files of the same day are replaced."""
-    return save(folder, stem(result), as_json(result), as_markdown(result))
-
-
-def save(folder: Path, name: str, data: dict[str, Any], markdown: str) -> list[Path]:
-    """Write a run's two files, which differ in their ending."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.json", folder / f"{name}.md"]
-    text = json.dumps(data, indent=1)
-    # One line for each list of samples, so that a person can look through the file.
-    text = re.sub(r"\[[\s\d.,e+-]+\]", lambda found: " ".join(found[0].split()), text)
-    paths[0].write_text(text + "\n")
-    paths[1].write_text(markdown)
-    return paths
-
-
-def stem(result: Result) -> str:
-    """File name of a run's results, without an ending."""
-    return f"attention_{cpu_slug(result.environment['cpu'])}_{result.date}"
-
-
-def as_json(result: Result) -> dict[str, Any]:
-    """All samples and all circumstances of a run."""
-    settings = result.settings
-    return {
-        "command": result.command,
-        "date": result.date,
-        "environment": result.environment,
-        "work": {**asdict(settings.work), "graph": json.loads(settings.work.graph.to_json())},
-        "settings": {
-            "lengths": list(settings.lengths),
-            "implementation": settings.implementation,
-            "peers": [peer.name for peer in settings.peers],
-            "repeats": settings.repeats,
-            "limit_seconds": settings.limit,
-            "budget_seconds": settings.budget,
-        },
-        "goals": [asdict(goal) for goal in goals(result)],
-        "verified": result.verified,
-        "series": [asdict(series) for series in result.series],
-        "seconds_per_token": {str(n): samples for n, samples in result.linearity.items()},
-        "layout": {
-            "n": settings.big_length,
-            "samples": result.layout,
-            "skipped": result.layout_skipped,
-        },
-        "memory": [asdict(peak) for peak in result.memory],
-    }
-
-
-def as_markdown(result: Result) -> str:
-    """The summary that is read on its own."""
-    facts = [
-        f"Work: {result.settings.work}",
-        *circumstances(result.environment, result.settings.repeats),
-        "Peers checked against the dense reference on their own graph: "
-        + verdicts(result.verified),
-    ]
-    title = f"Attention on {result.environment['cpu']}, {result.date}"
-    return page(title, result.command, facts, sheets(result), f"{stem(result)}.png")
-
-
-def page(
-    title: str, command: str, facts: Sequence[str], tables: Sequence[Sheet], picture: str
-) -> str:
-    """A Markdown page: what was run, how, and what came out."""
-    head = [f"# {title}", "", f"- Command: `{command}`", *(f"- {fact}" for fact in facts), ""]
-    plot = f"![Time against length]({picture})\n"
-    return "\n".join(head) + "\n" + "\n".join(each.markdown() for each in tables) + "\n" + plot
-
-
-def circumstances(where: dict[str, Any], repeats: int) -> list[str]:
-    """Machine, versions and method, a line each."""
-    versions = ", ".join(
-        f"{name} {value or 'missing'}" for name, value in where["versions"].items()
-    )
-    memory = where["memory_bytes"]
-    return [
-        f"Machine: {where['cpu']}, {where['cores']} cores, {where['threads']} threads used, "
-        + (f"{memory / 1e9:.0f} GB, " if memory else "")
-        + f"{where['system']}; {' '.join(where['flags'])}; kernels: {where['isa']}; "
-        + f"load {where['load']} before, {where.get('load_after')} after",
-        f"Versions: {versions}, Python {where['python']}; commit {where['commit'] or 'unknown'}",
-        f"Method: contestants in turns, at most {repeats} rounds; medians, and "
-        "in brackets the fastest and slowest sample; ratios are taken within a round.",
-    ]
-
-
-def verdicts(verified: Mapping[str, float | str]) -> str:
-    """How far everybody was from what it claims to compute."""
-    parts: list[str] = []
-    for name, deviation in verified.items():
-        if isinstance(deviation, str):
-            parts.append(f"{name}: {deviation}")
-        elif deviation <= TOLERANCE:
-            parts.append(f"{name} within {deviation:.1g}")
-        else:
-            parts.append(f"{name} OFF BY {deviation:.2g}, left out")
-    return "; ".join(parts)
-
-
-def goal_sheet(rows: Sequence[Goal], where: dict[str, Any], *notes: str) -> Sheet:
-    """A run against the design's table."""
-    return Sheet(
-        "Against the design's table",
-        ("what", "peer", "target", "measured", "verdict"),
-        [(row.what, row.peer, row.target, row.measured, REACHED[row.reached]) for row in rows],
-        (
-            *_busy(where),
-            "Ratios: median of the rounds (fastest to slowest round).",
-            "Not judged: not measured, or another work or length than the design's.",
-            *notes,
-        ),
-    )
-
-
-def _busy(where: dict[str, Any]) -> list[str]:
-    load, cores = where["load"], where["cores"]
-    if load is None or not cores or load < 0.5 * cores:
-        return []
-    return [
-        f"THE MACHINE WAS NOT IDLE (load {load:g} on {cores} cores when the run began): "
-        "do not quote these numbers."
-    ]
-
-
-def _length_sheet(result: Result, *, backward: bool) -> Sheet:
-    peers = result.settings.peers
-    series = [each for each in result.series if each.backward == backward]
-    return Sheet(
-        f"Forward{' and backward' if backward else ''}, milliseconds a call "
-        "(how many times longbird is faster)",
-        ("tokens", result.longbird, "of sgemm", *(peer.short for peer in peers)),
-        [
-            (
-                f"{each.n:,}",
-                spread_cell(each.samples, result.longbird),
-                _share(result, each),
-                *(ratio_cell(each.samples, peer.name, result.longbird) for peer in peers),
-            )
-            for each in series
-        ],
-        (
-            "Of sgemm: rate of useful operations, as a share of torch.matmul's. HF Longformer has "
-            f"another graph, a window of {LONGFORMER_WINDOW}.",
-            *reasons((f"{each.n:,}", each.skipped) for each in series),
-        ),
-    )
-
-
-def _share(result: Result, series: Series) -> str:
-    shares = series.share_of_sgemm(result.longbird, result.settings.work.head_dim)
-    return f"{Spread.of(shares).median:.0%}" if SGEMM in series.samples else "-"
-
-
-def spread_cell(samples: Mapping[str, Sequence[float]], name: str) -> str:
-    """Median, fastest and slowest sample, in milliseconds."""
-    if name not in samples:
-        return "-"
-    spread = Spread.of(samples[name])
-    return f"{_ms(spread.median)} ({_ms(spread.low)} to {_ms(spread.high)})"
-
-
-def ratio_cell(samples: Mapping[str, Sequence[float]], peer: str, mine: str) -> str:
-    """A peer's median in milliseconds, and how many times that is longer than mine."""
-    if peer not in samples:
-        return "-"
-    median = _ms(Spread.of(samples[peer]).median)
-    if mine not in samples:
-        return median
-    return f"{median} ({times(ratio(samples[peer], samples[mine]).median)})"
-
-
-def times(factor: float) -> str:
-    """A ratio in a table.
-
-    Examples:
-        >>> times(2.04), times(154.2)
-        ('2 x', '154 x')
+    Attributes:
+        name: The first cells, which say what the row is about.
+        values: A number for each contestant that took part.
+        skipped: Why the others did not.
+        spread: That of Longbird's number.
+        more: Cells that stand between the name and the numbers.
     """
-    return f"{factor:.2g} x" if factor < 100 else f"{factor:,.0f} x"
+
+    name: Sequence[str]
+    values: Mapping[str, float]
+    skipped: Mapping[str, str]
+    spread: Spread | None = None
+    more: Sequence[str] = ()
+
+    def cells(self, mine: str, peers: Sequence[str]) -> list[str]:
+        """Longbird's number with its spread, then the others and how many times more they are."""
+        shown = {name: digits(value) for name, value in self.values.items()}
+        cells = [*self.name, *self.more, shown.get(mine, "-")]
+        if self.spread is not None:
+            cells[-1] += f" ({digits(self.spread.low)} to {digits(self.spread.high)})"
+        for name in peers:
+            both = name in shown and mine in shown
+            more = quotient(self.values[name], self.values[mine]) if both else 0.0
+            cells.append(shown.get(name, "-") + (f" ({digits(more)} x)" if both else ""))
+        return cells
 
 
-def _ms(seconds: float) -> str:
-    milliseconds = 1e3 * seconds
-    return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
+def milliseconds(held: Contest, samples: Samples, mine: str, *name: str) -> Row:
+    """A row of times."""
+    taken = {name: Spread.of([1e3 * x for x in each]) for name, each in samples.items()}
+    medians = {name: each.median for name, each in taken.items()}
+    return Row(name, medians, held.skipped, taken.get(mine))
 
 
-def reasons(skipped: Iterable[tuple[str, Mapping[str, str]]]) -> list[str]:
+def comparison(
+    title: str,
+    heads: Sequence[str],
+    rows: Sequence[Row],
+    everybody: Sequence[Peer],
+    notes: Sequence[str] = (),
+) -> Sheet:
+    """A table of rows, with a column for each contestant; Longbird is the first."""
+    mine, *peers = (peer.name for peer in everybody)
+    cells = [row.cells(mine, peers) for row in rows]
+    why = _reasons((", ".join(row.name), row.skipped) for row in rows)
+    return Sheet(title, [*heads, *(peer.short for peer in everybody)], cells, [*notes, *why])
+
+
+def memory(
+    beyond: str,
+    heads: Sequence[str],
+    peaks: Sequence[Peak],
+    everybody: Sequence[Peer],
+    name: Callable[[Any], Sequence[str]],
+    extra: Callable[[Peak], int],
+    note: str,
+    more: Callable[[Any], Sequence[str]] = lambda case: (),
+) -> Sheet:
+    """A table of peaks, with a row for each case."""
+    rows: list[Row] = []
+    for case in dict.fromkeys(each.case for each in peaks):
+        here = [each for each in peaks if each.case == case]
+        taken = {each.peer: extra(each) / 1e6 for each in here if each.extra_bytes is not None}
+        skipped = {each.peer: each.skipped for each in here if each.skipped}
+        rows.append(Row(name(case), taken, skipped, more=more(case)))
+    asked = [peer for peer in everybody if peer.name in {each.peer for each in peaks}]
+    title = f"Peak memory of one call beyond {beyond}, MB (how many times longbird's)"
+    return comparison(title, heads, rows, asked or everybody, [note])
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a bench says about a run.
+
+    Attributes:
+        title: What was measured.
+        facts: What a reader must know about the work, a line each.
+        sheets: All tables.
+        panels: Rows of time against length.
+    """
+
+    title: str
+    facts: Sequence[str]
+    sheets: Sequence[Sheet]
+    panels: Sequence[Sequence[Panel]]
+
+    def markdown(self, result: Result, goals: Sequence[Goal], picture: str) -> str:
+        """A page to be read on its own: what was run, how, and what came out."""
+        not_idle = busy(result.environment)
+        lines = [f"# {self.title} on {result.environment['cpu']}, {result.date}", ""]
+        lines += [f"**{not_idle} DO NOT QUOTE THESE NUMBERS.**\n"] if not_idle else []
+        facts = [f"Command: `{result.command}`", *self.facts, *_circumstances(result)]
+        sheets = [_goal_sheet(goals), *self.sheets]
+        lines += [*(f"- {fact}" for fact in facts), "", *(each.markdown() for each in sheets)]
+        return "\n".join([*lines, f"![Time against length]({picture})", ""])
+
+    def write(self, result: Result, goals: Sequence[Goal], folder: Path) -> list[Path]:
+        """Write Markdown, JSON and a plot into a folder; files of the same day are replaced."""
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{result.bench}_{cpu_slug(result.environment['cpu'])}_{result.date}"
+        page, data, picture = (folder / f"{name}.{ending}" for ending in ("md", "json", "png"))
+        page.write_text(self.markdown(result, goals, picture.name))
+        text = json.dumps({**_plain(result), "goals": goals}, indent=1, default=_plain)
+        # One line for each list of samples, so that a person can look through the file.
+        text = re.sub(r"\[[\s\d.,e+-]+\]", lambda found: " ".join(found[0].split()), text)
+        data.write_text(text + "\n")
+        where = f"{result.environment['cpu']}, threads: {result.environment['threads']}"
+        draw(self.panels, f"{self.title}, {where}, {result.date}", picture)
+        return [page, data, picture]
+
+
+def _plain(value: Any) -> Any:
+    """For JSON: peers by their names, other dataclasses by their fields."""
+    if isinstance(value, Peer):
+        return value.name
+    return {each.name: getattr(value, each.name) for each in fields(value)}
+
+
+def _reasons(skipped: Iterable[tuple[str, Mapping[str, str]]]) -> list[str]:
     """Why a cell is empty, one line for each peer and reason, given rows and who is not there."""
     rows: dict[tuple[str, str], list[str]] = {}
     for row, why in skipped:
         for peer, reason in why.items():
             rows.setdefault((peer, reason), []).append(row)
+    return [f"{peer}, at {'; '.join(at)}: {reason}" for (peer, reason), at in rows.items()]
+
+
+def _circumstances(result: Result) -> list[str]:
+    """Machine, versions and method, a line each."""
+    where = result.environment
+    versions = ", ".join(f"{name} {x or 'missing'}" for name, x in where["versions"].items())
     return [
-        f"{peer}, {' and '.join(at) if len(at) < 3 else 'all of ' + ', '.join(at)}: {reason}"
-        for (peer, reason), at in rows.items()
+        f"Machine: {where['cpu']}, {where['cores']} cores, {where['threads']} threads used, "
+        f"{(where['memory_bytes'] or 0) / 1e9:.0f} GB, {where['system']}; "
+        f"{' '.join(where['flags'])}; kernels: {where['isa']}; load {where['load']} before, "
+        f"{where['load_after']} after",
+        f"Versions: {versions}, Python {where['python']}; commit {where['commit'] or 'unknown'}",
+        f"Method: contestants in turns, at most {result.settings.repeats} rounds; medians, and in "
+        "brackets the fastest and slowest sample. Ratios are those of the printed medians.",
+        "Everybody checked against dense attention on the graph that it claims: "
+        + "; ".join(_verdict(name, found) for name, found in result.verified.items()),
     ]
 
 
-def _memory_sheet(result: Result) -> Sheet:
-    notes: list[str] = []
-    rows: list[tuple[str, ...]] = []
-    short = {peer.name: peer.short for peer in result.settings.peers}
-    for peak in result.memory:
-        mode = MODE[peak.backward]
-        if peak.extra_bytes is None:
-            notes.append(f"{peak.peer}, {peak.n:,} tokens, {mode}: {peak.skipped}")
-            continue
-        planned = f"{peak.planned / 1e6:,.1f}" if peak.planned is not None else "-"
-        peer = short.get(peak.peer, peak.peer)
-        rows.append((peer, f"{peak.n:,}", mode, f"{peak.extra_bytes / 1e6:,.1f}", planned))
-    return Sheet(
-        "Peak memory of one call beyond q, k, v, output and gradients, MB",
-        ("peer", "tokens", "mode", "measured", "planned"),
-        rows,
-        ("Resident memory of a fresh process; layouts count, libraries do not.", *notes),
-    )
+def _verdict(name: str, deviation: float | str) -> str:
+    if isinstance(deviation, str):
+        return f"{name}: {deviation}"
+    return f"{name} {'within' if deviation <= TOLERANCE else 'LEFT OUT, off by'} {deviation:.1g}"
 
 
-def _plan_sheet(result: Result) -> Sheet:
-    rows: list[tuple[str, ...]] = []
-    for each in result.series:
-        cells = [f"{each.n:,}", MODE[each.backward]]
-        for name in (result.longbird, DENSE.name):
-            planned = each.planned[name]
-            if name in each.samples:
-                measured = Spread.of(each.samples[name]).median
-                cells += [_ms(planned), _ms(measured), f"{planned / measured:.2f}"]
-            else:
-                cells += [_ms(planned), "-", "-"]
-        rows.append(tuple(cells))
-    notes: list[str] = []
-    for backward in (False, True):
-        planned = next(plan for plan in result.plans if plan.backward == backward).crossover
-        measured = result.crossover(backward=backward)
-        notes.append(
-            f"Length from which sparse wins, forward{' and backward' if backward else ''}: "
-            f"planned {planned or 'none'}, measured {measured or 'none'}."
-        )
+def _goal_sheet(goals: Sequence[Goal]) -> Sheet:
+    verdict = {True: "reached", False: "not reached", None: "not judged"}
     return Sheet(
-        "Planned against measured, milliseconds",
-        ("tokens", "mode", "planned", "measured", "ratio", "dense planned", "measured", "ratio"),
-        rows,
-        tuple(notes),
+        "Against the design's table",
+        ("what", "peer", "target", "measured", "verdict"),
+        [(x.what, x.peer, x.target, x.measured, verdict[x.reached]) for x in goals],
+        ("Not judged: this run did not measure it, or the tables below say why not.",),
     )

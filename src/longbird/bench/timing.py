@@ -1,8 +1,7 @@
 """Time callables in turns, so that all of them meet the same weather on the machine.
 
 Measuring one contestant after the other credits the machine's mood (frequency, neighbours, page
-cache) to whoever happened to run. Here every round runs every contestant once, and speed ratios
-are taken within a round before their median is.
+cache) to whoever happened to run. Here every round runs every contestant once.
 """
 
 from __future__ import annotations
@@ -22,50 +21,28 @@ SHORTEST_SAMPLE = 0.02
 # goes first. Above it, the effect drowns and the extra call would only cost time.
 CACHES_MATTER = 0.3
 
+Samples = Mapping[str, Sequence[float]]
+
 
 @dataclass(frozen=True)
 class Spread:
-    """Median, quartiles and extremes of some samples.
+    """Median and extremes of some samples.
 
     Examples:
         >>> Spread.of([3.0, 1.0, 2.0])
-        Spread(median=2.0, low=1.0, high=3.0, quarter=1.5, three_quarters=2.5)
+        Spread(median=2.0, low=1.0, high=3.0)
     """
 
     median: float
     low: float
     high: float
-    quarter: float
-    three_quarters: float
 
     @classmethod
     def of(cls, samples: Sequence[float]) -> Spread:
         """Summarise samples, of which there must be at least one."""
         if not samples:
             raise ValueError("received no samples, expected at least one")
-        ordered = sorted(samples)
-        if len(ordered) == 1:
-            return cls(*(ordered * 5))
-        quarter, median, three_quarters = statistics.quantiles(ordered, n=4, method="inclusive")
-        return cls(median, ordered[0], ordered[-1], quarter, three_quarters)
-
-
-def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Spread:
-    """Spread of the ratios taken round by round.
-
-    Examples:
-        >>> ratio([2.0, 4.0, 6.0], [1.0, 2.0, 2.0]).median
-        2.0
-    """
-    return Spread.of([a / b for a, b in zip(numerator, denominator, strict=True)])
-
-
-@dataclass(frozen=True)
-class Warm:
-    """What warming a contestant up showed: seconds of its first call and of a later one."""
-
-    first: float
-    later: float
+        return cls(statistics.median(samples), min(samples), max(samples))
 
 
 @contextmanager
@@ -83,20 +60,17 @@ def garbage_collection_off() -> Generator[None, None, None]:
             gc.enable()
 
 
-def warm_up(call: Callable[[], object]) -> Warm:
-    """Run a contestant until it is warm, and time its first and its last call."""
+def warm_up(call: Callable[[], object]) -> tuple[float, float]:
+    """Run a contestant until it is warm: seconds of its first call, and of a later one."""
     first = later = _seconds(call, 1)
     if first < 2.0:
         _seconds(call, 1)
         later = _seconds(call, 1)
-    return Warm(first, later)
+    return first, later
 
 
 def interleave(
-    contestants: Mapping[str, Callable[[], object]],
-    expected: Mapping[str, float],
-    rounds: int,
-    after_round: Callable[[], None] = lambda: None,
+    contestants: Mapping[str, Callable[[], object]], expected: Mapping[str, float], rounds: int
 ) -> dict[str, list[float]]:
     """Seconds per call of every contestant, one sample a round, in turns.
 
@@ -104,11 +78,7 @@ def interleave(
         contestants: What to run, by name. They should be warm already.
         expected: Rough seconds of a call of each, which decide how often it is repeated in a
             sample.
-        rounds: Samples of each contestant.
-        after_round: Called when a round is over, for a progress display.
-
-    Returns:
-        For each name its samples; sample r of every name comes from round r.
+        rounds: Samples of each contestant; sample r of every name comes from round r.
 
     Examples:
         >>> samples = interleave({"sum": lambda: sum(range(1000))}, {"sum": 1e-5}, rounds=3)
@@ -128,7 +98,6 @@ def interleave(
                 repeats = max(1, math.ceil(SHORTEST_SAMPLE / max(expected[name], 1e-9)))
                 samples[name].append(_seconds(call, repeats))
             gc.collect()
-            after_round()
     return samples
 
 

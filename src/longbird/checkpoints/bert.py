@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from longbird.checkpoints.names import Family
+from longbird.checkpoints.names import Family, ModelClass
 from longbird.graph import Causal, Full
+from longbird.models import (
+    LongbirdForCausalLM,
+    LongbirdForEmbedding,
+    LongbirdForMaskedLM,
+    LongbirdForMultipleChoice,
+    LongbirdForPreTraining,
+    LongbirdForQuestionAnswering,
+    LongbirdForSequenceClassification,
+    LongbirdForTokenClassification,
+    LongbirdModel,
+)
 
 SHARED = (
     "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size hidden_act "
@@ -59,11 +70,18 @@ def pooled(prefix: str) -> dict[str, str]:
     return {"classifier.dense": f"{prefix}pooler.dense", "classifier.out": "classifier"}
 
 
-def architectures(theirs: str, *heads: str) -> dict[str, str]:
-    """Our classes and theirs, which differ in the first part of the name."""
-    names = {f"LongbirdFor{head}": f"{theirs}For{head}" for head in heads}
-    # A sentence embedding is the model without a head, and pooling without weights.
-    return {"LongbirdModel": f"{theirs}Model", "LongbirdForEmbedding": f"{theirs}Model", **names}
+def architectures(theirs: str) -> dict[ModelClass, str]:
+    """Our classes and theirs, which all families have."""
+    return {
+        LongbirdModel: f"{theirs}Model",
+        # A sentence embedding is the model without a head, and pooling without weights.
+        LongbirdForEmbedding: f"{theirs}Model",
+        LongbirdForMaskedLM: f"{theirs}ForMaskedLM",
+        LongbirdForSequenceClassification: f"{theirs}ForSequenceClassification",
+        LongbirdForTokenClassification: f"{theirs}ForTokenClassification",
+        LongbirdForMultipleChoice: f"{theirs}ForMultipleChoice",
+        LongbirdForQuestionAnswering: f"{theirs}ForQuestionAnswering",
+    }
 
 
 def shared(config: Any) -> dict[str, Any]:
@@ -110,12 +128,17 @@ def read_roberta(theirs: Any, random_blocks: str) -> dict[str, Any]:
     }
 
 
+MPNET_BUCKETS = 32
+"""What MPNet of transformers computes with, whatever its configuration says."""
+
+
 def read_mpnet(theirs: Any, random_blocks: str) -> dict[str, Any]:
     """Our fields; some are numbers in MPNet's code, whatever its configuration says."""
-    if theirs.relative_attention_num_buckets != 32:
+    if theirs.relative_attention_num_buckets < MPNET_BUCKETS:
         raise ValueError(
-            f"MPNet of transformers computes with 32 buckets, and the configuration has "
-            f"{theirs.relative_attention_num_buckets}"
+            f"MPNet of transformers looks up {MPNET_BUCKETS} buckets, and the configuration has "
+            f"relative_attention_num_buckets={theirs.relative_attention_num_buckets}, with which "
+            f"it cannot run; expected {MPNET_BUCKETS} or more"
         )
     return {
         **shared(theirs),
@@ -124,7 +147,7 @@ def read_mpnet(theirs: Any, random_blocks: str) -> dict[str, Any]:
         "positions": "padding-aware",
         "lm_activation": "gelu",
         "position_padding_id": 1,
-        "relative_buckets": 32,
+        "relative_buckets": MPNET_BUCKETS,
         "relative_max_distance": 128,
     }
 
@@ -140,54 +163,53 @@ def write_mpnet(ours: Any) -> dict[str, Any]:
 BERT = Family(
     model_type="bert",
     prefix="bert.",
+    base=LongbirdModel,
     body={**EMBEDDINGS, **LAYERS, **POOLER},
     heads={
-        "LongbirdForMaskedLM": BERT_LM,
-        "LongbirdForCausalLM": BERT_LM,
-        "LongbirdForPreTraining": {**BERT_LM, **NEXT_SENTENCE},
-        "LongbirdForSequenceClassification": pooled("bert."),
-        "LongbirdForMultipleChoice": pooled("bert."),
-        "LongbirdForTokenClassification": TOKENS,
-        "LongbirdForQuestionAnswering": SPAN,
+        LongbirdForMaskedLM: BERT_LM,
+        LongbirdForCausalLM: BERT_LM,
+        LongbirdForPreTraining: {**BERT_LM, **NEXT_SENTENCE},
+        LongbirdForSequenceClassification: pooled("bert."),
+        LongbirdForMultipleChoice: pooled("bert."),
+        LongbirdForTokenClassification: TOKENS,
+        LongbirdForQuestionAnswering: SPAN,
     },
     architectures={
-        **architectures(
-            "Bert", "MaskedLM", "PreTraining", "SequenceClassification", "TokenClassification",
-            "MultipleChoice", "QuestionAnswering",
-        ),
-        "LongbirdForCausalLM": "BertLMHeadModel",
+        **architectures("Bert"),
+        LongbirdForPreTraining: "BertForPreTraining",
+        LongbirdForCausalLM: "BertLMHeadModel",
     },
     read=read_bert,
     write=write_bert,
     copies={"cls.predictions.bias": "cls.predictions.decoder.bias"},
     unused=("bert.embeddings.position_ids", "embeddings.position_ids"),
-)  # fmt: skip
+)
 
 ROBERTA = Family(
     model_type="roberta",
     prefix="roberta.",
+    base=LongbirdModel,
     body={**EMBEDDINGS, **LAYERS, **POOLER},
     heads={
-        "LongbirdForMaskedLM": ROBERTA_LM,
-        "LongbirdForCausalLM": ROBERTA_LM,
-        "LongbirdForSequenceClassification": TWO_LAYERS,
-        "LongbirdForMultipleChoice": pooled("roberta."),
-        "LongbirdForTokenClassification": TOKENS,
-        "LongbirdForQuestionAnswering": SPAN,
+        LongbirdForMaskedLM: ROBERTA_LM,
+        LongbirdForCausalLM: ROBERTA_LM,
+        LongbirdForPreTraining: ROBERTA_LM,
+        LongbirdForSequenceClassification: TWO_LAYERS,
+        LongbirdForMultipleChoice: pooled("roberta."),
+        LongbirdForTokenClassification: TOKENS,
+        LongbirdForQuestionAnswering: SPAN,
     },
-    architectures=architectures(
-        "Roberta", "MaskedLM", "CausalLM", "SequenceClassification", "TokenClassification",
-        "MultipleChoice", "QuestionAnswering",
-    ),
+    architectures={**architectures("Roberta"), LongbirdForCausalLM: "RobertaForCausalLM"},
     read=read_roberta,
     write=write_bert,
     copies={"lm_head.bias": "lm_head.decoder.bias"},
     unused=("roberta.embeddings.position_ids", "embeddings.position_ids"),
-)  # fmt: skip
+)
 
 MPNET = Family(
     model_type="mpnet",
     prefix="mpnet.",
+    base=LongbirdModel,
     body={
         **{name: other for name, other in EMBEDDINGS.items() if name != "embeddings.types"},
         **LAYERS,
@@ -200,18 +222,18 @@ MPNET = Family(
         **POOLER,
     },
     heads={
-        "LongbirdForMaskedLM": ROBERTA_LM,
-        "LongbirdForSequenceClassification": TWO_LAYERS,
-        "LongbirdForMultipleChoice": pooled("mpnet."),
-        "LongbirdForTokenClassification": TOKENS,
-        "LongbirdForQuestionAnswering": SPAN,
+        LongbirdForMaskedLM: ROBERTA_LM,
+        LongbirdForCausalLM: ROBERTA_LM,
+        LongbirdForPreTraining: ROBERTA_LM,
+        LongbirdForSequenceClassification: TWO_LAYERS,
+        LongbirdForMultipleChoice: pooled("mpnet."),
+        LongbirdForTokenClassification: TOKENS,
+        LongbirdForQuestionAnswering: SPAN,
     },
-    architectures=architectures(
-        "MPNet", "MaskedLM", "SequenceClassification", "TokenClassification", "MultipleChoice",
-        "QuestionAnswering",
-    ),
+    architectures=architectures("MPNet"),
     read=read_mpnet,
     write=write_mpnet,
     copies={"lm_head.bias": "lm_head.decoder.bias"},
     unused=("mpnet.embeddings.position_ids", "embeddings.position_ids"),
-)  # fmt: skip
+    rows={"relative_bias": MPNET_BUCKETS},
+)

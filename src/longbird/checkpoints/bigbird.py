@@ -15,8 +15,25 @@ from longbird.checkpoints.bert import (
     shared,
 )
 from longbird.checkpoints.names import Family
-from longbird.checkpoints.seq2seq import DECODER, SEQ2SEQ_HEADS, read_seq2seq, write_seq2seq
+from longbird.checkpoints.seq2seq import (
+    DECODER,
+    SEQ2SEQ_HEADS,
+    read_seq2seq,
+    seq2seq_architectures,
+    write_seq2seq,
+)
 from longbird.graph import Causal, Full, Graph, LegacyBigBird
+from longbird.models import (
+    LongbirdForCausalLM,
+    LongbirdForMaskedLM,
+    LongbirdForMultipleChoice,
+    LongbirdForPreTraining,
+    LongbirdForQuestionAnswering,
+    LongbirdForSequenceClassification,
+    LongbirdForTokenClassification,
+    LongbirdModel,
+    LongbirdSeq2SeqModel,
+)
 
 PLANS = {"seeded": "huggingface", "hf_eval": "huggingface_eval", "google": "google"}
 
@@ -124,38 +141,40 @@ def write_pegasus(ours: Any) -> dict[str, Any]:
 BIG_BIRD = Family(
     model_type="big_bird",
     prefix="bert.",
+    base=LongbirdModel,
     body={**EMBEDDINGS, **LAYERS, "pooler": "pooler"},
     heads={
-        "LongbirdForMaskedLM": BERT_LM,
-        "LongbirdForCausalLM": BERT_LM,
-        "LongbirdForPreTraining": {**BERT_LM, **NEXT_SENTENCE},
-        "LongbirdForSequenceClassification": TWO_LAYERS,
-        "LongbirdForMultipleChoice": {
+        LongbirdForMaskedLM: BERT_LM,
+        LongbirdForCausalLM: BERT_LM,
+        LongbirdForPreTraining: {**BERT_LM, **NEXT_SENTENCE},
+        LongbirdForSequenceClassification: TWO_LAYERS,
+        LongbirdForMultipleChoice: {
             "classifier.dense": "bert.pooler",
             "classifier.out": "classifier",
         },
-        "LongbirdForTokenClassification": TOKENS,
-        "LongbirdForQuestionAnswering": {
+        LongbirdForTokenClassification: TOKENS,
+        LongbirdForQuestionAnswering: {
             "feed_forward.enter": "qa_classifier.intermediate.dense",
             "feed_forward.leave": "qa_classifier.output.dense",
             "norm": "qa_classifier.output.LayerNorm",
             "span": "qa_classifier.qa_outputs",
         },
     },
-    architectures=architectures(
-        "BigBird", "MaskedLM", "CausalLM", "PreTraining", "SequenceClassification",
-        "TokenClassification", "MultipleChoice", "QuestionAnswering",
-    ),
+    architectures={
+        **architectures("BigBird"),
+        LongbirdForCausalLM: "BigBirdForCausalLM",
+        LongbirdForPreTraining: "BigBirdForPreTraining",
+    },
     read=read_bigbird,
     write=write_bigbird,
     copies={"cls.predictions.bias": "cls.predictions.decoder.bias"},
     unused=("bert.embeddings.position_ids", "embeddings.position_ids"),
-)  # fmt: skip
+)
 
 BIGBIRD_PEGASUS = Family(
     model_type="bigbird_pegasus",
     prefix="model.",
-    base="model.",
+    base=LongbirdSeq2SeqModel,
     body={
         "encoder.embeddings.tokens": "encoder.embed_tokens",
         "decoder.tokens": "decoder.embed_tokens",
@@ -173,12 +192,7 @@ BIGBIRD_PEGASUS = Family(
         "decoder.final_norm": "decoder.layernorm_embedding",
     },
     heads=SEQ2SEQ_HEADS,
-    architectures={
-        "LongbirdSeq2SeqModel": "BigBirdPegasusModel",
-        "LongbirdForConditionalGeneration": "BigBirdPegasusForConditionalGeneration",
-        "LongbirdSeq2SeqForQuestionAnswering": "BigBirdPegasusForQuestionAnswering",
-        "LongbirdSeq2SeqForSequenceClassification": "BigBirdPegasusForSequenceClassification",
-    },
+    architectures=seq2seq_architectures("BigBirdPegasus"),
     read=read_pegasus,
     write=write_pegasus,
     copies={

@@ -1,19 +1,60 @@
-"""Reading files that may be broken or hostile: safetensors and JSON alone, never pickle."""
+"""Reading files that may be broken or hostile: safetensors, .npz and JSON alone, never pickle.
+
+Of tensors the headers come first: names, shapes and types are compared with the model before any
+number is read, and what has no place in the model is never read.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Mapping
+import zipfile
+from collections import Counter
+from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
 from torch import Tensor
+
+LARGEST_JSON = 64_000_000
+"""Bytes; the largest index of shards and the largest tokenizer that we know have 20 MB."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor in a file: what its header says, and where it is read from."""
+
+    file: Path
+    name: str
+    stored_shape: tuple[int, ...]
+    is_real: bool
+    """Is it of real numbers?"""
+    transposed: bool = False
+    """Is it stored transposed, as kernels of TensorFlow are?"""
+    rows: int | None = None
+    """Take the first so many rows alone."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of what `read` gives."""
+        shape = self.stored_shape[::-1] if self.transposed else self.stored_shape
+        return shape if self.rows is None else (min(self.rows, *shape[:1]), *shape[1:])
+
+    def read(self) -> Tensor:
+        """The tensor."""
+        is_array = self.file.suffix == ".npz"
+        tensor = _read_array(self) if is_array else _read_safetensor(self)
+        tensor = tensor.T if self.transposed else tensor
+        return tensor[: self.rows]
+
+
+# ---- folders
 
 
 def is_path(path: str | os.PathLike[str]) -> bool:
@@ -21,34 +62,62 @@ def is_path(path: str | os.PathLike[str]) -> bool:
     return str(path).count("/") > 1 or str(path).startswith((".", "/", "~"))
 
 
-def folder_of(path: str | Path, **hub: Any) -> Path:
-    """The folder itself, or a snapshot of the model of this name on the hub."""
+def folder_of(path: str | os.PathLike[str], **hub: Any) -> Path:
+    """The folder itself, or a snapshot of the model of this name on the hub.
+
+    A name without an owner is looked for among earlier downloads alone: most likely it is a folder
+    with a typing mistake in its name, and the hub would be asked about it for a long time.
+    """
     if Path(path).is_file():
         raise ValueError(f"{path} is a file; expected the folder that it is in")
     if Path(path).exists():
         return Path(path)
     if is_path(path):
-        raise FileNotFoundError(f"there is no folder {path}, and it is not the name of a model")
+        raise FileNotFoundError(f"there is no folder {path}")
     from huggingface_hub import snapshot_download
 
-    patterns = ["*.json", "*.safetensors", "*.txt"]
+    patterns = ["*.json", "*.safetensors", "*.txt", "*.model"]
+    owned = "/" in str(path)
+    if not owned:
+        hub = {**hub, "local_files_only": True}
     try:
         return Path(snapshot_download(str(path), allow_patterns=patterns, **hub))
     except (OSError, ValueError) as error:  # no such name, no network, no right to read it
-        raise FileNotFoundError(
-            f"there is no folder {path}, and no model of this name came from the hub: {error}"
-        ) from error
+        reason = (
+            f"no model of this name came from the hub: {error}"
+            if owned
+            else "a model on the hub is named owner/name, such as google-bert/bert-base-uncased"
+        )
+        raise FileNotFoundError(f"there is no folder {path}, and {reason}") from error
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object."""
+def read_json(file: Path, kind: type = dict) -> Any:
+    """A JSON object (or another `kind`); raises if it is none, is huge, or has a key twice."""
+    if not file.is_file():  # a device or a pipe would be read for ever
+        raise FileNotFoundError(f"there is no file {file}")
+    if file.stat().st_size > LARGEST_JSON:
+        raise ValueError(
+            f"{file} has {file.stat().st_size:,} bytes; expected JSON of at most {LARGEST_JSON:,}"
+        )
     try:
-        value = json.loads(file.read_text("utf-8"))
+        value = json.loads(file.read_text("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{file} must hold a JSON object, received {type(value).__name__}")
+    if not isinstance(value, kind):
+        expected = "a JSON object" if kind is dict else f"a JSON {kind.__name__}"
+        raise ValueError(f"{file} must hold {expected}, received {type(value).__name__}")
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        raise ValueError(f"it has {counts.most_common(1)[0][0]!r} more than once")
+    return found
+
+
+# ---- safetensors
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -79,15 +148,23 @@ def files_of(folder: Path) -> list[Path]:
     raise FileNotFoundError(f"{folder} has no model.safetensors")
 
 
-def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """All tensors of a folder."""
-    tensors: dict[str, Tensor] = {}
+def stored_tensors(folder: Path) -> dict[str, Stored]:
+    """The tensors of a folder by their names; reads headers alone."""
+    found: dict[str, Stored] = {}
     for file in files_of(folder):
-        with _reading(file):
-            found = load_file(file)
-        check_once(file, found, tensors)
-        tensors.update(found)
-    return tensors
+        with _reading(file), safe_open(file, "pt") as tensors:
+            for name in tensors.keys():
+                if name in found:  # which of them counts would be a guess
+                    raise ValueError(f"it has {name}, which {found[name].file.name} has, too")
+                header = tensors.get_slice(name)
+                is_real = header.get_dtype().startswith(("F", "BF"))
+                found[name] = Stored(file, name, tuple(header.get_shape()), is_real)
+    return found
+
+
+def _read_safetensor(stored: Stored) -> Tensor:
+    with _reading(stored.file), safe_open(stored.file, "pt") as tensors:
+        return tensors.get_tensor(stored.name)
 
 
 @contextmanager
@@ -99,55 +176,52 @@ def _reading(file: Path) -> Generator[None, None, None]:
         raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
 
 
-def check_folder(folder: Path) -> set[str]:
-    """The names of its tensors; raises if a file is broken or leads elsewhere. Reads headers."""
-    seen: dict[str, str] = {}
-    for file in files_of(folder):
-        with _reading(file), safe_open(file, "pt") as tensors:
-            kinds = {name: tensors.get_slice(name).get_dtype() for name in tensors.keys()}
-        for name, kind in kinds.items():
-            if name.endswith(("weight", "bias")):  # as all of ours do; what is left over is listed
-                check_real(file, name, kind.startswith(("F", "BF")))
-        check_once(file, kinds, seen)
-        seen.update(kinds)
-    if (folder / "config.json").is_file():
-        check_layers(folder, read_json(folder / "config.json"), len(seen))
-    return set(seen)
+# ---- .npz
 
 
-def check_once(file: Path, found: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
-    """Raises if two files have a tensor of one name: which of them counts would be a guess."""
-    if twice := sorted(set(found) & set(seen)):
-        raise ValueError(f"{file} has tensors that another file has, too: {', '.join(twice)}")
+def stored_arrays(file: Path) -> dict[str, Stored]:
+    """The arrays of an .npz file by their names; reads the headers in it alone.
 
-
-def check_layers(folder: Path | str, config: Any, tensors: int) -> None:
-    """Raises if there are many more layers than tensors: building them could take for ever."""
-    fields = config if isinstance(config, dict) else vars(config)
-    for name in ("num_hidden_layers", "decoder_layers"):
-        layers = fields.get(name)
-        if isinstance(layers, int) and layers > max(tensors, 256):
-            raise ValueError(
-                f"{folder} has {tensors} tensors, and its configuration {layers} layers"
-            )
-
-
-def check_real(file: Path | str, name: str, real: bool) -> None:
-    """Raises if a tensor is not of real numbers."""
-    if not real:
-        raise ValueError(f"{name} of {file} must be floating point, and is not")
-
-
-def read_arrays(file: Path) -> dict[str, Tensor]:
-    """The arrays of an .npz file."""
+    A few kilobytes of zip can be gigabytes of zeros. So the size that a header gives must be that
+    of the member of the zip file, and nothing is unpacked here.
+    """
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}")
+    with _unpacking(file), zipfile.ZipFile(file) as archive:
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        if len({member.filename for member in members}) < len(archive.infolist()):
+            raise ValueError("it has a member twice, or one that is no array")
+        return {x.name: x for x in (_stored_array(file, archive, member) for member in members)}
+
+
+def _stored_array(file: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Stored:
+    name = member.filename.removesuffix(".npy")
+    with archive.open(member) as stream:
+        # Version 1 alone: the header of a later one may have 4 GB, and plain arrays need none.
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{name} is no plain array")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        size = stream.tell() + prod(shape) * dtype.itemsize
+    if dtype.hasobject or dtype.kind not in "fiubc":
+        raise ValueError(f"{name} is an array of {dtype}; expected plain numbers")
+    if size != member.file_size:
+        raise ValueError(
+            f"{name} is said to have {size:,} bytes, and the zip file says {member.file_size:,}"
+        )
+    return Stored(file, name, shape, dtype.kind == "f")
+
+
+def _read_array(stored: Stored) -> Tensor:
+    with _unpacking(stored.file), zipfile.ZipFile(stored.file) as archive:
+        with archive.open(f"{stored.name}.npy") as stream:
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+@contextmanager
+def _unpacking(file: Path) -> Generator[None, None, None]:
+    """Whatever zipfile, zlib and NumPy fail with names the file."""
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            found = {name: np.ascontiguousarray(arrays[name]) for name in arrays}
-    except Exception as error:  # zipfile, zlib and NumPy raise what they like
+        yield
+    except Exception as error:
         raise ValueError(f"{file} cannot be read as an .npz of plain arrays: {error}") from error
-    for name, array in found.items():
-        # The step that TensorFlow counts is an integer, and is not read.
-        check_real(file, name, array.dtype.kind == "f" or name == "global_step")
-    return {name: torch.from_numpy(array) for name, array in found.items()}

@@ -1,54 +1,32 @@
-"""Loading and saving foreign checkpoints, without leaving out a tensor quietly."""
+"""Loading: what a file has is compared with the model before anything is read or allocated."""
 
 from __future__ import annotations
 
+import inspect
 import os
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 from transformers import CONFIG_MAPPING, GenerationConfig
 from transformers.utils import logging
 
-from longbird.checkpoints.bert import BERT, MPNET, ROBERTA
-from longbird.checkpoints.bigbird import BIG_BIRD, BIGBIRD_PEGASUS, PLANS
-from longbird.checkpoints.files import (
-    check_layers,
-    check_real,
-    folder_of,
-    is_path,
-    read_arrays,
-    read_json,
-    read_tensors,
-)
-from longbird.checkpoints.longformer import LED, LONGFORMER
-from longbird.checkpoints.names import Family, matches, renamed
-from longbird.checkpoints.tensorflow import from_tensorflow, to_tensorflow
+from longbird.checkpoints.detect import HUB, family_of, find_folder, is_arrays, model_type_of
+from longbird.checkpoints.files import Stored, read_json, stored_arrays, stored_tensors
+from longbird.checkpoints.names import Family, ModelClass, NameMap, for_class
+from longbird.checkpoints.report import Fit, Shape, check_head_size, compare
+from longbird.checkpoints.tensorflow import from_tensorflow, is_head
 from longbird.graph import Graph, LegacyBigBird
+from longbird.models import LongbirdModel
 
-FAMILIES: dict[str, Family] = {
-    family.model_type: family
-    for family in (BERT, ROBERTA, MPNET, BIG_BIRD, LONGFORMER, BIGBIRD_PEGASUS, LED)
-}
+HEAD_SIZES = ("num_labels", "num_answer_types")
+"""Fields that the size of a head depends on."""
 
-KNOWN = ["longbird", "longbird-seq2seq", *FAMILIES]
-
-ARCHITECTURE = (
-    "hidden_act norm positions position_padding_id relative_buckets relative_max_distance "
-    "embedding_norm rescale_embeddings attention_bias attention_output_bias global_projections "
-    "num_global_tokens type_vocab_size layer_norm_eps classifier_activation lm_transform "
-    "lm_activation qa_feed_forward qa_hides_question num_answer_types supporting_sentences "
-    "max_position_embeddings max_decoder_positions add_cross_attention"
-).split()
-"""Fields of our configuration that change what a model computes."""
-
-HUB = ("cache_dir", "revision", "token", "local_files_only", "force_download")
-"""Options of `from_pretrained` about a download."""
+PASSED_ON = ("device_map", "max_memory", "offload_folder", "offload_buffers")
+"""Options of `from_pretrained` about where tensors go, which transformers takes care of."""
 
 WITHOUT_EFFECT = ("use_safetensors", "low_cpu_mem_usage", "trust_remote_code")
 """Options of `from_pretrained` that change nothing here: no code and no pickle is ever read."""
@@ -56,34 +34,26 @@ WITHOUT_EFFECT = ("use_safetensors", "low_cpu_mem_usage", "trust_remote_code")
 logger = logging.get_logger(__name__)
 
 
-def is_foreign(path: str | os.PathLike[str], options: dict[str, Any]) -> bool:
-    """Is this a checkpoint of another library, rather than one that Longbird saved?"""
-    if str(path).endswith(".npz"):
-        return True
-    if options.get("config") is not None:
-        return False
-    file = Path(path, options.get("subfolder") or "") / "config.json"
-    if Path(path).exists():
-        model_type = read_json(file).get("model_type") if file.is_file() else None
-        if Path(path).is_dir() and not file.is_file():
-            raise FileNotFoundError(f"{path} has no config.json")
-        if Path(path).is_file() or (file.is_file() and model_type not in KNOWN):
-            raise ValueError(
-                f"{path} must be the folder of a model of type {', '.join(KNOWN)}, received "
-                f"{model_type!r}"
-            )
-    elif is_path(path):
-        raise FileNotFoundError(f"there is no folder {path}")
-    else:
-        model_type = _hub_model_type(path, options)
-    return model_type in FAMILIES
+@dataclass(frozen=True)
+class Source:
+    """The tensors of a file under our names."""
 
+    tensors: Mapping[str, Stored]
+    left_out: Sequence[str]
+    """Tensors without a name of ours that belong to a head."""
+    left_over: Sequence[str]
+    """Tensors without a name of ours that belong to the body."""
 
-def _hub_model_type(path: str | os.PathLike[str], options: dict[str, Any]) -> str | None:
-    from transformers import PreTrainedConfig
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """By our name."""
+        return {name: stored.shape for name, stored in self.tensors.items()}
 
-    given = {name: options[name] for name in HUB if name in options}
-    return PreTrainedConfig.get_config_dict(path, **given)[0].get("model_type")
+    def check(self, path: Any) -> None:
+        """Raises if a tensor is not of real numbers."""
+        for name, stored in self.tensors.items():
+            if not stored.is_real:
+                raise ValueError(f"{name} of {path} must be floating point, and is not")
 
 
 def load_checkpoint(
@@ -99,20 +69,23 @@ def load_checkpoint(
 ) -> Any:
     """Loads a checkpoint of BigBird, BigBird-Pegasus, Longformer, LED, BERT, RoBERTa or MPNet.
 
+    The model may have another head than the checkpoint: a line names the tensors that are new, and
+    those that were left out.
+
     Args:
         path: A folder with config.json and safetensors, as `save_pretrained` of transformers
             writes it; the name of a model on the hub; or an .npz file with the variables of
             Google's BigBird, which needs `config`.
         model_class: The Longbird class to load into.
-        strict: Raise where tensors are missing or left over; if False, list them and go on.
+        strict: Raise where tensors of the encoder are missing, left over or of other shapes; if
+            False, name them and go on with new ones.
         random_blocks: What the random blocks of BigBird are: "seeded" as the checkpoint was
             trained, or "hf_eval" as transformers evaluates it (all are block 0).
         graph: Another graph than that of the checkpoint.
-        config: The configuration, for an .npz file.
+        config: Another configuration than that of the checkpoint; an .npz file has none.
         dtype: Of the model; float32 by default, that of the file if "auto".
-        **changes: Fields of the configuration to change, such as num_labels; and
-            ignore_mismatched_sizes=True, for new tensors where the file has other shapes; and for
-            `LongbirdModel`, add_pooling_layer.
+        **changes: Fields of the configuration to change, such as num_labels; options of
+            transformers about devices and downloads; and for `LongbirdModel`, add_pooling_layer.
 
     Returns:
         The model, in evaluation mode.
@@ -132,305 +105,273 @@ def load_checkpoint(
         >>> model.config.graph
         Full()
     """
-    dtype = changes.pop("torch_dtype", dtype)
-    if isinstance(dtype, str) and dtype != "auto":
-        dtype = getattr(torch, dtype.removeprefix("torch."), None)
-        if not isinstance(dtype, torch.dtype):
-            raise ValueError("dtype must be a floating type of torch, or its name")
-    other_sizes = changes.pop("ignore_mismatched_sizes", False)
-    if changes.pop("device_map", None) not in (None, "cpu", torch.device("cpu")):
-        raise ValueError("a checkpoint is loaded on the CPU; move the model with .to(device)")
-    subfolder = changes.pop("subfolder", None) or ""
+    options = {name: changes.pop(name) for name in PASSED_ON if name in changes}
+    if options.get("device_map") in ("cpu", torch.device("cpu")):
+        del options["device_map"]  # where it is loaded anyway
+    other_shapes = changes.pop("ignore_mismatched_sizes", False)
     parts = {name: changes.pop(name) for name in ("add_pooling_layer",) if name in changes}
-    hub = {name: changes.pop(name) for name in HUB if name in changes}
+    kind = _dtype(changes.pop("torch_dtype", dtype))
     changes = {name: x for name, x in changes.items() if name not in WITHOUT_EFFECT}
-    if str(path).endswith(".npz"):
+    asked = config is not None or any(name in changes for name in HEAD_SIZES)
+    same_class = False
+    if is_arrays(path):
         if config is None:
             raise ValueError("an .npz file has no configuration: give config=LongbirdConfig(...)")
-        if not isinstance(config, model_class.config_class):
-            raise TypeError(
-                f"config must be a {model_class.config_class.__name__}, received "
-                f"{type(config).__name__}"
-            )
-        arrays = read_arrays(Path(path))
-        tensors = from_tensorflow(arrays, model_class.__name__)
+        source = _arrays(Path(path), model_class, config)
         if graph is None and not isinstance(config.graph, LegacyBigBird):
             logger.warning_once(
                 "Google's checkpoints were trained with LegacyBigBird('google'), and the "
                 f"configuration has the graph {config.graph}"
             )
-        folder = None
     else:
-        folder = folder_of(Path(path) if Path(path).exists() else str(path), **hub) / subfolder
-        raw = read_json(folder / "config.json")
-        family = _family(raw.get("model_type"))
-        try:
-            theirs = CONFIG_MAPPING[family.model_type](**raw)
-        except Exception as error:  # each configuration checks itself in its own way
-            raise ValueError(
-                f"{folder / 'config.json'} is no {family.model_type}: {error}"
-            ) from error
-        known = model_class.config_class()
-        if unknown := [name for name in changes if not hasattr(known, name)]:
-            raise TypeError(
-                f"{', '.join(unknown)}: neither an option of load_checkpoint nor a field of "
-                f"{type(known).__name__}"
-            )
-        fields = {**family.read(theirs, random_blocks), **changes}
-        if "num_labels" in changes:
-            fields = {
-                name: x for name, x in fields.items() if name not in ("id2label", "label2id")
-            }
-        try:
-            config = model_class.config_class(**fields)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{folder / 'config.json'}: {error}") from error
-        tensors = _ours(read_tensors(folder), family, model_class.__name__)
+        folder = find_folder(path, changes)
+        family = family_of(model_type_of(folder))
+        source = foreign_source(folder, family, model_class)
+        saved = read_json(folder / "config.json").get("architectures") or []
+        same_class = for_class(family.architectures, model_class) in saved
+        changes = {k: x for k, x in changes.items() if k not in (*HUB, "subfolder")}
+        if config is None:
+            config = foreign_config(folder, family, model_class, random_blocks, changes)
+        settings = folder / "generation_config.json"
+        if settings.is_file() and model_class.can_generate():
+            options["generation_config"] = generation_settings(settings)
+    assert config is not None
     if graph is not None:
         config = type(config)(**{**config.to_dict(), "graph": graph})
-    check_layers(str(path), config, len(tensors))
-    parts |= pooler_of(model_class, tensors, parts)
-    try:
-        with torch.device("meta"):  # sizes that the file does not have are not allocated
-            empty = model_class(config, **parts)
-            if _untied(empty, tensors):
-                logger.warning(f"{path} has several tensors where its configuration ties them")
-                config.tie_word_embeddings = False
-                empty = model_class(config, **parts)
-    except (RuntimeError, ValueError, TypeError) as error:
-        raise ValueError(f"the configuration of {path} makes no model: {error}") from error
-    _checked(empty, tensors, str(path), strict and not other_sizes, other_sizes)
-    model = model_class(config, **parts)
-    wanted = model.state_dict()
-    model.load_state_dict({k: v for k, v in tensors.items() if k in wanted}, strict=False)
-    model.tie_weights()
-    settings = None if folder is None else folder / "generation_config.json"
-    if settings is not None and model.can_generate() and settings.is_file():
-        model.generation_config = GenerationConfig.from_dict(read_json(settings))
-    kind = next(iter(tensors.values())).dtype if dtype == "auto" else dtype
-    return model.to(dtype=kind).eval()
+    parts |= without_pooler(model_class, source.tensors, parts)
+    source.check(path)
+    check_layers(path, source.tensors, config)
+    empty = _empty(path, model_class, config, **parts)
+    if untied := _untied(empty, source.tensors):
+        logger.warning(f"{path} has several tensors where its configuration ties them")
+        source = replace(source, tensors={**source.tensors, **untied})
+        config = type(config)(**{**config.to_dict(), "tie_word_embeddings": False})
+        empty = _empty(path, model_class, config, **parts)
+    fit = compare(
+        empty, source.shapes, source.left_out, source.left_over, without_pooler=_is_without(parts)
+    )
+    fit.check(path, strict, other_shapes)
+    if not asked:
+        check_head_size(path, empty, fit, source.shapes, same_class=same_class)
+    fit.report(path)
+    tensors = _read(empty, source.tensors)
+    model, _ = model_class.filled(
+        None, config=config, state_dict=tensors, dtype=kind, **parts, **options
+    )
+    return model
 
 
-def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> None:
-    """Saves a model in the form of another library, if its graph exists there.
+def check_own(
+    folder: Path, model_class: ModelClass, args: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[Fit, dict[str, Any]]:
+    """How a folder that Longbird saved goes with a model, and options to make the model with.
 
-    Args:
-        model: A Longbird model.
-        path: A folder, or an .npz file for family "tensorflow".
-        family: "big_bird", "bigbird_pegasus", "longformer", "led", "bert", "roberta", "mpnet", or
-            "tensorflow" for the variables of Google's BigBird.
+    Nothing but headers and configurations is read. `args` and `options` are `from_pretrained`'s.
 
     Raises:
-        ValueError: The other library has no such model.
-
-    Examples:
-        >>> import longbird as lb, tempfile, transformers
-        >>> sizes = dict(hidden_size=32, num_attention_heads=2, intermediate_size=64)
-        >>> graph = lb.longformer(window=16)
-        >>> config = lb.LongbirdConfig(
-        ...     num_hidden_layers=1,
-        ...     graph=graph,
-        ...     global_projections=True,
-        ...     positions="padding-aware",
-        ...     **sizes,
-        ... )
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     lb.save_checkpoint(lb.LongbirdModel(config), folder, "longformer")
-        ...     theirs = transformers.LongformerModel.from_pretrained(folder)
-        >>> theirs.config.attention_window
-        [16]
+        ValueError: A file is broken or hostile, or asks for what is not in it.
     """
-    name, tied = type(model).__name__, _tied(model)
-    tensors = {k: v.detach() for k, v in model.state_dict().items() if k not in tied}
-    if family == "tensorflow":
-        arrays = to_tensorflow(tensors, name)
-        _check_said(model.config, name, BIG_BIRD, same_graph=False)
-        plain: dict[str, Any] = {k: v.cpu().float().numpy() for k, v in arrays.items()}
-        np.savez(Path(path), **plain)
-        return
-    form = _family(family)
-    theirs = _check_said(model.config, name, form)
-    theirs.architectures = [form.architectures[name]] if name in form.architectures else None
-    out = renamed(tensors, form.table(name))
-    if lost := [k for k in out if k.startswith("<")]:
-        raise ValueError(f"{family} has no place for {', '.join(lost)}")
-    out.update({copy: out[name].clone() for copy, name in form.copies.items() if name in out})
-    folder = Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(
-        {k: v.contiguous() for k, v in out.items()}, folder / "model.safetensors", {"format": "pt"}
-    )
-    theirs.save_pretrained(folder)
-    if model.can_generate():
-        model.generation_config.save_pretrained(folder)
-
-
-def _check_said(ours: Any, model_class: str, form: Family, same_graph: bool = True) -> Any:
-    """Their configuration, if reading it would give ours again: it may lack words for it."""
-    theirs = CONFIG_MAPPING[form.model_type](**form.write(ours))
-    plans = [type(ours)(**form.read(theirs, plan)) for plan in PLANS]
-    kinds = {
-        "lm_": ("MaskedLM", "CausalLM", "PreTraining"),
-        "classifier_activation": ("SequenceClassification",),
-        **dict.fromkeys(("qa_", "num_answer", "supporting"), ("QuestionAnswering",)),
-    }
-    lost = []
-    for name in ARCHITECTURE:
-        heads = next((kinds[kind] for kind in kinds if name.startswith(kind)), None)
-        if heads is not None and not model_class.endswith(heads):
-            continue
-        mine, again = (_meaning(config, name) for config in (ours, plans[0]))
-        if mine != again:
-            lost.append(f"{name}={mine!r} (there: {again!r})")
-    if "embeddings.types" in form.body and not ours.type_vocab_size:
-        lost.append("type_vocab_size=0 (there: 1 or more)")
-    sparse = not ours.is_decoder and same_graph
-    if sparse and all(plan.layer_graphs != ours.layer_graphs for plan in plans):
-        lost.append(f"graph={ours.graph} (there: {plans[0].graph})")
-    if lost:
-        raise ValueError(
-            f"{form.model_type} has no words for {'; '.join(lost)}. Save the model with "
-            "save_pretrained instead"
+    raw = read_json(folder / "config.json")
+    if "transformers_weights" in raw:
+        raise ValueError(f"{folder / 'config.json'} names another file of weights; none is read")
+    settings = folder / "generation_config.json"
+    if settings.is_file() and model_class.can_generate():
+        generation_settings(settings)
+    given = {k: x for k, x in options.items() if k not in (*HUB, "config", "subfolder")}
+    stated = model_class.config_class.from_dict(dict(raw))
+    config: Any = options.get("config")
+    unused = given
+    if config is None:
+        config, unused = model_class.config_class.from_dict(
+            dict(raw), return_unused_kwargs=True, **given
         )
-    return theirs
+    elif not isinstance(config, model_class.config_class):
+        config = model_class.config_class.from_pretrained(config)  # a path
+    known = inspect.signature(model_class).parameters
+    parts = {name: x for name, x in unused.items() if name in known}
+    stored = stored_tensors(folder)
+    check_layers(folder, stored, config)
+    more = {} if args else without_pooler(model_class, stored, parts)
+    empty = _empty(folder, model_class, config, *args, **parts, **more)
+    source = own_source(stored, empty)
+    source.check(folder)
+    fit = compare(
+        empty, source.shapes, source.left_out, source.left_over, without_pooler=_is_without(more)
+    )
+    if all(getattr(config, name) == getattr(stated, name) for name in HEAD_SIZES):
+        saved = raw.get("architectures") or []
+        same_class = model_class.__name__ in saved
+        check_head_size(folder, empty, fit, source.shapes, same_class=same_class)
+    return fit, more
 
 
-def _meaning(config: Any, name: str) -> Any:
-    """A field, without differences that change no result."""
-    match name:
-        case "lm_activation":
-            return config.lm_activation or config.hidden_act
-        case "relative_max_distance":
-            return config.relative_buckets and config.relative_max_distance
-        case "position_padding_id":
-            return config.positions == "padding-aware" and config.absent_id
-        case "embedding_norm":  # before or after dropout is for training alone
-            return config.embedding_norm != "none"
-        case _:
-            return getattr(config, name, None)
+# ---- what a file has
 
 
-def pooler_of(model_class: Any, names: Collection[str], given: Mapping[str, Any]) -> Any:
-    """The option that leaves out a pooler which the file does not have, with a line that says so.
+def own_names(names: Collection[str], model: Any) -> NameMap:
+    """The names of tensors of ours in a model with a head or without, and those of other heads."""
+    prefix = f"{model.base_model_prefix}."
+    prefixed = any(name.startswith(prefix) for name in names)
+    with_head = any(name.startswith(prefix) for name in model.state_dict())
+    if prefixed and not with_head:
+        body = {x.removeprefix(prefix): x for x in names if x.startswith(prefix)}
+        return NameMap(body, [name for name in names if not name.startswith(prefix)])
+    added = prefix if with_head and not prefixed else ""
+    return NameMap({added + name: name for name in names}, [])
+
+
+def own_source(stored: Mapping[str, Stored], model: Any) -> Source:
+    """The tensors of a folder of ours."""
+    return _source(own_names(stored, model), stored, lambda _: True)
+
+
+def compare_state(model: Any, state: Mapping[str, Any]) -> Fit:
+    """How tensors of ours, given rather than read, go with the model that they were put into."""
+    names = own_names(state, model)
+    shapes = {name: tuple(state[given].shape) for name, given in names.origins.items()}
+    return compare(model, shapes, left_out=names.unknown)
+
+
+def foreign_source(folder: Path, family: Family, model_class: ModelClass) -> Source:
+    """The tensors of a folder of another library."""
+    stored = stored_tensors(folder)
+    source = _source(family.ours(stored, model_class), stored, lambda x: family.is_head(x, stored))
+    base = "" if issubclass(model_class, family.base) else f"{family.base.base_model_prefix}."
+    rows = {f"{base}{name}.weight": count for name, count in family.rows.items()}
+    return replace(
+        source,
+        tensors={k: replace(x, rows=rows.get(k)) for k, x in source.tensors.items()},
+    )
+
+
+def _arrays(file: Path, model_class: ModelClass, config: Any) -> Source:
+    if not isinstance(config, model_class.config_class):
+        raise TypeError(
+            f"config must be a {model_class.config_class.__name__}, received "
+            f"{type(config).__name__}"
+        )
+    return _source(*from_tensorflow(stored_arrays(file), model_class), is_head)
+
+
+def _source(names: NameMap, stored: Mapping[str, Stored], of_head: Any) -> Source:
+    return Source(
+        {ours: stored[name] for ours, name in names.origins.items()},
+        [name for name in names.unknown if of_head(name)],
+        [name for name in names.unknown if not of_head(name)],
+    )
+
+
+def check_layers(path: Any, tensors: Collection[str], config: Any) -> None:
+    """Raises if there are many more layers than tensors: building them could take for ever."""
+    for field in ("num_hidden_layers", "decoder_layers"):
+        layers = getattr(config, field, None) or 0
+        if layers > max(len(tensors), 256):
+            raise ValueError(
+                f"{path} has {len(tensors)} tensors, and its configuration {layers} layers"
+            )
+
+
+# ---- configurations
+
+
+def foreign_config(
+    folder: Path, family: Family, model_class: Any, random_blocks: str, changes: Mapping[str, Any]
+) -> Any:
+    """Our configuration of a folder of another library, with some fields changed."""
+    file = folder / "config.json"
+    known = model_class.config_class()
+    if unknown := [name for name in changes if not hasattr(known, name)]:
+        raise TypeError(
+            f"{', '.join(unknown)}: neither an option of load_checkpoint nor a field of "
+            f"{type(known).__name__}"
+        )
+    try:
+        theirs = CONFIG_MAPPING[family.model_type](**read_json(file))
+    except Exception as error:  # each configuration checks itself in its own way
+        raise ValueError(f"{file} is no {family.model_type}: {error}") from error
+    fields = {**family.read(theirs, random_blocks), **changes}
+    if "num_labels" in changes:
+        fields = {name: x for name, x in fields.items() if name not in ("id2label", "label2id")}
+    try:
+        return model_class.config_class(**fields)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{file}: {error}") from error
+
+
+def generation_settings(file: Path) -> GenerationConfig:
+    """The settings of `generate` in a file.
+
+    Raises:
+        ValueError: It cannot be read. transformers would go on with other settings.
+    """
+    try:
+        return GenerationConfig.from_dict(read_json(file))
+    except Exception as error:  # what it holds is checked by transformers, in many ways
+        raise ValueError(f"{file} has no settings for generate: {error}") from error
+
+
+def without_pooler(
+    model_class: ModelClass, names: Collection[str], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The option that leaves out a pooler which the file does not have.
 
     It would be random, and look like a trained one.
     """
-    if model_class.__name__ != "LongbirdModel" or "add_pooling_layer" in given:
-        return {}
-    if not names or any("pooler" in name for name in names):
-        return {}
-    logger.warning("the file has no pooler, so pooler_output is None")
-    return {"add_pooling_layer": False}
+    asked = "add_pooling_layer" in given or not issubclass(model_class, LongbirdModel)
+    there = any("pooler" in name.split(".") for name in names)
+    return {} if asked or there or not names else {"add_pooling_layer": False}
 
 
-def wrong_shapes(path: str, wrong: Iterable[tuple[str, Any, Any]]) -> str:
-    """A message about tensors (name, shape in the file, shape in the model)."""
-    lines = (f"{name}: {list(a)} in the file, {list(b)} in the model" for name, a, b in wrong)
-    return (
-        f"tensors of {path} have other shapes:\n  "
-        + "\n  ".join(sorted(lines))
-        + "\nignore_mismatched_sizes=True makes new ones (as for a head with other labels)"
-    )
+def _is_without(parts: Mapping[str, Any]) -> bool:
+    return parts.get("add_pooling_layer") is False
 
 
-def report(
-    path: str, missing: Iterable[str], unexpected: Iterable[str], strict: bool, model_class: str
-) -> None:
-    """Raises if a tensor is missing or left over, or lists them if not `strict`."""
-    unexpected = list(unexpected)
-    # A model whose head has no pooler leaves out the pooler of the checkpoint: a visible line.
-    if unused := [name for name in unexpected if ".pooler." in f".{name}."]:
-        logger.warning(f"{model_class} has no use for {', '.join(sorted(unused))}")
-        unexpected = [name for name in unexpected if name not in unused]
-    lines = [
-        f"  {what}: {', '.join(sorted(names))}"
-        for what, names in (("missing", list(missing)), ("left over", unexpected))
-        if names
-    ]
-    if not lines:
-        return
-    text = f"the tensors of {path} do not fit the model:\n" + "\n".join(lines)
-    if strict:
+def _dtype(given: torch.dtype | str | None) -> torch.dtype | str:
+    if given is None:
+        return torch.float32
+    found = getattr(torch, given.removeprefix("torch."), None) if isinstance(given, str) else given
+    if given != "auto" and not isinstance(found, torch.dtype):
+        raise ValueError(f"dtype must be a floating type of torch, or its name, received {given}")
+    return "auto" if given == "auto" else found  # type: ignore[return-value]
+
+
+# ---- models
+
+
+def _empty(path: Any, model_class: ModelClass, config: Any, *args: Any, **parts: Any) -> Any:
+    """The model without memory, so that sizes which the file does not have are not allocated."""
+    try:
+        with torch.device("meta"):
+            return model_class(config, *args, **parts)
+    except (RuntimeError, ValueError, TypeError) as error:
         raise ValueError(
-            f"{text}\nstrict=False goes on without those left over, and with new ones for those "
-            "missing (as for a head that is to be trained)"
-        )
-    logger.warning(text)
+            f"no model can be built from the configuration of {path}: {error}"
+        ) from error
 
 
-def _family(model_type: str | None) -> Family:
-    if model_type not in FAMILIES:
-        raise ValueError(
-            f"the model type must be one of {', '.join(sorted(FAMILIES))}, received {model_type!r}"
-        )
-    return FAMILIES[model_type]
+def _untied(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
+    """Tensors that the file has under names which the model ties, if they differ.
 
-
-def _ours(tensors: dict[str, Tensor], family: Family, model_class: str) -> dict[str, Tensor]:
-    """Their tensors under our names, those that are copies or of no use left out."""
-    # What was once converted from TensorFlow names the parts of a norm as TensorFlow does.
-    for old, new in (("gamma", "weight"), ("beta", "bias")):
-        modern = {
-            name: re.sub(rf"LayerNorm\.{old}$", f"LayerNorm.{new}", name) for name in tensors
-        }
-        if twice := sorted(x for x in modern if modern[x] != x and modern[x] in tensors):
-            raise ValueError(f"the file has tensors under two names: {', '.join(twice)}")
-        tensors = {modern[name]: x for name, x in tensors.items()}
-    for copy, original in family.copies.items():
-        if copy in tensors:
-            copied = tensors.pop(copy)
-            tensors.setdefault(original, copied)  # what is stored under its own name counts
-    tensors = {name: x for name, x in tensors.items() if not matches(name, family.unused)}
-    table = {theirs: ours for ours, theirs in family.table(model_class).items()}
-    # A model without a head is stored without the prefix, and may be loaded into one with a head;
-    # and the other way round.
-    for theirs, ours in list(table.items()):
-        if theirs.startswith(family.prefix):
-            table.setdefault(theirs.removeprefix(family.prefix), ours)
-    if model_class in ("LongbirdModel", "LongbirdSeq2SeqModel"):
-        table.update({family.prefix + theirs: ours for theirs, ours in table.items()})
-    return renamed(tensors, table)
-
-
-def _untied(model: Any, tensors: dict[str, Tensor]) -> bool:
-    """Has the file different tensors under names that the model ties? Then each gets its own."""
+    Then each name gets a tensor of its own: that of the file, or what it was to be tied to.
+    """
     ties = model.all_tied_weights_keys
     both = [(a, b) for a, b in ties.items() if a in tensors and b in tensors]
-    if all(torch.equal(tensors[a], tensors[b]) for a, b in both):
-        return False
-    for a, b in ties.items():
-        tensors.setdefault(a, tensors[b])
-    return True
+    differ = any(
+        tensors[a].shape == tensors[b].shape
+        and not torch.equal(tensors[a].read(), tensors[b].read())
+        for a, b in both
+    )
+    return {a: tensors.get(a, tensors[b]) for a, b in ties.items()} if differ else {}
 
 
-def _checked(
-    model: Any, tensors: dict[str, Tensor], path: str, strict: bool, other_sizes: bool
-) -> None:
-    """Compares all names and shapes with those of a model."""
+def _read(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Tensor]:
+    """The tensors that have their place in the model; the others are not read."""
     wanted = model.state_dict()
-    tied = _tied(model)
-    for copy, original in model.all_tied_weights_keys.items():
-        # A file holds a tensor with several names once, under any of them.
-        if original not in tensors and copy in tensors:
-            tensors[original] = tensors[copy]
-    unexpected = [name for name in tensors if name not in wanted]
-    found = {*tensors, *tied, *(model._keys_to_ignore_on_load_missing or ())}
-    missing = [name for name in wanted if name not in found]
-    wrong = [
-        (name, x.shape, wanted[name].shape)
-        for name, x in tensors.items()
-        if name in wanted and x.shape != wanted[name].shape
-    ]
-    for name, x in tensors.items():
-        check_real(path, name, x.is_floating_point())
-    if wrong and not other_sizes:
-        raise ValueError(wrong_shapes(path, wrong))
-    for name, *_ in wrong:
-        missing.append(name)
-        del tensors[name]
-    report(path, missing, unexpected, strict, type(model).__name__)
-
-
-def _tied(model: Any) -> set[str]:
-    """Names of tensors that share the memory of others."""
-    return set(model.all_tied_weights_keys)
+    # A file holds a tensor with several names once, under any of them.
+    ties = model.all_tied_weights_keys
+    named = {**{ties[k]: x for k, x in tensors.items() if k in ties}, **tensors}
+    return {
+        name: stored.read()
+        for name, stored in named.items()
+        if name in wanted and name not in ties and stored.shape == tuple(wanted[name].shape)
+    }

@@ -17,8 +17,25 @@ from longbird.checkpoints.bert import (
     shared,
 )
 from longbird.checkpoints.names import Family
-from longbird.checkpoints.seq2seq import DECODER, SEQ2SEQ_HEADS, read_seq2seq, write_seq2seq
+from longbird.checkpoints.seq2seq import (
+    DECODER,
+    SEQ2SEQ_HEADS,
+    read_seq2seq,
+    seq2seq_architectures,
+    write_seq2seq,
+)
 from longbird.graph import Graph, Window, longformer
+from longbird.models import (
+    LongbirdForMaskedLM,
+    LongbirdForMultipleChoice,
+    LongbirdForPreTraining,
+    LongbirdForQuestionAnswering,
+    LongbirdForSequenceClassification,
+    LongbirdForTokenClassification,
+    LongbirdModel,
+    LongbirdSeq2SeqForSequenceClassification,
+    LongbirdSeq2SeqModel,
+)
 
 
 def read_windows(theirs: Any, layers: int) -> Graph | list[Graph]:
@@ -98,6 +115,7 @@ PROJECTIONS = ("query", "key", "value", "query_global", "key_global", "value_glo
 LONGFORMER = Family(
     model_type="longformer",
     prefix="longformer.",
+    base=LongbirdModel,
     body={
         **EMBEDDINGS,
         **LAYERS,
@@ -108,26 +126,24 @@ LONGFORMER = Family(
         **POOLER,
     },
     heads={
-        "LongbirdForMaskedLM": ROBERTA_LM,
-        "LongbirdForSequenceClassification": TWO_LAYERS,
-        "LongbirdForMultipleChoice": pooled("longformer."),
-        "LongbirdForTokenClassification": TOKENS,
-        "LongbirdForQuestionAnswering": SPAN,
+        LongbirdForMaskedLM: ROBERTA_LM,
+        LongbirdForPreTraining: ROBERTA_LM,
+        LongbirdForSequenceClassification: TWO_LAYERS,
+        LongbirdForMultipleChoice: pooled("longformer."),
+        LongbirdForTokenClassification: TOKENS,
+        LongbirdForQuestionAnswering: SPAN,
     },
-    architectures=architectures(
-        "Longformer", "MaskedLM", "SequenceClassification", "TokenClassification",
-        "MultipleChoice", "QuestionAnswering",
-    ),
+    architectures=architectures("Longformer"),
     read=read_longformer,
     write=write_longformer,
     copies={"lm_head.bias": "lm_head.decoder.bias"},
     unused=("longformer.embeddings.position_ids", "embeddings.position_ids"),
-)  # fmt: skip
+)
 
 LED = Family(
     model_type="led",
     prefix="led.",
-    base="model.",
+    base=LongbirdSeq2SeqModel,
     body={
         "encoder.embeddings.tokens": "encoder.embed_tokens",
         "decoder.tokens": "decoder.embed_tokens",
@@ -149,9 +165,9 @@ LED = Family(
     },
     heads=SEQ2SEQ_HEADS,
     architectures={
-        "LongbirdSeq2SeqModel": "LEDModel",
-        "LongbirdForConditionalGeneration": "LEDForConditionalGeneration",
-        "LongbirdSeq2SeqForQuestionAnswering": "LEDForQuestionAnswering",
+        ours: theirs
+        for ours, theirs in seq2seq_architectures("LED").items()
+        if ours is not LongbirdSeq2SeqForSequenceClassification  # transformers 5 has it no more
     },
     read=read_led,
     write=write_led,

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from longbird.checkpoints.names import ModelClass, Table
+from longbird.models import (
+    LongbirdForConditionalGeneration,
+    LongbirdSeq2SeqForQuestionAnswering,
+    LongbirdSeq2SeqForSequenceClassification,
+    LongbirdSeq2SeqModel,
+)
+
 DECODER = {
     "decoder.positions": "decoder.embed_positions",
     **{
@@ -23,17 +31,28 @@ DECODER = {
     "decoder.layers.*.feed_forward_norm": "decoder.layers.*.final_layer_norm",
 }
 
-SEQ2SEQ_HEADS = {
-    "LongbirdForConditionalGeneration": {
+SEQ2SEQ_HEADS: dict[ModelClass, Table] = {
+    LongbirdForConditionalGeneration: {
         "lm_head": "lm_head",
         "final_logits_bias": "final_logits_bias",
     },
-    "LongbirdSeq2SeqForQuestionAnswering": {"span": "qa_outputs"},
-    "LongbirdSeq2SeqForSequenceClassification": {
+    LongbirdSeq2SeqForQuestionAnswering: {"span": "qa_outputs"},
+    LongbirdSeq2SeqForSequenceClassification: {
         "classifier.dense": "classification_head.dense",
         "classifier.out": "classification_head.out_proj",
     },
 }
+
+
+def seq2seq_architectures(theirs: str) -> dict[ModelClass, str]:
+    """Our classes and theirs."""
+    return {
+        LongbirdSeq2SeqModel: f"{theirs}Model",
+        LongbirdForConditionalGeneration: f"{theirs}ForConditionalGeneration",
+        LongbirdSeq2SeqForQuestionAnswering: f"{theirs}ForQuestionAnswering",
+        LongbirdSeq2SeqForSequenceClassification: f"{theirs}ForSequenceClassification",
+    }
+
 
 FIELDS = {
     "hidden_size": "d_model",

@@ -5,11 +5,22 @@ Kernels are stored transposed, norms as gamma and beta, and embeddings without a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from torch import Tensor
 
 from longbird.checkpoints.bert import LAYERS
-from longbird.checkpoints.names import renamed
+from longbird.checkpoints.files import Stored
+from longbird.checkpoints.names import ModelClass, NameMap, Table, for_class, map_names
+from longbird.models import (
+    LongbirdForEmbedding,
+    LongbirdForMaskedLM,
+    LongbirdForPreTraining,
+    LongbirdModel,
+)
 
+PREFIX = "bert/"
 BODY = {
     "embeddings.tokens": "embeddings/word_embeddings",
     "embeddings.positions": "embeddings/position_embeddings",
@@ -24,46 +35,63 @@ BODY = {
 LM = {
     "lm_transform.dense": "cls/predictions/transform/dense",
     "lm_transform.norm": "cls/predictions/transform/LayerNorm",
-}
-HEADS = {
-    "LongbirdModel": {},
-    "LongbirdForEmbedding": {},
-    "LongbirdForMaskedLM": LM,
-    "LongbirdForPreTraining": LM,
-}
-SPECIAL = {
     "lm_head.bias": "cls/predictions/output_bias",
+}
+NEXT_SENTENCE = {
     "next_sentence.weight": "cls/seq_relationship/output_weights",
     "next_sentence.bias": "cls/seq_relationship/output_bias",
 }
-"""Tensors that follow no rule; none is transposed."""
+HEADS: dict[ModelClass, Table] = {
+    LongbirdModel: {},
+    LongbirdForEmbedding: {},
+    LongbirdForMaskedLM: LM,
+    LongbirdForPreTraining: {**LM, **NEXT_SENTENCE},
+}
+PLAIN = {"cls/predictions/output_bias", *NEXT_SENTENCE.values()}
+"""Variables that the table names by themselves; none is transposed."""
 
 SUFFIXES = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
 
 
-def from_tensorflow(arrays: dict[str, Tensor], model_class: str) -> dict[str, Tensor]:
-    """Our tensors; those without a name of ours keep theirs in angle brackets."""
-    special = {theirs: ours for ours, theirs in SPECIAL.items()}
-    tensors: dict[str, Tensor] = {}
+def from_tensorflow(
+    arrays: Mapping[str, Stored], model_class: ModelClass
+) -> tuple[NameMap, dict[str, Stored]]:
+    """Our names for variables, and the variables as our modules have them."""
+    names: dict[str, str] = {}
+    variables: dict[str, Stored] = {}
     for name, array in arrays.items():
         module, _, last = name.rpartition("/")
         if name == "global_step" or last in ("adam_m", "adam_v"):  # of the optimizer
             continue
-        if name in special:
-            tensors[name] = array
+        if name in PLAIN:
+            names[name] = name
         elif last in SUFFIXES:
-            tensors[f"{module}.{SUFFIXES[last]}"] = array.T if last == "kernel" else array
+            names[f"{module}.{SUFFIXES[last]}"] = name
         else:
-            tensors[f"{name}.weight"] = array
-    inverse = {theirs: ours for ours, theirs in table(model_class).items()}
-    return renamed(tensors, {**inverse, **special})
+            names[f"{name}.weight"] = name
+        variables[name] = replace(array, transposed=last == "kernel")
+    mapped = map_names(names, {theirs: ours for ours, theirs in table(model_class).items()})
+    origins = {ours: names[name] for ours, name in mapped.origins.items()}
+    return NameMap(origins, [names[name] for name in mapped.unknown]), variables
 
 
-def to_tensorflow(tensors: dict[str, Tensor], model_class: str) -> dict[str, Tensor]:
-    """Their tensors."""
+def to_tensorflow(tensors: Mapping[str, Tensor], model_class: ModelClass) -> dict[str, Tensor]:
+    """Their variables.
+
+    Raises:
+        ValueError: There is a tensor that BigBird does not have.
+    """
+    if for_class(HEADS, model_class) is None:
+        raise ValueError(
+            f"Google's checkpoints have no counterpart of {model_class.__name__}; they have those "
+            f"of {', '.join(each.__name__ for each in HEADS)}"
+        )
+    mapped = map_names(tensors, table(model_class))
+    if mapped.unknown:
+        raise ValueError(f"Google's checkpoints have no place for {', '.join(mapped.unknown)}")
     arrays: dict[str, Tensor] = {}
-    for name, tensor in renamed(tensors, {**table(model_class), **SPECIAL}).items():
-        module, _, kind = name.rpartition(".")
+    for name, ours in mapped.origins.items():
+        tensor, (module, _, kind) = tensors[ours], name.rpartition(".")
         if not module:
             arrays[name] = tensor
         elif module.endswith("LayerNorm"):
@@ -77,13 +105,14 @@ def to_tensorflow(tensors: dict[str, Tensor], model_class: str) -> dict[str, Ten
     return arrays
 
 
-def table(model_class: str) -> dict[str, str]:
-    """All names of a model that follow the rules: ours to theirs."""
-    if model_class not in HEADS:
-        raise ValueError(
-            f"Google's checkpoints have no counterpart of {model_class}; they have those of "
-            f"{', '.join(HEADS)}"
-        )
-    base = "" if model_class == "LongbirdModel" else "longbird."
-    body = {base + ours: f"bert/{theirs}" for ours, theirs in BODY.items()}
-    return {**body, **HEADS[model_class]}
+def table(model_class: ModelClass) -> dict[str, str]:
+    """All names of a model: ours to theirs."""
+    whole = issubclass(model_class, LongbirdModel)
+    base = "" if whole else f"{LongbirdModel.base_model_prefix}."
+    body = {base + ours: PREFIX + theirs for ours, theirs in BODY.items()}
+    return {**body, **(for_class(HEADS, model_class) or {})}
+
+
+def is_head(name: str) -> bool:
+    """Does a variable belong to a head (or to the pooler)?"""
+    return not name.startswith(PREFIX) or name.startswith(f"{PREFIX}pooler/")

@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from importlib import import_module
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
-from longbird.cli.bench import bench_app
-from longbird.cli.check import check
-from longbird.cli.convert import convert
-from longbird.cli.demo import demo
-from longbird.cli.graph import graph_app
-from longbird.cli.info import info
-from longbird.cli.plan import plan
+import longbird
+from longbird.cli import errors
+
+# In the order of `longbird --help`. The file of that name has a function of that name, or a
+# `typer.Typer` if the command has subcommands.
+COMMANDS = ("demo", "info", "graph", "check", "plan", "convert", "bench")
 
 app = typer.Typer(
     name="longbird",
     help="Exact sparse attention over graphs, for long sequences, fast on a plain CPU.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(info)
-app.add_typer(graph_app, name="graph")
-app.command()(check)
-app.command()(plan)
-app.command()(convert)
-app.add_typer(bench_app, name="bench")
+for name in COMMANDS:
+    command = getattr(import_module(f"longbird.cli.{name}"), name)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"longbird {longbird.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _everywhere(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+    ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error; also LONGBIRD_DEBUG=1."),
+    ] = False,
+) -> None:
+    if debug:
+        os.environ[errors.DEBUG] = "1"
 
 
 def main() -> None:
-    """Runs the command; what the user got wrong is one red line and exit code 2."""
+    """Runs the command: every failure is one red line on stderr, and an exit code."""
     try:
         app()
-    except (ValueError, OSError, MemoryError) as error:
-        message = f"error: {error or 'out of memory'}"
-        Console(stderr=True, soft_wrap=True).print(Text(message, style="red"))
-        sys.exit(2)
+    except SystemExit as done:  # typer's way of returning, also after Ctrl-C
+        if done.code == errors.INTERRUPTED:
+            errors.complain("interrupted")
+        raise
+    except Exception as error:
+        if os.environ.get(errors.DEBUG, "0") != "0":
+            raise
+        line, code = errors.describe(error)
+        errors.complain(line)
+        errors.drop_output()
+        sys.exit(code)

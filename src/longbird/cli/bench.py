@@ -2,91 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from longbird.bench import model as model_bench
-from longbird.bench import model_report, plot, report
-from longbird.bench.attention import LENGTHS, Settings, Tell, run, stages
-from longbird.bench.encoders import SHAPES, Shape
-from longbird.bench.work import Work
-from longbird.ops.dispatch import implementations
+from longbird.cli.options import (
+    Batch,
+    HeadDim,
+    Heads,
+    Threads,
+    complete_implementation,
+)
+from longbird.cli.terminal import say, stderr, stdout, working
 
-Measured = TypeVar("Measured")
+if TYPE_CHECKING:
+    from longbird.bench.report import Goal, Report
+    from longbird.bench.run import Result, Settings, Step
 
-ATTENTION_LENGTHS = ",".join(map(str, LENGTHS))
-MODEL_LENGTHS = ",".join(map(str, model_bench.LENGTHS))
-
-# Options of both benches.
-Lengths = Annotated[str, typer.Option(help="Lengths in tokens, separated by commas.")]
-Impl = Annotated[str, typer.Option(help="Longbird's implementation.")]
+# Options of all benches.
+Lengths = Annotated[
+    str | None,
+    typer.Option(help="Lengths in tokens, separated by commas.", show_default=False),
+]
+Impl = Annotated[
+    str, typer.Option(help="Longbird's implementation.", autocompletion=complete_implementation)
+]
 Repeats = Annotated[int, typer.Option(help="Most rounds of a comparison.", min=1)]
+Budget = Annotated[
+    float | None,
+    typer.Option(help="Seconds for the rounds of a comparison; three are always run.", min=0),
+]
 Limit = Annotated[
-    float, typer.Option(help="Leave out peers predicted to take more seconds a call.")
+    float, typer.Option(help="Leave out peers predicted to take more seconds a call.", min=0)
 ]
-Threads = Annotated[
-    int | None, typer.Option(help="Threads of everybody; torch's own number by default.", min=1)
+Out = Annotated[Path, typer.Option("-o", "--out", help="Folder of the results.", file_okay=False)]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Only what the README quotes: less than ten minutes.")
 ]
-Out = Annotated[Path, typer.Option(help="Folder of the results.")]
+RESULTS = Path("benchmarks/results")
 
-console = Console()
-bench_app = typer.Typer(
+bench = typer.Typer(
     no_args_is_help=True, help="Measure speed and memory side by side with others."
 )
 
 
-@bench_app.command()
+@bench.command()
 def attention(
-    lengths: Lengths = ATTENTION_LENGTHS,
-    heads: Annotated[int, typer.Option(help="Heads.", min=1)] = 12,
-    head_dim: Annotated[int, typer.Option(help="Size of a head.", min=1)] = 64,
+    lengths: Lengths = None,
+    heads: Heads = 12,
+    head_dim: HeadDim = 64,
     block: Annotated[int, typer.Option(help="Tokens in a block of the graph.", min=1)] = 64,
     window: Annotated[int, typer.Option(help="Blocks in its window.", min=1)] = 3,
     random: Annotated[int, typer.Option(help="Random blocks of a row.", min=0)] = 3,
-    batch: Annotated[int, typer.Option(help="Sequences.", min=1)] = 1,
+    batch: Batch = 1,
     impl: Impl = "native",
     repeats: Repeats = 9,
+    budget: Budget = None,
     limit: Limit = 20.0,
     threads: Threads = None,
-    out: Out = Path("benchmarks/results"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Short lengths and few rounds: a minute or two.")
-    ] = False,
+    out: Out = RESULTS,
+    quick: Quick = False,
 ) -> None:
     """Measure attention beside dense SDPA, FlexAttention, and Hugging Face's long models.
 
     Everybody takes turns in one run on the same inputs. Writes JSON, Markdown and a plot. The full
-    run takes ten to fifteen minutes on two cores, of an otherwise idle machine.
+    run takes about twenty minutes on two cores of an otherwise idle machine, the quick one less
+    than ten.
     """
-    _require(impl)
-    settings = Settings(
-        work=Work(heads, head_dim, block, window, random, batch),
-        lengths=parse_lengths(lengths),
-        implementation=impl,
-        repeats=repeats,
-        limit=limit,
+    given = _given(lengths, impl, repeats=repeats, budget=budget, limit=limit)
+    with working("Loading torch"):
+        from longbird.bench.attention import peers, report, steps
+        from longbird.bench.attention.case import Case
+        from longbird.bench.goals import attention_goals
+
+    case = Case(
+        0, heads=heads, head_dim=head_dim, block=block, window=window, random=random, batch=batch
     )
-    settings = settings.quick() if quick else settings
-    result = _measure(lambda tell: run(settings, tell), stages(settings), threads)
-    for sheet in report.sheets(result):
-        sheet.show(console)
-    written = report.write(result, out)
-    written.append(plot.write(result, out / f"{report.stem(result)}.png"))
-    _name(written)
+    make = steps.AttentionSettings.quickly if quick else steps.AttentionSettings
+    settings = make(mine=peers.longbird(impl), case=case, **given)
+    result = _run("attention", settings, steps.steps(settings), threads)
+    _publish(result, report.report(result), attention_goals(result), out)
 
 
-@bench_app.command()
+@bench.command()
 def model(
     shape: Annotated[
         str, typer.Option(help="Shapes of the encoders, separated by commas.")
-    ] = ",".join(SHAPES),
-    lengths: Lengths = MODEL_LENGTHS,
+    ] = "base,minilm",
+    lengths: Lengths = None,
     layers: Annotated[
         int,
         typer.Option(
@@ -95,56 +100,43 @@ def model(
         ),
     ] = 1,
     long_length: Annotated[
-        int, typer.Option(help="Tokens of one long forward pass, Longbird alone; 0: none.", min=0)
-    ] = 1_000_000,
+        int | None,
+        typer.Option(
+            help="Tokens of one long forward pass by Longbird alone, 0 for none; by default a "
+            "million, and none with --quick.",
+            min=0,
+            show_default=False,
+        ),
+    ] = None,
     impl: Impl = "native",
     repeats: Repeats = 9,
-    budget: Annotated[
-        float, typer.Option(help="Seconds for the rounds of a comparison; three are always run.")
-    ] = 15.0,
+    budget: Budget = None,
     limit: Limit = 20.0,
     threads: Threads = None,
-    out: Out = Path("benchmarks/results"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="One short length and few rounds: some minutes.")
-    ] = False,
+    out: Out = RESULTS,
+    quick: Quick = False,
 ) -> None:
     """Measure whole encoders beside Hugging Face's BigBird and Longformer, and BERT in chunks.
 
     Forward and training step, time and peak memory, a padded batch, and one forward pass of a
     million tokens. Writes JSON, Markdown and a plot. The full run takes about twenty-five
-    minutes on two cores, of an otherwise idle machine.
+    minutes on two cores of an otherwise idle machine, the quick one less than ten.
     """
-    _require(impl)
-    settings = model_bench.Settings(
-        shapes=parse_shapes(shape),
-        lengths=parse_lengths(lengths),
-        layers=layers,
-        implementation=impl,
-        repeats=repeats,
-        limit=limit,
-        budget=budget,
-        long_length=long_length,
-    )
-    settings = settings.quick() if quick else settings
-    total = model_bench.stages(settings)
-    result = _measure(lambda tell: model_bench.run(settings, tell), total, threads)
-    for sheet in model_report.sheets(result):
-        sheet.show(console)
-    _name(model_report.write(result, out))
+    more = {} if long_length is None else {"long_length": long_length}
+    given = _given(lengths, impl, repeats=repeats, budget=budget, limit=limit, **more)
+    with working("Loading torch"):
+        from longbird.bench.encoders import peers, report, steps
+        from longbird.bench.encoders.case import SHAPES
+        from longbird.bench.goals import encoder_goals
 
-
-def parse_shapes(text: str) -> tuple[Shape, ...]:
-    """Shapes from a comma-separated list of their names.
-
-    Examples:
-        >>> [shape.name for shape in parse_shapes("minilm,base")]
-        ['MiniLM', 'BigBird-base']
-    """
-    names = list(dict.fromkeys(text.split(",")))
+    names = list(dict.fromkeys(shape.split(",")))
     if not set(names) <= set(SHAPES):
-        raise ValueError(f"shape is {text!r}, expected some of {', '.join(SHAPES)}")
-    return tuple(SHAPES[name] for name in names)
+        raise ValueError(f"--shape is {shape!r}, expected some of {', '.join(SHAPES)}")
+    shapes = tuple(SHAPES[name] for name in names)
+    make = steps.EncoderSettings.quickly if quick else steps.EncoderSettings
+    settings = make(mine=peers.longbird(impl), shapes=shapes, layers=layers, **given)
+    result = _run("model", settings, steps.steps(settings), threads)
+    _publish(result, report.report(result), encoder_goals(result), out)
 
 
 def parse_lengths(text: str) -> tuple[int, ...]:
@@ -159,53 +151,63 @@ def parse_lengths(text: str) -> tuple[int, ...]:
     except ValueError:
         lengths = set()
     if not lengths or min(lengths) < 1:
-        raise ValueError(f"lengths is {text!r}, expected whole numbers like 512,1024")
+        raise ValueError(f"--lengths is {text!r}, expected whole numbers like 512,1024")
     return tuple(sorted(lengths))
 
 
-def _require(impl: str) -> None:
+def _given(lengths: str | None, impl: str, **options: Any) -> dict[str, Any]:
+    """The settings that were asked for; the quick and the full form know the others."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if lengths is not None:
+        given["lengths"] = parse_lengths(lengths)
+    with working("Loading torch"):
+        from longbird.ops.dispatch import implementations
+
     states = implementations()
     if states.get(impl) != "available":
+        here = ", ".join(name for name, state in states.items() if state == "available")
         raise ValueError(
-            f"impl is {impl!r}: {states.get(impl, 'there is no such implementation')}. "
-            f"Here are {', '.join(name for name, state in states.items() if state == 'available')}"
+            f"--impl is {impl!r}: {states.get(impl, 'there is no such implementation')}. "
+            f"Available here: {here}"
         )
+    return given
 
 
-def _measure(run: Callable[[Tell], Measured], total: int, threads: int | None) -> Measured:
-    """Run something with a number of threads, telling `total` times what it does."""
+def _run(name: str, settings: Settings, steps: Sequence[Step], threads: int | None) -> Result:
+    """Take the steps of a bench with a number of threads, showing which one it is at."""
+    import torch
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TimeElapsedColumn,
+    )
+
+    from longbird.bench.run import run
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     try:
-        with _progress() as progress:
-            task = progress.add_task("starting", total=total)
-            started = False
+        with Progress(*columns, console=stderr, transient=True) as progress:
+            task = progress.add_task("starting", total=len(steps))
+            done = iter(range(len(steps)))
 
-            def tell(text: str) -> None:
-                nonlocal started
-                progress.update(task, description=text, advance=1 if started else 0)
-                if not console.is_terminal:
-                    console.print(text, highlight=False, markup=False)
-                started = True
+            def tell(title: str) -> None:
+                progress.update(task, description=title, completed=next(done))
+                if not stderr.is_terminal:
+                    stderr.print(title, highlight=False, markup=False)
 
-            result = run(tell)
-            progress.update(task, description="measured", completed=total)
+            return run(name, settings, steps, tell)
     finally:
         torch.set_num_threads(before)
-    return result
 
 
-def _name(written: Sequence[Path]) -> None:
+def _publish(result: Result, report: Report, goals: Sequence[Goal], out: Path) -> None:
+    """Write the results, then print them."""
+    from rich.markdown import Markdown
+
+    written = report.write(result, goals, out)
+    stdout.print(Markdown(written[0].read_text()))
     for path in written:
-        console.print(f"Wrote {path}", highlight=False, markup=False)
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    )
+        say(f"Wrote {path}")

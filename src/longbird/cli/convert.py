@@ -11,12 +11,9 @@ from rich.markdown import Markdown
 
 from longbird.cli.graph_argument import HELP, parse_graph
 from longbird.data import minilm, mpnet
+from longbird.hf.tasks import ENCODER_TASKS
 
 NAMED = {"minilm": minilm, "mpnet": mpnet}
-TASKS = (
-    "model, embedding, masked-lm, pretraining, causal-lm, sequence-classification, "
-    "token-classification, multiple-choice, question-answering"
-)
 
 console = Console()
 
@@ -38,8 +35,8 @@ def convert(
     task: Annotated[
         str | None,
         typer.Option(
-            help=f"{TASKS}; by default what the source says it is for, of minilm and mpnet "
-            "embedding."
+            help=f"{', '.join(ENCODER_TASKS)}; by default what the source says it is for, of "
+            "minilm and mpnet embedding."
         ),
     ] = None,
     global_projections: Annotated[
@@ -52,6 +49,31 @@ def convert(
     new_head: Annotated[
         bool, typer.Option("--new-head", help="Make a head that the source lacks, to be trained.")
     ] = False,
+    num_labels: Annotated[
+        int | None,
+        typer.Option(help="Classification: labels of a new head, to be trained.", min=1),
+    ] = None,
+    problem_type: Annotated[
+        str | None,
+        typer.Option(
+            help="Classification of documents: regression, single_label_classification or "
+            "multi_label_classification."
+        ),
+    ] = None,
+    num_answer_types: Annotated[
+        int | None,
+        typer.Option(help="Question answering: types of answers of a new head.", min=1),
+    ] = None,
+    supporting_sentences: Annotated[
+        bool | None,
+        typer.Option(
+            "--supporting-sentences", help="Question answering: a new output for each sentence."
+        ),
+    ] = None,
+    pooling: Annotated[
+        str | None,
+        typer.Option(help="Embedding: mean or first; by default that of the source, or mean."),
+    ] = None,
     tolerance: Annotated[
         float, typer.Option(help="Largest difference from the original that is accepted.", min=0)
     ] = 2e-5,
@@ -67,6 +89,8 @@ def convert(
     longbird convert minilm long-minilm --length 16384
 
     longbird convert roberta long --graph longformer --global-projections
+
+    longbird convert bert sorter --task sequence-classification --num-labels 6
     """
     from transformers.utils.logging import disable_progress_bar
 
@@ -80,6 +104,13 @@ def convert(
             folder = NAMED[source].path()
         except RuntimeError as error:  # no network, most likely: a message, not a traceback
             raise OSError(str(error)) from None
+    given = {
+        "num_labels": num_labels,
+        "problem_type": problem_type,
+        "num_answer_types": num_answer_types,
+        "supporting_sentences": supporting_sentences,
+        "pooling": pooling,
+    }
     with console.status("Converting, and comparing with the original"):
         certificate = convert_checkpoint(
             folder,
@@ -90,6 +121,7 @@ def convert(
             global_projections=global_projections,
             new_head=new_head,
             tolerance=tolerance,
+            **{name: value for name, value in given.items() if value is not None},
         )
     console.print(Markdown(certificate.markdown()))
     console.print(f"Wrote {out}", highlight=False, markup=False)

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from longbird.cli.graph_argument import HELP, parse_graph
-from longbird.draw import picture
-from longbird.graph.base import Graph
+from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
+from longbird.cli.options import Heads, Tokens
+from longbird.cli.terminal import say, stdout, working
+
+if TYPE_CHECKING:
+    from longbird.graph import Graph
 
 # Characters across: fits into 80 columns and, being half as many lines, onto most screens.
 WIDEST = 72
 
-console = Console()
-graph_app = typer.Typer(no_args_is_help=True, help="See what attends to what.")
+graph = typer.Typer(no_args_is_help=True, help="See what attends to what.")
 
 
-@graph_app.callback()
+@graph.callback()
 def _group() -> None:
     """Keeps `show` a subcommand of its own while it is the only one."""
 
 
-@graph_app.command()
+@graph.command()
 def show(
-    graph: Annotated[str, typer.Argument(help=HELP)],
-    n: Annotated[int, typer.Option("-n", "--tokens", help="Tokens.", min=1)] = 512,
-    heads: Annotated[int, typer.Option(help="Heads that the graph is laid out for.", min=1)] = 1,
+    graph: Annotated[
+        str | None,
+        typer.Argument(help=f"{HELP} Without one, what there is.", autocompletion=complete_graph),
+    ] = None,
+    n: Tokens = 512,
+    heads: Heads = 1,
     head: Annotated[int, typer.Option(help="The head to draw.", min=0)] = 0,
     out: Annotated[
         Path | None,
@@ -39,25 +45,71 @@ def show(
     ] = False,
 ) -> None:
     """Draw the adjacency picture of a graph: queries down, keys across."""
+    if graph is None:
+        if json or out is not None:
+            raise ValueError(
+                "no graph to show was given; `longbird graph show` lists what there is"
+            )
+        list_graphs()
+        return
     parsed = parse_graph(graph)
     if json:
         typer.echo(parsed.to_json())
         return
-    draw_in_terminal(console, parsed, n, heads=heads, head=head, name=graph)
     if out is not None:
-        picture(parsed, n, heads=heads, head=head, name=graph).save(out)
-        console.print(f"Wrote {out}", highlight=False, markup=False)
+        from longbird.draw import picture
+
+        # Before anything is printed: whoever reads that may have seen enough after a line.
+        with working(f"Drawing {n:,} tokens into {out}"):
+            picture(parsed, n, heads=heads, head=head, name=graph).save(out)
+    draw_in_terminal(parsed, n, heads=heads, head=head, name=graph)
+    if out is not None:
+        say(f"Wrote {out}")
 
 
-def draw_in_terminal(
-    console: Console, graph: Graph, n: int, *, heads: int = 1, head: int = 0, name: str
-) -> None:
+def list_graphs() -> None:
+    """Prints every name that an expression may hold, with its arguments and what it means."""
+    from rich.table import Table
+
+    from longbird.graph.expression import names
+
+    table = Table.grid(padding=(0, 2))
+    for name, piece in sorted(names().items()):
+        meaning = (inspect.getdoc(piece) or "").partition("\n")[0]
+        meaning = re.sub(r" \[\d+\]|`", "", meaning)  # footnotes and code marks are for the docs
+        table.add_row(f"[bold]{name}[/]{_arguments(piece)}", meaning)
+    stdout.print(table, highlight=False)
+    say("\nJoin them with | (either) and & (both), for example:")
+    say('  longbird graph show "bigbird(block=64) & Causal()" -n 1024')
+
+
+def _arguments(piece: object) -> str:
+    """The arguments of a piece as a person types them, without types.
+
+    Examples:
+        >>> _arguments(lambda radius, dilation=1: None)
+        '(radius, dilation=1)'
+    """
+    from rich.markup import escape
+
+    assert callable(piece)
+    shown = [
+        name if each.default is each.empty else f"{name}={each.default!r}"
+        for name, each in inspect.signature(piece).parameters.items()
+    ]
+    return escape(f"({', '.join(shown)})")
+
+
+def draw_in_terminal(graph: Graph, n: int, *, heads: int = 1, head: int = 0, name: str) -> None:
     """Prints the picture, what it shows, and what the colours mean."""
-    ascii_only = console.options.ascii_only
-    characters = min(console.width, WIDEST)
+    from longbird.draw import picture
+
+    ascii_only = stdout.options.ascii_only
+    characters = min(stdout.width, WIDEST)
     pixels = characters if ascii_only else 2 * characters
-    drawn = picture(graph, n, heads=heads, head=head, pixels=pixels, name=name)
-    console.print(drawn.title[0], highlight=False, markup=False)
-    console.print(drawn.title[1], highlight=False, markup=False)
-    console.print(drawn.text(ascii_only=ascii_only), end="")
-    console.print(drawn.legend(ascii_only=ascii_only))
+    with working(f"Drawing {n:,} tokens"):
+        drawn = picture(graph, n, heads=heads, head=head, pixels=pixels, name=name)
+    for line in drawn.title:
+        stdout.print(line, highlight=False, markup=False)
+    stdout.print(drawn.text(ascii_only=ascii_only), end="")
+    stdout.print(drawn.legend(ascii_only=ascii_only))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from longbird.graph import Graph, as_graph
+import typer
+
+if TYPE_CHECKING:
+    from longbird.graph import Graph
 
 HELP = (
     'A graph: an expression ("bigbird(block=64) & Causal()"), the name of a preset (bigbird, '
@@ -12,15 +16,53 @@ HELP = (
 )
 
 
+def complete_graph(incomplete: str) -> list[str]:
+    """The names that begin like what was typed so far."""
+    from longbird.graph.expression import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+GraphArgument = Annotated[
+    str, typer.Argument(help=HELP, autocompletion=complete_graph, show_default=False)
+]
+
+
 def parse_graph(text: str) -> Graph:
     """The graph that an expression, a preset's name or a JSON file stands for.
 
     Raises:
         ValueError: It is none of these; the message points at the part that is not understood.
+        OSError: The file cannot be read.
     """
-    if text.strip().endswith(".json"):
-        path = Path(text.strip())
-        if not path.is_file():
-            raise ValueError(f"there is no file {path}")
-        return Graph.from_json(path.read_text(encoding="utf-8"))
-    return as_graph(text)
+    from longbird.graph import as_graph
+
+    text = text.strip()
+    path = Path(text)
+    if not text.endswith(".json"):
+        try:
+            return as_graph(text)
+        except ValueError as error:
+            if text and _is_there(path):
+                kind = "folder" if path.is_dir() else "file whose name does not end in .json"
+                raise ValueError(f"{text!r} is a {kind}. {HELP}") from error
+            raise
+    if not path.exists():
+        raise ValueError(f"there is no file {path}")
+    try:
+        return as_graph(path.read_text(encoding="utf-8").lstrip("\ufeff"))
+    except (ValueError, TypeError, RecursionError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            reason = "it is not text in UTF-8"
+        elif isinstance(error, RecursionError):
+            reason = "it is nested too deeply"
+        else:
+            reason = str(error)
+        raise ValueError(f"{path} is not a graph: {reason}") from error
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # the expression is too long for a name
+        return False

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import platform
+import sys
+from pathlib import Path
 
-import torch
-from rich.console import Console
-from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
-
-from longbird.bench.environment import cpu_flags, cpu_model, version
-from longbird.ops import native
-from longbird.ops.dispatch import implementations
-
-console = Console()
+from longbird.cli.terminal import stdout, working
 
 WITHOUT_NATIVE = """\
 Every graph works without them, several times slower. To build them, install a C++17 compiler \
@@ -27,45 +19,79 @@ LONGBIRD_REQUIRE_NATIVE=1 in the environment makes a failed build an error that 
 
 
 def info() -> None:
-    """Show versions, processor, threads, and the implementations of the operator."""
-    facts = Table.grid(padding=(0, 2))
-    for name, value in _facts():
-        facts.add_row(Text(name, "bold"), Text(value))
-    console.print(facts)
-    console.print()
+    """Show versions, processor, threads, implementations, and where things are installed."""
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
 
-    table = Table("implementation", "state", title="Implementations, in order of preference")
+    with working("Loading torch"):
+        from longbird.ops import native
+        from longbird.ops.dispatch import implementations
+
+        facts = _facts()
+    for title, rows in facts.items():
+        grid = Table.grid(padding=(0, 2))
+        for name, value in rows:
+            grid.add_row(Text(name, "bold"), Text(value, overflow="fold"))
+        stdout.print(Text(title, "underline"))
+        stdout.print(grid)
+        stdout.print()
+
+    stdout.print(Text("Implementations, in order of preference", "underline"))
+    table = Table("implementation", "state")
     for name, state in implementations().items():
         here = state == "available"
         table.add_row(name, Text(state, "green" if here else "yellow"))
-    console.print(table)
+    stdout.print(table)
 
     missing = native.missing()
     if missing is not None:
         built = importlib.util.find_spec("longbird._native") is not None
         advice = missing if built else f"{missing}\n\n{WITHOUT_NATIVE}"
-        console.print(
+        stdout.print(
             Panel(Text(advice), title="The native kernels are missing", border_style="yellow")
         )
 
 
-def _facts() -> list[tuple[str, str]]:
+def _facts() -> dict[str, list[tuple[str, str]]]:
+    import torch
+
+    from longbird.bench.environment import cpu_flags, cpu_model, version
+
     flags = ", ".join(cpu_flags()) or "none that matter to the kernels"
-    return [
-        ("longbird", version("longbird") or "not installed, run from its source"),
-        ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
-        ("torch", version("torch") or "missing"),
-        ("numpy", version("numpy") or "missing"),
-        ("transformers", version("transformers") or "not installed (needed by the bench alone)"),
-        ("processor", f"{cpu_model()} ({flags})"),
-        ("threads", f"{torch.get_num_threads()} (torch.set_num_threads changes it)"),
-        ("instruction set", _instruction_sets()),
-        ("CUDA", torch.cuda.get_device_name() if torch.cuda.is_available() else "none"),
-    ]
+    packages = ("longbird", "torch", "numpy", "transformers")
+    return {
+        "Versions": [
+            ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+            *((name, version(name) or "not installed") for name in packages),
+        ],
+        "This machine": [
+            ("processor", f"{cpu_model()} ({flags})"),
+            ("threads", f"{torch.get_num_threads()} (torch.set_num_threads changes it)"),
+            ("instruction set", _instruction_sets()),
+            ("CUDA", torch.cuda.get_device_name() if torch.cuda.is_available() else "none"),
+        ],
+        "Installed in": [
+            ("Python", sys.executable),
+            *((name, _place(name)) for name in packages),
+            ("native kernels", _place("longbird._native")),
+        ],
+    }
 
 
 def _instruction_sets() -> str:
+    from longbird.ops import native
+
     names = native.instruction_sets()
     if not names:
         return "none: the native kernels are missing"
     return f"{names[0]} (of {', '.join(sorted(names))}; LONGBIRD_ISA in the environment chooses)"
+
+
+def _place(module: str) -> str:
+    """The folder of a package, or the file of an extension."""
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None:
+        return "nowhere"
+    place = Path(found.origin)
+    return str(place.parent if place.stem == "__init__" else place)

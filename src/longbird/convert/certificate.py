@@ -19,7 +19,7 @@ class TensorRecord:
     """What became of one tensor."""
 
     status: str
-    """One of copied, extended, new, left out."""
+    """One of copied, extended, cut, new, left out."""
     name: str | None
     """In the new model."""
     origin: str | None
@@ -115,7 +115,13 @@ class Certificate:
 
 
 def differences(
-    original: Any, exact: Any, sparse: Any, longest: int, *, outputs: Iterable[str] | None = None
+    original: Any,
+    exact: Any,
+    sparse: Any,
+    longest: int,
+    *,
+    outputs: Iterable[str] | None = None,
+    choices: bool = False,
 ) -> Iterator[Difference]:
     """Runs models at several lengths, odd ones among them, and on a padded batch.
 
@@ -126,17 +132,19 @@ def differences(
         longest: Tokens that the original has positions for.
         outputs: Names of the outputs to compare; by default all that the models share, and the
             last hidden states.
+        choices: Do the models take documents as [batch, choices, n]?
     """
     lengths = sorted({1, min(37, longest), max(longest // 2, 1) | 1, longest}, reverse=True)
+    given: dict[str, Any] = {"choices": choices, "pooling": exact.config.pooling}
     for documents in [lengths, *([n] for n in lengths)]:
         inputs, kept = _batch(documents, exact.config)
-        theirs = _outputs(original, inputs, kept)
+        theirs = _outputs(original, inputs, kept, **given)
         names = set(theirs if outputs is None else outputs)
 
         size = max(theirs[name].abs().max().item() for name in names)
-        same = _largest(theirs, _outputs(exact, inputs, kept), names)
+        same = _largest(theirs, _outputs(exact, inputs, kept, **given), names)
         try:
-            new_graph = _largest(theirs, _outputs(sparse, inputs, kept), names)
+            new_graph = _largest(theirs, _outputs(sparse, inputs, kept, **given), names)
         except ValueError as error:  # such as a global token beyond the end of a short document
             new_graph = str(error)
         yield Difference(documents, same, new_graph, size)
@@ -163,18 +171,21 @@ def _batch(documents: list[int], config: Any) -> tuple[dict[str, Tensor], Tensor
     return inputs, kept
 
 
-def _outputs(model: Any, inputs: Mapping[str, Tensor], kept: Tensor) -> dict[str, Tensor]:
+def _outputs(
+    model: Any, inputs: Mapping[str, Tensor], kept: Tensor, *, choices: bool, pooling: str
+) -> dict[str, Tensor]:
     """All outputs that are tensors, without padding."""
     if model.config.model_type != "longbird":
         inputs = {name: x for name, x in inputs.items() if name != "global_attention_mask"}
-    if type(model).__name__.endswith("MultipleChoice"):
+    if choices:
         inputs = {name: x[:, None] for name, x in inputs.items()}
     with torch.no_grad():
         given = model(**inputs, output_hidden_states=True)
     found = {name: x for name, x in given.items() if isinstance(x, Tensor)}
     last = found["last_hidden_state"] = given.hidden_states[-1]
-    mean = (last * kept[..., None]).sum(1) / kept.sum(1, keepdim=True)
-    found.setdefault("embeddings", F.normalize(mean, dim=-1))
+    if "embeddings" not in found:  # as sentence-transformers computes them
+        mean = (last * kept[..., None]).sum(1) / kept.sum(1, keepdim=True)
+        found["embeddings"] = F.normalize(last[:, 0] if pooling == "first" else mean, dim=-1)
     return {name: x[kept] if x.shape[:2] == kept.shape else x for name, x in found.items()}
 
 

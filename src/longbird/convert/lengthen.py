@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
-import tempfile
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from torch import Tensor
 
 from longbird import models
-from longbird.checkpoints.files import check_layers, folder_of, read_json, read_tensors
-from longbird.checkpoints.load import FAMILIES, _ours
+from longbird.checkpoints.detect import FAMILIES, find_folder
+from longbird.checkpoints.files import Stored, read_json, stored_tensors
+from longbird.checkpoints.load import (
+    check_layers,
+    foreign_config,
+    foreign_source,
+    generation_settings,
+    own_source,
+)
 from longbird.checkpoints.names import Family
+from longbird.checkpoints.report import is_head
+from longbird.checkpoints.sentence_transformers import read_pipeline
+from longbird.checkpoints.writing import writing_folder
+from longbird.convert.beside import TOKENIZER_FILES, copy_pipeline, copy_tokenizer
 from longbird.convert.certificate import Certificate, TensorRecord, differences
-from longbird.graph import Full, Graph, bigbird
+from longbird.convert.room import check_room
+from longbird.graph import Full, Graph, as_graph, bigbird
+from longbird.hf.tasks import ENCODER_TASKS as TASKS
+from longbird.models.fields import RULES
+from longbird.models.pretrained import without_their_report
 
 SOURCES = ("bert", "roberta", "mpnet", "longbird")
-TASKS = {
-    "model": "LongbirdModel",
-    "embedding": "LongbirdForEmbedding",
-    "masked-lm": "LongbirdForMaskedLM",
-    "pretraining": "LongbirdForPreTraining",
-    "causal-lm": "LongbirdForCausalLM",
-    "sequence-classification": "LongbirdForSequenceClassification",
-    "token-classification": "LongbirdForTokenClassification",
-    "multiple-choice": "LongbirdForMultipleChoice",
-    "question-answering": "LongbirdForQuestionAnswering",
+FIRST_LOADED = ("big_bird", "longformer")
+"""What is not run by transformers as it was trained, or has its own long positions."""
+
+HEAD_FIELDS = {
+    "num_labels": ("sequence-classification", "token-classification"),
+    "problem_type": ("sequence-classification",),
+    "num_answer_types": ("question-answering",),
+    "supporting_sentences": ("question-answering",),
+    "pooling": ("embedding",),
 }
-# "*.model" is what sentencepiece calls its files.
-TOKENIZER_FILES = ("tokenizer*", "vocab.*", "merges.txt", "*_tokens*.json", "*.model")
+"""Fields of a configuration that a new head needs, and the tasks that have them."""
 
 
 def convert_checkpoint(
@@ -43,11 +54,12 @@ def convert_checkpoint(
     out: str | os.PathLike[str],
     length: int = 4096,
     *,
-    graph: Graph | None = None,
+    graph: Graph | str | None = None,
     task: str | None = None,
     global_projections: bool = False,
     new_head: bool = False,
     tolerance: float = 2e-5,
+    **head: Any,
 ) -> Certificate:
     """Makes a model for long documents of a BERT, RoBERTa or MPNet, and measures how exact it is.
 
@@ -66,14 +78,18 @@ def convert_checkpoint(
             those of the other tokens.
         new_head: Allow a head that the source lacks; it has random weights, to be trained.
         tolerance: The largest difference that is accepted, with the graph of the source.
+        **head: What a new head needs to know: num_labels, problem_type, num_answer_types,
+            supporting_sentences or pooling. They allow a new head, too.
 
     Returns:
         The certificate, which is also in the folder, as certificate.json and certificate.md.
 
     Raises:
         FileExistsError: There is something in `out`.
-        ValueError: A tensor is missing or has another shape, the new model is not exact, or a file
-            is broken or not safe to read. Nothing is written then.
+        ValueError: A tensor is missing or has another shape, the new model is not exact, it would
+            not fit into memory or on the disk, or a file is broken or not safe to read. Nothing is
+            written then.
+        OSError: It cannot be written; nothing partial is left.
 
     Examples:
         >>> import longbird as lb, tempfile, transformers
@@ -86,58 +102,73 @@ def convert_checkpoint(
         >>> certificate.tokens, model.embeddings.positions
         ((512, 1000), Embedding(1000, 32))
     """
-    folder, out = folder_of(os.fspath(source)), Path(out)
+    out = Path(out)
     if out.is_file() or out.is_symlink() or (out.is_dir() and any(out.iterdir())) or not out.name:
         raise FileExistsError(f"{out} exists already: name another folder, or delete it first")
-    if not isinstance(length, int):
-        raise TypeError(f"length must be an integer, received {length!r}")
-    family, cls, before = _read_config(folder, task)
-    offset = before.absent_id + 1 if before.positions == "padding-aware" else 0
-    own = before.max_position_embeddings - offset
+    RULES["max_position_embeddings"].check("length", length)
+    folder = find_folder(source, {})
+    family, task = _family(folder), _task(folder, task)
+    cls = getattr(models, TASKS[task])
+    _check_head_fields(task, head)
+    new_head = new_head or bool(head)
+    before = _config_before(folder, family, cls)
+    own = before.longest_document
     if not 0 < own <= length:
         raise ValueError(f"length must be at least the {own} of {source}, received {length}")
-    tensors = read_tensors(folder)
-    check_layers(folder, before, len(tensors))
-    if before.vocab_size > max((len(x) for x in tensors.values() if x.ndim), default=0):
-        raise ValueError(f"no tensor of {source} has its vocabulary of {before.vocab_size}")
+
     files = sorted({file for pattern in TOKENIZER_FILES for file in folder.glob(pattern)})
     files = [file for file in files if file.is_file()]
     tokenizer: Any = None
     if files:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    changes = {
-        "graph": graph or (bigbird() if before.graph == Full() else before.graph),
-        "max_position_embeddings": length + offset,
-        "global_projections": global_projections or before.global_projections,
-        "sep_token_id": getattr(tokenizer, "sep_token_id", before.sep_token_id),
-    }
+    pipeline = read_pipeline(folder) if task == "embedding" else None
+    if pipeline is not None and "pooling" not in head:
+        head["pooling"] = pipeline.pooling
+    labels = {"id2label": None, "label2id": None} if "num_labels" in head else {}
+    config = cls.config_class.from_dict(
+        {
+            **before.to_dict(),
+            "graph": bigbird() if graph is None and before.graph == Full() else before.graph,
+            "max_position_embeddings": before.max_position_embeddings - own + length,
+            "global_projections": global_projections or before.global_projections,
+            "sep_token_id": getattr(tokenizer, "sep_token_id", before.sep_token_id),
+            **({} if graph is None else {"graph": as_graph(graph)}),
+            **labels,
+        },
+        **head,
+    )
+    stored = stored_tensors(folder)
+    check_layers(folder, stored, config)
+    with torch.device("meta"):
+        empty = cls(config)
+    found = own_source(stored, empty) if family is None else foreign_source(folder, family, cls)
+    found.check(folder)
+    origins = _origins(empty, found.tensors)
+    _check_complete(source, empty, before, origins, new_head)
+    check_room(out, empty, sum(file.stat().st_size for file in folder.glob("*.safetensors")))
+
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)  # so that a new head is the same every time
-        model = cls(cls.config_class(**{**before.to_dict(), **changes})).eval()
-    records = _fill(model, tensors, family, before.max_position_embeddings, offset)
-    new = [str(record.name) for record in records if record.status == "new"]
-    body = [x for x in new if x.startswith("longbird.") or cls is models.LongbirdModel]
-    if (new and not new_head) or any("pooler" not in name for name in body):
-        raise ValueError(
-            f"{source} lacks tensors that {cls.__name__} has, or has them in another shape: "
-            f"{', '.join(new)}. A head that is missing is made with new_head=True "
-            "(--new-head), to be trained; the task embedding has none"
-        )
-
+        model = cls(config).eval()
+    records = _fill(model, origins, own)
+    records += [
+        TensorRecord("left out", None, name, list(tensor.stored_shape), None)
+        for name, tensor in stored.items()
+        if name not in {record.origin for record in records}
+    ]
     # A new head has no original to be compared with, but the model under it has.
-    compared, outputs = ("LongbirdModel", ["last_hidden_state"]) if new else (cls.__name__, None)
-    if family is None:
-        library, options = models, {"strict": False}
-    else:
-        library, options = transformers, {"use_safetensors": True}
-        compared = family.architectures[compared]
-    original = getattr(library, compared).from_pretrained(folder, dtype=torch.float32, **options)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as scratch:
-        written = Path(scratch, out.name)
+    new = any(record.status == "new" for record in records)
+    compared, outputs = (models.LongbirdModel, ["last_hidden_state"]) if new else (cls, None)
+    original = _original(folder, family, compared)
+    with writing_folder(out) as written:
         model.save_pretrained(written)
-        if model.can_generate() and (folder / "generation_config.json").is_file():
-            shutil.copy(folder / "generation_config.json", written)
+        settings = folder / "generation_config.json"
+        if model.can_generate() and settings.is_file():
+            generation_settings(settings)
+            shutil.copyfile(settings, written / settings.name)
+        notes = copy_tokenizer(tokenizer, files, written, length)
+        if pipeline is not None:
+            notes += copy_pipeline(pipeline, folder, written)
         exact = cls.from_pretrained(written, graph=before.graph)
         certificate = Certificate(
             source=str(source),
@@ -149,107 +180,176 @@ def convert_checkpoint(
             tokens=(own, length),
             graph=(str(before.graph), str(model.config.graph)),
             tensors=records,
-            differences=list(differences(original, exact, model, own, outputs=outputs)),
+            differences=list(
+                differences(
+                    original, exact, model, own, outputs=outputs,
+                    choices=compared is models.LongbirdForMultipleChoice,
+                )
+            ),
             tolerance=tolerance,
-            tokenizer=_copy_tokenizer(tokenizer, files, written, length),
+            tokenizer=notes,
             versions={name: version(name) for name in ("longbird", "torch", "transformers")},
-        )
+        )  # fmt: skip
         if not certificate.exact:
             raise ValueError(
                 "the new model was not written, because with the graph of the original its "
-                f"outputs differ by more than {tolerance:.1e}:\n\n{certificate.markdown()}"
+                f"outputs differ by more than {tolerance:.1e}; a larger tolerance (--tolerance) "
+                f"accepts more, unless they are not numbers:\n\n{certificate.markdown()}"
             )
         (written / "certificate.json").write_text(certificate.json(), "utf-8")
         (written / "certificate.md").write_text(certificate.markdown(), "utf-8")
-        os.replace(written, out)
     return certificate
 
 
-def _read_config(folder: Path, task: str | None) -> tuple[Family | None, Any, Any]:
-    """Where the source comes from, our class for it, and its configuration as one of ours."""
+# ---- what the source is
+
+
+def _family(folder: Path) -> Family | None:
+    """Where the source comes from: a family, or None for Longbird."""
+    model_type = read_json(folder / "config.json").get("model_type")
+    if isinstance(model_type, str) and model_type in SOURCES:
+        return FAMILIES.get(model_type)
+    advice = ""
+    if model_type in FIRST_LOADED:
+        advice = (
+            ". It becomes a model of Longbird first: "
+            f'longbird.LongbirdModel.from_pretrained("{folder}").save_pretrained(new_folder), or '
+            "another class of longbird that keeps its head; then convert new_folder"
+        )
+    elif model_type in FAMILIES or model_type == models.LongbirdSeq2SeqConfig.model_type:
+        advice = "; encoder-decoders are not made longer"
+    raise ValueError(
+        f"{folder} has the model type {model_type!r}, expected one of {', '.join(SOURCES)}{advice}"
+    )
+
+
+def _task(folder: Path, task: str | None) -> str:
+    """The task that is asked for, or what the source says it is for."""
     raw = read_json(folder / "config.json")
-    if raw.get("model_type") not in SOURCES:
-        raise ValueError(
-            f"{folder} has the model type {raw.get('model_type')!r}, expected one of "
-            f"{', '.join(SOURCES)}. Others become models of Longbird first: "
-            "longbird.load_checkpoint(folder, model_class).save_pretrained(new_folder)"
-        )
-    family = FAMILIES.get(raw["model_type"])
+    family, named = FAMILIES.get(raw["model_type"]), raw.get("architectures") or []
     if task is None:
-        named = raw.get("architectures") or []
-        named = named if isinstance(named, list) else [named]
-        known = {x: x for x in TASKS.values()} if family is None else family.architectures
-        task = next((x for x, ours in TASKS.items() if known.get(ours) in named), None)
-    if task not in TASKS:
+        classes = {name: getattr(models, ours) for name, ours in TASKS.items()}
+        for name, ours in classes.items():
+            theirs = ours.__name__ if family is None else family.architectures.get(ours)
+            if theirs in (named if isinstance(named, list) else [named]):
+                return name
         raise ValueError(
-            f"task must be one of {', '.join(TASKS)}, received {task}; the architectures in "
-            f"{folder / 'config.json'} are {raw.get('architectures')}"
+            f"{folder / 'config.json'} has the architectures {named}, which says nothing about a "
+            f"task; choose one with task=... (--task): {', '.join(TASKS)}"
         )
-    cls = getattr(models, TASKS[task])
-    if family is not None:
-        theirs = transformers.CONFIG_MAPPING[family.model_type](**raw)
-        raw = {**family.read(theirs, "seeded"), "sep_token_id": None}  # only its tokenizer knows
-    return family, cls, cls.config_class(**raw)
+    if task not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}, received {task}")
+    return task
 
 
-def _fill(
-    model: Any, tensors: dict[str, Tensor], family: Family | None, old_rows: int, offset: int
-) -> list[TensorRecord]:
-    """Copies tensors into the model, positions tiled, and says what became of each."""
-    wanted = {k: v for k, v in model.state_dict().items() if k not in model.all_tied_weights_keys}
+def _check_head_fields(task: str, head: Mapping[str, Any]) -> None:
+    """Raises for a field that no head has, or that of another task."""
+    for name in head:
+        if name not in HEAD_FIELDS:
+            raise TypeError(
+                f"convert_checkpoint has no option {name}; those of a new head are "
+                f"{', '.join(HEAD_FIELDS)}"
+            )
+        if task not in HEAD_FIELDS[name]:
+            raise ValueError(
+                f"{name} is for the task {' or '.join(HEAD_FIELDS[name])}, and the task is "
+                f"{task}: choose another with task=... (--task), or leave {name} out"
+            )
+
+
+def _config_before(folder: Path, family: Family | None, cls: Any) -> Any:
+    """The configuration of the source, as one of ours."""
     if family is None:
-        bare = {name.removeprefix("longbird."): name for name in tensors}
-        origins: Any = {name: bare.get(name.removeprefix("longbird.")) for name in wanted}
-    else:
-        named = {id(tensor): name for name, tensor in tensors.items()}
-        renamed = _ours(dict(tensors), family, type(model).__name__)
-        origins = {name: named[id(tensor)] for name, tensor in renamed.items()}
+        return cls.config_class.from_dict(read_json(folder / "config.json"))
+    only_its_tokenizer_knows = {"sep_token_id": None}
+    return foreign_config(folder, family, cls, "seeded", only_its_tokenizer_knows)
+
+
+def _original(folder: Path, family: Family | None, cls: Any) -> Any:
+    """The model to compare with, which the certificate reports on rather than a line."""
+    with without_their_report():
+        if family is None:
+            return cls.filled(folder, dtype=torch.float32)[0]
+        theirs = getattr(transformers, family.architectures[cls])
+        return theirs.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
+
+
+# ---- what becomes of its tensors
+
+
+def _origins(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Stored | None]:
+    """By our name: the tensor that it is made of, if there is one."""
+    ties = model.all_tied_weights_keys
+    # A file holds a tensor with several names once, under any of them.
+    named = {**{ties[k]: x for k, x in tensors.items() if k in ties}, **tensors}
+    return {
+        name: named.get(name) or named.get(name.replace("_global.", "."))
+        for name in model.state_dict()
+        if name not in ties
+    }
+
+
+def _fits(name: str, stored: Stored | None, shape: tuple[int, ...]) -> bool:
+    if stored is None:
+        return False
+    tiled = name.endswith("embeddings.positions.weight") and stored.shape[1:] == shape[1:]
+    return tiled or stored.shape == shape
+
+
+def _check_complete(
+    source: Any, model: Any, before: Any, origins: Mapping[str, Stored | None], new_head: bool
+) -> None:
+    """Raises if a tensor is neither there nor may be new."""
+    wanted = {name: tuple(x.shape) for name, x in model.state_dict().items() if name in origins}
+    new = [name for name, shape in wanted.items() if not _fits(name, origins[name], shape)]
+    positions = [name for name in wanted if name.endswith("embeddings.positions.weight")]
+    for name in positions:
+        stored = origins[name]
+        if stored is not None and stored.shape[0] != before.max_position_embeddings:
+            new.append(name)
+    body = [name for name in new if not is_head(model, wanted, name)]
+    if body:
+        raise ValueError(
+            f"{source} does not fit its own config.json: {_listed(body, origins, wanted)}. The "
+            "encoder must be complete; save the source again"
+        )
+    if new and not new_head:
+        raise ValueError(
+            f"{source} lacks the head of {type(model).__name__}, or has it in another shape: "
+            f"{_listed(new, origins, wanted)}. new_head=True (--new-head) makes a new one, to be "
+            "trained; the tasks model and embedding have no head"
+        )
+
+
+def _listed(names: list[str], origins: Mapping[str, Stored | None], wanted: Any) -> str:
+    texts: list[str] = []
+    for name in names:
+        stored = origins[name]
+        there = "missing" if stored is None else f"{list(stored.shape)} in the file"
+        texts.append(f"{name} {list(wanted[name])} ({there})")
+    return ", ".join(texts)
+
+
+def _fill(model: Any, origins: Mapping[str, Stored | None], own: int) -> list[TensorRecord]:
+    """Copies tensors into the model, positions tiled, and says what became of each."""
+    places = model.state_dict()
     records: list[TensorRecord] = []
-    for name, place in wanted.items():
-        origin = origins.get(name) or origins.get(name.replace("_global.", "."))
-        value = tensors.get(origin)
-        before, after = None if value is None else list(value.shape), list(place.shape)
-        if name.endswith("embeddings.positions.weight") and before and before[0] == old_rows:
-            # The first rows of RoBERTa's table belong to padding, and stay.
-            rows = torch.arange(len(place))
-            rows[offset:] = offset + (rows[offset:] - offset) % (old_rows - offset)
-            value = tensors[origin][rows]
-        if value is None or list(value.shape) != after:
+    for name, stored in origins.items():
+        place = places[name]
+        after = list(place.shape)
+        if stored is None or not _fits(name, stored, tuple(after)):
             records.append(TensorRecord("new", name, None, None, after))
             continue
+        value, status = stored.read(), "copied"
+        if value.shape != place.shape:
+            # The first rows of RoBERTa's table belong to padding, and stay.
+            first, rows = len(value) - own, torch.arange(len(place))
+            rows[first:] = first + (rows[first:] - first) % own
+            value, status = value[rows], "extended"
+        elif stored.shape != stored.stored_shape:
+            status = "cut"
         with torch.no_grad():
             place.copy_(value)
-        status = "copied" if before == after else "extended"
-        records.append(TensorRecord(status, name, origin, before, after))
+        records.append(TensorRecord(status, name, stored.name, list(stored.stored_shape), after))
     model.tie_weights()
-    used = {record.origin for record in records}
-    return records + [
-        TensorRecord("left out", None, name, list(tensor.shape), None)
-        for name, tensor in tensors.items()
-        if name not in used
-    ]
-
-
-def _copy_tokenizer(tokenizer: Any, files: list[Path], written: Path, length: int) -> list[str]:
-    """Copies the files of a tokenizer, lifts what would cut long documents, and says so."""
-    if not files:
-        return ["The source has no tokenizer."]
-    for file in files:
-        shutil.copyfile(file, written / file.name)
-    notes = [f"Copied {', '.join(file.name for file in files)}."]
-    file = written / "tokenizer_config.json"
-    settings = {"tokenizer_class": type(tokenizer).__name__, "model_max_length": "not set"}
-    settings |= read_json(file) if file.is_file() else {}
-    notes.append(
-        f"tokenizer_config.json: model_max_length was {settings['model_max_length']}, where long "
-        f"documents were cut, and is {length}."
-    )
-    settings = {**settings, "model_max_length": length}
-    file.write_text(json.dumps(settings, indent=1, ensure_ascii=False), "utf-8")
-    file = written / "tokenizer.json"
-    rules = read_json(file) if file.is_file() else {}
-    if rules.get("truncation"):
-        cut = rules["truncation"].get("max_length")
-        notes.append(f"tokenizer.json: cut all documents at {cut} tokens, and does not any more.")
-        file.write_text(json.dumps({**rules, "truncation": None}, ensure_ascii=False), "utf-8")
-    return notes
+    return records

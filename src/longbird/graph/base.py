@@ -191,12 +191,16 @@ class Graph(ABC):
 
     def _spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
         """What `spans` gives, checked and of the shape [tiles, spans]."""
-        low, high = np.broadcast_arrays(*map(np.asarray, self.spans(first, last, n)))
+        low, high = map(np.asarray, self.spans(first, last, n))
+        if low.shape != high.shape:
+            low, high = np.broadcast_arrays(low, high)
         if low.ndim != 2 or len(low) not in (1, len(first)) or low.dtype.kind != "i":
             raise TypeError(
                 f"spans of {type(self).__name__} must give integers of the shape "
                 f"({len(first)}, spans), received {low.dtype} {low.shape}"
             )
+        if len(low) == len(first):
+            return low, high
         shape = len(first), low.shape[1]
         return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
 
@@ -230,24 +234,26 @@ class Graph(ABC):
 
     def __post_init__(self) -> None:
         """Write the canonical JSON and the key; the last step of every construction."""
-        clash = self._fields().keys() & (vars(Graph).keys() | Graph.__annotations__.keys())
+        if not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise TypeError(f"{type(self).__name__} can be changed: use @dataclass(frozen=True)")
+        fields = {name: jsonform.plain(value) for name, value in self._fields().items()}
+        clash = TAKEN.intersection(fields)
         if clash:
             raise TypeError(
                 f"{type(self).__name__} has a field called {min(clash)}, which means something "
                 "else in every graph; choose another name, or leave out its annotation to set it"
             )
-        for name, value in self._fields().items():
-            self._set(**{name: jsonform.plain(value)})
-        inside = list(_graphs_in(self._fields()))
+        inside = list(_graphs_in(fields))
         self._set(
+            **fields,
             _depth=1 + max((graph._depth for graph in inside), default=0),
             _shortest=max(self._shortest, *(graph._shortest for graph in inside), 1),
             _heads=max(self._heads, *(graph._heads for graph in inside), 1),
         )
         if self._depth > DEEPEST:
             raise ValueError(f"the graph is nested too deeply: more than {DEEPEST} levels")
-        fields = {"type": type(self).__name__, **self._content()}
-        text = ", ".join(f'"{name}": {jsonform.encode(fields[name])}' for name in fields)
+        content = {"type": type(self).__name__, **self._content()}
+        text = ", ".join(f'"{name}": {jsonform.encode(content[name])}' for name in content)
         text = "{" + text + "}"
         self._set(_json=text, key=text)
         if len(text) > LONGEST_KEY:
@@ -262,9 +268,10 @@ class Graph(ABC):
         def __getattr__(self, name: str) -> Any:
             """Explain the one mistake that leaves a graph unfinished."""
             if name in ("key", "_json", "_depth"):
-                raise AttributeError(
-                    f"{type(self).__name__}.__post_init__ has to end with super().__post_init__()"
-                )
+                reason = ".__post_init__ has to end with super().__post_init__()"
+                if not dataclasses.is_dataclass(self):
+                    reason = " is not a dataclass: write @dataclass(frozen=True) above it"
+                raise AttributeError(type(self).__name__ + reason)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _set(self, **values: object) -> None:
@@ -273,9 +280,9 @@ class Graph(ABC):
             object.__setattr__(self, name, value)
 
     def _fields(self) -> dict[str, Any]:
-        """The fields of the dataclass by name."""
+        """The arguments that the dataclass was made from, by name."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {field.name: getattr(self, field.name) for field in fields}
+        return {field.name: getattr(self, field.name) for field in fields if field.init}
 
     def _mapped(self, function: Callable[[Graph], Graph]) -> Graph:
         """The same piece with other graphs in its fields."""
@@ -460,6 +467,10 @@ class Graph(ABC):
                 "only works while that graph is alive, so keep it, or use its JSON"
             )
         return _parsed(key)
+
+
+# Names that mean something in every graph, and so cannot be fields of a piece.
+TAKEN = frozenset(vars(Graph)) | frozenset(Graph.__annotations__)
 
 
 @functools.lru_cache(maxsize=256)

@@ -193,9 +193,9 @@ class ErdosRenyi(_Pairs):
         2459
 
     References:
-        [1] P. Erdős, A. Rényi, "On random graphs I", Publ. Math. Debrecen 6, 1959.
-        [2] V. Batagelj, U. Brandes, "Efficient generation of large random networks",
-            Phys. Rev. E 71, 036113, 2005.
+        - [1] P. Erdős, A. Rényi, "On random graphs I", Publ. Math. Debrecen 6, 1959.
+        - [2] V. Batagelj, U. Brandes, "Efficient generation of large random networks",
+          Phys. Rev. E 71, 036113, 2005.
     """
 
     p: float

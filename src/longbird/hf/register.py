@@ -13,15 +13,10 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from longbird.hf.tasks import TASKS
+
 # Where there are models there is this module, and it is what knows a model by its name.
 TRIGGER = "transformers.models.auto.configuration_auto"
-
-
-# A task has the same name in the Auto classes of transformers and in the models of Longbird.
-TASKS = (
-    "ForPreTraining", "ForMaskedLM", "ForCausalLM", "ForSequenceClassification",
-    "ForTokenClassification", "ForMultipleChoice", "ForQuestionAnswering",
-)  # fmt: skip
 
 
 def register() -> None:
@@ -32,19 +27,13 @@ def register() -> None:
     from longbird.hf import attention
 
     attention.register()
-    encoder, seq2seq = models.LongbirdConfig, models.LongbirdSeq2SeqConfig
-    for config, model in ((encoder, models.LongbirdModel), (seq2seq, models.LongbirdSeq2SeqModel)):
+    for config in (models.LongbirdConfig, models.LongbirdSeq2SeqConfig):
         hf.AutoConfig.register(config.model_type, config, exist_ok=True)
-        hf.AutoModel.register(config, model, exist_ok=True)
-    for task in TASKS:
-        auto, model = getattr(hf, f"AutoModel{task}"), getattr(models, f"Longbird{task}")
-        auto.register(encoder, model, exist_ok=True)
-    for auto, model in (
-        (hf.AutoModelForSeq2SeqLM, models.LongbirdForConditionalGeneration),
-        (hf.AutoModelForQuestionAnswering, models.LongbirdSeq2SeqForQuestionAnswering),
-        (hf.AutoModelForSequenceClassification, models.LongbirdSeq2SeqForSequenceClassification),
-    ):
-        auto.register(seq2seq, model, exist_ok=True)
+    for task in TASKS.values():
+        for model in (task.encoder, task.seq2seq):
+            if task.auto is not None and model is not None:
+                ours = getattr(models, model)
+                getattr(hf, task.auto).register(ours.config_class, ours, exist_ok=True)
 
 
 class AfterTransformers(MetaPathFinder):

@@ -34,7 +34,7 @@ from longbird.layout.tiles import (
 from longbird.layout.tiling import Tiling
 
 # Pairs that a rule is asked about one by one before it is too long a wait: some minutes.
-MOST_PAIRS = 2**37
+MOST_PAIRS = 2**35
 
 
 def compile_tiles(
@@ -277,7 +277,7 @@ def tile_size(graph: Graph) -> int:
     """A tile size that cuts few blocks of the graph; 64 unless the pieces agree on another."""
     preferred = {piece.tile_size for piece in pieces(graph) if piece.tile_size}
     size = gcd(*preferred)
-    return size if size >= 16 else 64
+    return size if 16 <= size <= 128 else 64
 
 
 def common_stride(graph: Graph, n: int) -> int:

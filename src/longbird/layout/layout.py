@@ -171,9 +171,10 @@ def compile_layout(
     layout = _cache.get(key)
     if layout is None:
         here = graph.at(n)
-        if here != graph:  # the length chose it
-            return compile_layout(here, n, heads, block, rows=rows)
-        layout = _compiled(*key)
+        if here == graph:
+            layout = _compiled(*key)
+        else:  # the length chose it, perhaps before under its own name
+            layout = compile_layout(here, n, heads, block, rows=rows)
         _cache.put(key, layout)
     return layout
 
@@ -248,10 +249,12 @@ def _without_globals(graph: Graph, n: int) -> tuple[Graph | None, npt.NDArray[np
     if graph.multiset:
         return graph, np.zeros(0, np.int32)
     parts = graph.parts if isinstance(graph, Union) else (graph,)
-    rest = [part for part in parts if not isinstance(part, GlobalTokens)]
     tokens = [part.flagged(n)[0][0] for part in parts if isinstance(part, GlobalTokens)]
-    found = np.unique(np.concatenate(tokens)) if tokens else np.zeros(0)
-    return Union.of(rest) if rest else None, found.astype(np.int32)
+    if not tokens:
+        return graph, np.zeros(0, np.int32)
+    rest = [part for part in parts if not isinstance(part, GlobalTokens)]
+    found = np.unique(np.concatenate(tokens)).astype(np.int32)
+    return Union.of(rest) if rest else None, found
 
 
 def _levels(graph: Graph, grid: Grid) -> list[TileSet]:

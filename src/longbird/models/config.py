@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
-from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
 from longbird.graph import Causal, Full, Graph, as_graph, bigbird
+from longbird.models.fields import RULES, shown
 
 
 def past_of(graph: Graph) -> Graph:
@@ -33,24 +34,86 @@ FOREIGN = {
 }
 """Names that BigBird, Longformer and their encoder-decoders have in transformers, and ours."""
 
-SIZES = (
-    "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size "
-    "max_position_embeddings type_vocab_size relative_buckets relative_max_distance "
-    "num_global_tokens global_max_distance decoder_layers decoder_attention_heads "
-    "decoder_intermediate_size max_decoder_positions"
-).split()
-MAY_BE_ZERO = ("type_vocab_size", "relative_buckets", "num_global_tokens", "global_max_distance")
+TOKEN_FIELDS = (
+    "pad_token_id",
+    "bos_token_id",
+    "eos_token_id",
+    "sep_token_id",
+    "decoder_start_token_id",
+)
+
+Relation = tuple[Callable[["LongbirdConfig"], bool], str, tuple[str, ...]]
+
+RELATIONS: list[Relation] = [
+    (
+        lambda c: not isinstance(c.graph, list) or len(c.graph) == c.num_hidden_layers,
+        "a list of graphs has one for each layer",
+        ("num_hidden_layers", "graph"),
+    ),
+    (
+        lambda c: c.hidden_size % c.num_attention_heads == 0,
+        "hidden_size must be a multiple of the attention heads",
+        ("hidden_size", "num_attention_heads"),
+    ),
+    (
+        lambda c: (
+            not c.relative_buckets
+            or (c.relative_buckets >= 4 and c.relative_max_distance > c.relative_buckets // 4)
+        ),
+        "relative_buckets must be 0 or at least 4, and relative_max_distance above a quarter of "
+        "them",
+        ("relative_buckets", "relative_max_distance"),
+    ),
+    (
+        lambda c: (
+            c.positions != "padding-aware"
+            or (c.absent_id is not None and c.absent_id < c.max_position_embeddings - 1)
+        ),
+        'positions="padding-aware" need the id that has no position, pad_token_id or '
+        "position_padding_id, below max_position_embeddings - 1",
+        ("pad_token_id", "position_padding_id", "max_position_embeddings"),
+    ),
+    (
+        lambda c: not (c.global_projections and c.relative_buckets),
+        "global tokens with projections of their own have no bias by distance: choose "
+        "global_projections=True or relative_buckets, not both",
+        ("global_projections", "relative_buckets"),
+    ),
+]
+"""What must hold between fields: a test, what is expected, and the fields to show."""
 
 
-@strict
 class LongbirdConfig(PreTrainedConfig):
     """Configuration of an encoder, or of a causal decoder, over any graph.
 
-    The defaults are those of BigBird-base. Fields beyond those that transformers' models share:
+    The defaults are those of BigBird-base. Every field is checked when it is set, whether it comes
+    from a call or from `config.json`: its type, that it is finite, and its range.
 
     Args:
-        graph: Which token sees which: a graph, its JSON, or a list with one for each layer. A
-            single graph is reseeded with the number of the layer. `longbird.bigbird()` by default.
+        vocab_size: Tokens of the vocabulary.
+        hidden_size: Width of the hidden states; a multiple of the heads.
+        num_hidden_layers: Layers of the encoder.
+        num_attention_heads: Heads of each layer.
+        intermediate_size: Width inside the feed-forward blocks.
+        hidden_act: The activation of the feed-forward blocks, by its name in transformers.
+        hidden_dropout_prob: Dropout of embeddings and of what each block adds.
+        attention_probs_dropout_prob: Dropout of attention probabilities.
+        activation_dropout: Dropout inside the feed-forward blocks.
+        max_position_embeddings: Rows of the position table: the longest document, and for
+            "padding-aware" positions the rows up to the padding id besides.
+        type_vocab_size: Token types (`token_type_ids`); 0 for none.
+        initializer_range: Standard deviation of new weights.
+        layer_norm_eps: What norms add to the variance.
+        pad_token_id: The token of padding, None for none.
+        bos_token_id: The token that begins a text.
+        eos_token_id: The token that ends a text, or a list of such tokens.
+        sep_token_id: The token between a question and its context.
+        tie_word_embeddings: Do the vocabularies of input and output share their weights?
+        use_cache: Causal models: return the cache that the next step goes on from.
+        is_decoder: Is the model causal? `LongbirdForCausalLM` sets it.
+        graph: Which token sees which: a graph, its JSON or its expression as text, or a list with
+            one for each layer. A single graph is reseeded with the number of the layer.
+            `longbird.bigbird()` by default.
         norm: "post" (BERT) or "pre" (Pegasus): where the norm of a block stands.
         positions: "absolute" (from 0), "padding-aware" (RoBERTa: from pad_token_id + 1) or
             "none".
@@ -62,7 +125,6 @@ class LongbirdConfig(PreTrainedConfig):
         rescale_embeddings: Multiply token embeddings by sqrt(hidden_size).
         attention_bias: Do queries, keys and values have a bias?
         attention_output_bias: Has the output of attention a bias?
-        activation_dropout: Dropout inside the feed-forward blocks.
         global_projections: Longformer: global tokens, given by `global_attention_mask`, look at
             all tokens through projections of their own.
         num_global_tokens: BigBird-ETC: learned global tokens added to every document, one for
@@ -82,6 +144,20 @@ class LongbirdConfig(PreTrainedConfig):
         supporting_sentences: Question answering: an output for each sentence.
         pooling: Sentence embedding: "mean", "first" or "globals".
         sparse_prediction: Masked language modelling: with labels, predict labelled tokens alone.
+        num_labels: Labels that a classification head tells apart; not stored, but counted in
+            `id2label`.
+        id2label: The label of each number.
+        label2id: The number of each label.
+        problem_type: Classification of documents: "regression", "single_label_classification" or
+            "multi_label_classification"; by default decided by the labels given.
+        output_hidden_states: Return the hidden states of all layers.
+        output_attentions: Return the attention weights of all layers.
+        return_dict: Return named outputs rather than a tuple.
+        dtype: The type of the weights, as transformers notes it when it saves.
+        is_encoder_decoder: True for `LongbirdSeq2SeqConfig` alone.
+        chunk_size_feed_forward: Without effect: feed-forward blocks run in pieces where it helps.
+        architectures: The class that was saved, as transformers notes it.
+        transformers_version: The version that saved it, likewise.
 
     Examples:
         >>> import longbird as lb
@@ -142,70 +218,55 @@ class LongbirdConfig(PreTrainedConfig):
     pooling: str = "mean"
     sparse_prediction: bool = False
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets a field, if its rule allows the value."""
+        if name in RULES:
+            RULES[name].check(name, value)
+        super().__setattr__(name, value)
+
     def __post_init__(self, **kwargs: Any) -> None:
-        """Reads the graph, and checks the choices."""
+        """Reads the graph, and checks how fields go together."""
         self._check_names(kwargs)
+        for name in RULES.keys() & kwargs.keys():
+            RULES[name].check(name, kwargs[name])
         super().__post_init__(**kwargs)
         if isinstance(self.graph, (list, tuple)):
             self.graph = [as_graph(graph) for graph in self.graph]
-            if len(self.graph) != self.num_hidden_layers:
-                raise ValueError(
-                    f"a list of graphs has one for each of the {self.num_hidden_layers} layers, "
-                    f"received {len(self.graph)}"
-                )
         else:
             self.graph = bigbird() if self.graph is None else as_graph(self.graph)
-        for name in SIZES:
-            least = 0 if name in MAY_BE_ZERO else 1
-            size = getattr(self, name, least)
-            if isinstance(size, bool) or not isinstance(size, int) or size < least:
-                raise ValueError(f"{name} must be an integer from {least} on, received {size!r}")
-        if not isinstance(self.layer_norm_eps, (int, float)) or not self.layer_norm_eps > 0:
-            raise ValueError(f"layer_norm_eps must be above 0, received {self.layer_norm_eps!r}")
-        if not isinstance(self.tie_word_embeddings, bool):
+        for fits, expected, names in RELATIONS:
+            if not fits(self):
+                received = ", ".join(f"{name}={shown(getattr(self, name))}" for name in names)
+                raise ValueError(f"{expected}; received {received}")
+        for name in TOKEN_FIELDS:
+            self._check_token(name)
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+        """A configuration of a dictionary, with these fields in place of its own.
+
+        They are put in before anything is checked: transformers would set them afterwards.
+        """
+        own = {field.name for field in fields(cls)} - {"dtype"}  # which may be "auto"
+        given = {name: kwargs.pop(name) for name in own & kwargs.keys()}
+        if "num_labels" in kwargs:
+            given.setdefault("id2label", None)
+            given.setdefault("label2id", None)
+        return super().from_dict({**config_dict, **given}, **kwargs)
+
+    def _check_token(self, name: str) -> None:
+        """Raises for a token beyond the vocabulary, unless it is there by default alone."""
+        value = getattr(self, name, None)
+        default = next((field.default for field in fields(self) if field.name == name), None)
+        tokens = value if isinstance(value, list) else [value]
+        embedded = name == "pad_token_id"  # the embedding needs it
+        if value == default and not embedded:
+            return
+        if any(token is not None and token >= self.vocab_size for token in tokens):
             raise ValueError(
-                f"tie_word_embeddings must be true or false, received {self.tie_word_embeddings!r}"
+                f"{name} must be a token of the vocabulary of {self.vocab_size}, received "
+                f"{shown(value)}"
             )
-        rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "activation_dropout")
-        for name in (*rates, "classifier_dropout"):
-            if not 0 <= (getattr(self, name) or 0) < 1:
-                raise ValueError(
-                    f"{name} must be from 0 to below 1, received {getattr(self, name)}"
-                )
-        if self.relative_buckets and not (
-            self.relative_buckets >= 4 and self.relative_max_distance > self.relative_buckets // 4
-        ):
-            raise ValueError(
-                "relative_buckets must be at least 4, and relative_max_distance over a quarter of "
-                f"them, received {self.relative_buckets} and {self.relative_max_distance}"
-            )
-        if self.positions == "padding-aware":
-            absent = self.absent_id
-            if absent is None or not 0 <= absent < self.max_position_embeddings - 1:
-                raise ValueError(
-                    'positions="padding-aware" need the id that has no position, pad_token_id or '
-                    f"position_padding_id, below max_position_embeddings - 1; received {absent}"
-                )
-        if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
-            raise ValueError(
-                f"pad_token_id must be a token of the vocabulary of {self.vocab_size}, received "
-                f"{self.pad_token_id}"
-            )
-        if self.global_projections and self.relative_buckets:
-            raise ValueError(
-                "global tokens with projections of their own have no bias by distance: choose "
-                "global_projections=True or relative_buckets, not both"
-            )
-        for name, choices in (
-            ("norm", ("post", "pre")),
-            ("positions", ("absolute", "padding-aware", "none")),
-            ("embedding_norm", ("before_dropout", "after_dropout", "none")),
-            ("pooling", ("mean", "first", "globals")),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(choices)}, received {getattr(self, name)!r}"
-                )
 
     def _check_names(self, unknown: dict[str, Any]) -> None:
         """Raises for a name that is nearly one of ours, or that other models have for it."""
@@ -213,7 +274,7 @@ class LongbirdConfig(PreTrainedConfig):
         for name in unknown:
             meant = FOREIGN.get(name) or get_close_matches(name, known, 1, 0.8)
             # An encoder is also loaded from the configuration of an encoder-decoder.
-            if meant and name not in SIZES and not hasattr(self, name):
+            if meant and name not in RULES and not hasattr(self, name):
                 meant = meant if isinstance(meant, str) else meant[0]
                 raise TypeError(f"{type(self).__name__} has no field {name}; expected {meant}")
         if "/" in str(unknown.get("attn_implementation") or ""):
@@ -224,6 +285,12 @@ class LongbirdConfig(PreTrainedConfig):
         """The id that has no position of its own, where positions are padding-aware."""
         given = self.position_padding_id
         return self.pad_token_id if given is None else given
+
+    @property
+    def longest_document(self) -> int:
+        """Tokens that the position table has rows for."""
+        first = (self.absent_id or 0) + 1 if self.positions == "padding-aware" else 0
+        return self.max_position_embeddings - first
 
     @property
     def head_dropout(self) -> float:
@@ -256,7 +323,6 @@ class LongbirdConfig(PreTrainedConfig):
         return {**values, "graph": graphs if many else graphs[0]}
 
 
-@strict
 class LongbirdSeq2SeqConfig(LongbirdConfig):
     """Configuration of an encoder-decoder: any graph in the encoder, a full causal decoder.
 
@@ -268,6 +334,8 @@ class LongbirdSeq2SeqConfig(LongbirdConfig):
         decoder_attention_heads: Heads of its self-attention and cross-attention; likewise.
         decoder_intermediate_size: Width inside its feed-forward blocks; likewise.
         max_decoder_positions: Longest output.
+        decoder_start_token_id: The token that every output begins after.
+        is_encoder_decoder: Always True; it tells transformers what the model is.
 
     Examples:
         >>> import longbird as lb
@@ -307,3 +375,8 @@ class LongbirdSeq2SeqConfig(LongbirdConfig):
         if self.decoder_intermediate_size is None:
             self.decoder_intermediate_size = self.intermediate_size
         super().__post_init__(**kwargs)
+        if self.hidden_size % self.decoder_attention_heads:
+            raise ValueError(
+                "hidden_size must be a multiple of decoder_attention_heads; received "
+                f"{self.hidden_size} and {self.decoder_attention_heads}"
+            )

@@ -1,11 +1,16 @@
-"""What all models share: loading that never skips a tensor quietly."""
+"""What all models share: loading that never skips a tensor quietly, and saving all or nothing."""
 
 # transformers writes its types more narrowly than its classes are.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+# pyright: reportIncompatibleVariableOverride=false
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +26,7 @@ class LoadingError(ValueError, RuntimeError):
 class LongbirdPreTrainedModel(PreTrainedModel):
     """What all models share: initialisation, and loading that never skips a tensor quietly."""
 
-    config_class = LongbirdConfig
+    config_class: type[LongbirdConfig] = LongbirdConfig
     base_model_prefix = "longbird"
     supports_gradient_checkpointing = True
     _input_embed_layer = "tokens"
@@ -41,53 +46,116 @@ class LongbirdPreTrainedModel(PreTrainedModel):
     ) -> Any:
         """Loads a model that Longbird saved, or a checkpoint that `load_checkpoint` can read.
 
+        The file may have another head, or a head for another number of labels: one line names the
+        tensors that are new, with random weights, and those of the file that were left out.
+
         Args:
             pretrained_model_name_or_path: A folder, or the name of a model on the hub.
             *args: As for transformers.
-            **kwargs: As for transformers, such as `ignore_mismatched_sizes`; and `strict=False`,
-                to go on where tensors are missing or left over (they are listed) instead of
-                raising; and for foreign checkpoints `random_blocks` and `graph`, see
-                `longbird.load_checkpoint`.
+            **kwargs: As for transformers, such as fields of the configuration (`num_labels=6`);
+                for foreign checkpoints also `random_blocks`, see `longbird.load_checkpoint`.
+                `strict=False` goes on with new tensors where those of the encoder are missing or
+                of other shapes, and without those left over, and names them in that line.
+                (transformers' `ignore_mismatched_sizes=True` does so for other shapes alone.)
 
         Raises:
-            ValueError: Tensors are missing or left over; the message lists them.
+            ValueError: Tensors of the encoder do not fit; the message lists them.
         """
-        from longbird.checkpoints import (
-            check_folder,
-            is_foreign,
-            load_checkpoint,
-            pooler_of,
-            report,
-            wrong_shapes,
-        )
+        from longbird import checkpoints
 
-        path = pretrained_model_name_or_path
+        path, folder = pretrained_model_name_or_path, None
         if kwargs.pop("use_safetensors", True) is False:
             raise ValueError("use_safetensors=False would read a pickle, which can run any code")
-        if path is not None and is_foreign(path, kwargs):
-            if args or kwargs.pop("output_loading_info", False):
+        foreign = path is not None and checkpoints.is_arrays(path)
+        if path is not None and not foreign:
+            folder = checkpoints.find_folder(path, kwargs)
+            foreign = checkpoints.model_type_of(folder) not in checkpoints.OWN
+        strict = kwargs.pop("strict", True)
+        info_wanted = kwargs.pop("output_loading_info", False)
+        if foreign:
+            if args or info_wanted:
                 raise TypeError("a checkpoint of another library is loaded by name=value options")
-            return load_checkpoint(path, cls, **kwargs)
-        wanted = kwargs.pop("output_loading_info", False)
-        wrong_sizes = kwargs.pop("ignore_mismatched_sizes", False)
-        # Who asks what was loaded, or for other sizes, looks after what is missing.
-        strict = kwargs.pop("strict", not (wanted or wrong_sizes))
-        if path is not None and os.path.isdir(path):
-            names = check_folder(Path(path, kwargs.get("subfolder") or ""))
-            kwargs.update(pooler_of(cls, names, kwargs))
-        kwargs.update(output_loading_info=True, ignore_mismatched_sizes=True, use_safetensors=True)
+            return checkpoints.load_checkpoint(path, cls, strict=strict, **kwargs)
+
+        other_shapes = kwargs.pop("ignore_mismatched_sizes", False)
         try:
-            loaded: Any = super().from_pretrained(path, *args, **kwargs)
+            if folder is not None:
+                fit, more = checkpoints.check_own(folder, cls, args, kwargs)
+                fit.check(path, strict, other_shapes)
+                fit.report(path)
+                for name in ("subfolder", *checkpoints.HUB):
+                    kwargs.pop(name, None)
+                model, info = cls.filled(folder, *args, **kwargs, **more)
+                model.config.name_or_path = path
+            else:
+                model, info = cls.filled(None, *args, **kwargs)
+                fit = checkpoints.compare_state(model, kwargs["state_dict"])
+                fit.check("the state_dict", strict, other_shapes)
+                fit.report("the state_dict")
+        except LoadingError:
+            raise
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} cannot be loaded: {error}") from error
         except RuntimeError as error:
             raise LoadingError(f"{path} cannot be loaded: {error}") from error
+        return (model, info) if info_wanted else model
+
+    @classmethod
+    def filled(cls, *args: Any, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """What `from_pretrained` of transformers gives, and its notes on names; says nothing."""
+        kwargs |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
+        with without_their_report():
+            loaded: Any = super().from_pretrained(*args, use_safetensors=True, **kwargs)
         model, info = loaded
-        if info["mismatched_keys"] and not wrong_sizes:
-            raise LoadingError(wrong_shapes(str(path), info["mismatched_keys"]))
-        report(str(path), info["missing_keys"], info["unexpected_keys"], strict, cls.__name__)
         for parameter in model.parameters():
             # Mapped from a file at any address, the same weights would give other last bits.
             if parameter.data_ptr() % 64:
                 parameter.data = parameter.data.clone()
-        return (model, info) if wanted else model
+        return model, info
+
+    def save_pretrained(
+        self,
+        save_directory: str | os.PathLike[str],
+        is_main_process: bool = True,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        """Saves the model and its configuration, all or nothing.
+
+        Args:
+            save_directory: The folder; what else is in it stays.
+            is_main_process: Does this process write? As for transformers.
+            *args: As for transformers.
+            **kwargs: As for transformers.
+
+        Raises:
+            OSError: It cannot be written, on a full disk say. Nothing partial is left then, and a
+                model that was there before is as it was.
+        """
+        if kwargs.get("distributed_checkpoint"):  # all processes write into one folder
+            super().save_pretrained(save_directory, is_main_process, *args, **kwargs)
+            return
+        from longbird.checkpoints import write_pipeline, writing_folder
+
+        if kwargs.get("push_to_hub"):
+            kwargs.setdefault("repo_id", Path(save_directory).name)
+        with writing_folder(save_directory) as folder:
+            super().save_pretrained(folder, is_main_process, *args, **kwargs)
+            if is_main_process:
+                write_pipeline(self, folder)
+
+
+@contextmanager
+def without_their_report() -> Generator[None, None, None]:
+    """Keeps the load report of transformers back: there is one report, and it is ours."""
+    thread = threading.get_ident()
+
+    def keep(record: logging.LogRecord) -> bool:
+        return record.thread != thread or "LOAD REPORT" not in str(record.msg)
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(keep)
+    try:
+        yield
+    finally:
+        logger.removeFilter(keep)

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "attention.h"
-#include "vec.h"
+#include "../attention.h"
+#include "exp2.h"
 
 namespace {
 

@@ -1,0 +1,131 @@
+// The scratch memory of one thread, and the tiles that are brought into it.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "products.h"
+#include "tiles.h"
+#include "transpose.h"
+
+namespace {
+
+using namespace longbird;
+
+constexpr int SLOTS = 1024;  // key tiles that a thread may keep copies of
+
+int round_up(int64_t x, int64_t to) { return (int)((x + to - 1) / to * to); }
+
+struct Free {
+    void operator()(float* p) const { std::free(p); }
+};
+using Floats = std::unique_ptr<float[], Free>;
+
+Floats allocate(int64_t count) {
+    float* p = (float*)std::aligned_alloc(64, ((size_t)count * 4 + 127) / 64 * 64);
+    if (!p) throw std::bad_alloc();
+    return Floats(p);
+}
+
+struct Scratch {
+    int dim, padded_dim;                // channels, and the same rounded up to a multiple of G
+    int tile, groups;                   // most tokens of a tile, and groups of G queries in it
+    Floats q, out, grad_out, grad_q;    // [group][channel][G]
+    Floats s, t;                        // [group][key][G]: scores, then probabilities; and their gradients
+    Floats rows, q_rows, grad_rows;     // [query][padded_dim]
+    Floats k, v;                        // [slot][key][dim], see key_rows
+    std::vector<int> slots;             // the number of the tile in each slot
+    int64_t slots_head = -1;            // whose tiles they are
+    Floats bias, bias_grad, line;       // relative bias by i - j; of one key
+    Floats m, l, delta;                 // [query]
+    std::vector<uint32_t> dropout_row;  // [query]
+
+    Scratch(const Problem& p, bool backward) {
+        dim = (int)p.head_dim;
+        padded_dim = round_up(dim, G);
+        tile = 1;
+        int key_tiles = 0;
+        for (const Sequence& seq : p.sequences) {
+            tile = std::max<int>(tile, seq.layout->tile_size);
+            key_tiles = std::max(key_tiles, seq.layout->keys.count + global_tiles(seq));
+        }
+        slots.resize(std::min(key_tiles, SLOTS));
+        groups = round_up(tile, G) / G;
+        const int64_t lanes = groups * G, matrix = lanes * padded_dim;
+        q = allocate(matrix), out = allocate(matrix), rows = allocate(matrix);
+        s = allocate((int64_t)groups * tile * G);
+        k = allocate((int64_t)slots.size() * tile * dim), v = allocate((int64_t)slots.size() * tile * dim);
+        bias = allocate(2 * lanes + tile), line = allocate(lanes);
+        m = allocate(lanes), l = allocate(lanes);
+        dropout_row.resize(lanes);
+        if (!backward) return;
+        grad_out = allocate(matrix), grad_q = allocate(matrix);
+        q_rows = allocate(matrix), grad_rows = allocate(matrix);
+        t = allocate((int64_t)groups * tile * G);
+        bias_grad = allocate(2 * lanes + tile), delta = allocate(lanes);
+    }
+};
+
+// Rows of a tile as [query][padded_dim] floats, zeros in the rest of the last group.
+void read_rows(const HeadView& from, const Tile& tile, const Scratch& s, float* to) {
+    for (int i = 0; i < tile.count; i++, to += s.padded_dim) {
+        read_row(from, tile.token(i), to, s.dim);
+        for (int c = s.dim; c < s.padded_dim; c++) to[c] = 0;
+    }
+    const int rest = round_up(tile.count, G) - tile.count;
+    std::memset(to, 0, (size_t)rest * s.padded_dim * 4);
+}
+
+// Keys and values as rows of `dim` floats side by side: in place if they already are, else copied to a slot, where the
+// next rows of queries find them. Copying at every visit cost 12% of the forward pass with the heads interleaved, as
+// models have them; so did reading them in place, through the cache sets that such strides share.
+struct KeyRows {
+    const float *k, *v;
+};
+
+bool in_place(const HeadView& x, const Scratch& s) { return x.dtype == DType::f32 && x.token_stride == s.dim; }
+
+KeyRows key_rows(const HeadView& k, const HeadView& v, const Tile& tile, int64_t head, Scratch& s) {
+    if (!tile.tokens && in_place(k, s) && in_place(v, s)) return {k.floats(tile.first), v.floats(tile.first)};
+    if (s.slots_head != head) {
+        std::fill(s.slots.begin(), s.slots.end(), -1);
+        s.slots_head = head;
+    }
+    const int slot = tile.number % (int)s.slots.size();
+    const int64_t offset = (int64_t)slot * s.tile * s.dim;
+    if (s.slots[slot] != tile.number) {
+        s.slots[slot] = tile.number;
+        for (int j = 0; j < tile.count; j++) {
+            read_row(k, tile.token(j), s.k.get() + offset + j * s.dim, s.dim);
+            read_row(v, tile.token(j), s.v.get() + offset + j * s.dim, s.dim);
+        }
+    }
+    return {s.k.get() + offset, s.v.get() + offset};
+}
+
+// [query][padded_dim] rows, times factor, to lanes [group][channel][G].
+void to_lanes(const float* rows, int groups, const Scratch& s, float factor, float* lanes) {
+    for (int g = 0; g < groups; g++, lanes += (int64_t)s.padded_dim * G)
+        for (int half = 0; half < 2; half++, rows += (int64_t)W * s.padded_dim)
+            for (int c = 0; c < s.padded_dim; c += W) {
+                Vec block[W];
+                for (int i = 0; i < W; i++) block[i] = load(rows + (int64_t)i * s.padded_dim + c) * factor;
+                transpose(block);
+                for (int i = 0; i < W; i++) store(lanes + (c + i) * G + half * W, block[i]);
+            }
+}
+
+// And back, each query times its factor.
+void from_lanes(const float* lanes, int groups, const Scratch& s, const float* factors, float* rows) {
+    for (int g = 0; g < groups; g++, lanes += (int64_t)s.padded_dim * G)
+        for (int half = 0; half < 2; half++, rows += (int64_t)W * s.padded_dim, factors += W)
+            for (int c = 0; c < s.padded_dim; c += W) {
+                Vec block[W];
+                for (int i = 0; i < W; i++) block[i] = load(lanes + (c + i) * G + half * W) * load(factors);
+                transpose(block);
+                for (int i = 0; i < W; i++) store(rows + (int64_t)i * s.padded_dim + c, block[i]);
+            }
+}
+
+}  // namespace

@@ -1,0 +1,178 @@
+"""How the tensors of a file go with those of a model: what is an error, and the line that is not.
+
+The body of a model (all but its head and its pooler) must be in the file, whole and in the right
+shapes. A head may be new, and the head of the file may be left out: one line names both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from transformers.utils import logging
+
+from longbird.models.pretrained import LoadingError
+
+logger = logging.get_logger(__name__)
+
+Shape = tuple[int, ...]
+
+SMALL = 2**18
+"""Numbers of a new head that is never out of scale."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How the tensors of a file go with those of a model."""
+
+    model_class: str
+    new: dict[str, Shape | None]
+    """Tensors of the head that are made anew, and their shapes in the file, if it has them."""
+    left_out: list[str]
+    """Tensors of the head of the file that the model has no use for."""
+    missing: list[str]
+    """Tensors of the body that the file does not have."""
+    left_over: list[str]
+    """Tensors of the body of the file that the model does not have."""
+    reshaped: dict[str, tuple[Shape, Shape]]
+    """Tensors of the body: their shapes in the file and in the model."""
+    without_pooler: bool = False
+    """Is the model made without a pooler, because the file has none?"""
+
+    def check(self, path: Any, strict: bool = True, other_shapes: bool = False) -> None:
+        """Raises if the body does not fit.
+
+        Args:
+            path: For the message.
+            strict: If False, nothing is an error.
+            other_shapes: Tensors of other shapes are no error.
+        """
+        lines = self._body_lines(shapes=not other_shapes)
+        if strict and lines:
+            raise LoadingError(
+                f"the tensors of {path} do not fit the model:\n  " + "\n  ".join(lines) + "\n"
+                "strict=False goes on without those left over, and with new, random ones for "
+                "those that are missing or have other shapes"
+            )
+
+    def line(self, path: Any) -> str | None:
+        """One line that says what is new and what was left out, if anything is."""
+        new = [*self.new, *(name for name in self.missing), *self.reshaped]
+        parts = [
+            (new, "new, with random weights to be trained: "),
+            ([*self.left_out, *self.left_over], "left out of the file: "),
+        ]
+        texts = [what + ", ".join(sorted(names)) for names, what in parts if names]
+        if self.without_pooler:
+            texts.append("without a pooler, as the file has none, so that pooler_output is None")
+        return f"{self.model_class} of {path}: {'; '.join(texts)}" if texts else None
+
+    def report(self, path: Any) -> None:
+        """Logs the line."""
+        if (line := self.line(path)) is not None:
+            logger.warning(line)
+
+    def _body_lines(self, shapes: bool) -> list[str]:
+        lines: list[str] = []
+        if self.missing:
+            lines.append(f"missing: {', '.join(sorted(self.missing))}")
+        if self.left_over:
+            lines.append(f"left over: {', '.join(sorted(self.left_over))}")
+        if shapes:
+            lines += [
+                f"{name}: {list(stored)} in the file, {list(wanted)} in the model"
+                for name, (stored, wanted) in sorted(self.reshaped.items())
+            ]
+        return lines
+
+
+def compare(
+    model: Any,
+    found: Mapping[str, Shape],
+    left_out: Iterable[str] = (),
+    left_over: Iterable[str] = (),
+    *,
+    without_pooler: bool = False,
+) -> Fit:
+    """Compares names and shapes.
+
+    Args:
+        model: The model, on any device: `meta` will do.
+        found: Shapes of the tensors of the file, under our names.
+        left_out: Tensors of the file without a name of ours that belong to a head.
+        left_over: Tensors of the file without a name of ours that belong to the body.
+        without_pooler: Was the model made without a pooler?
+    """
+    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    # A file holds a tensor with several names once, under any of them.
+    ties = model.all_tied_weights_keys
+    there = {*found, *ties, *(model._keys_to_ignore_on_load_missing or ())}
+    there |= {original for copy, original in ties.items() if copy in found}
+    missing = [name for name in wanted if name not in there]
+    reshaped = {
+        name: (tuple(shape), wanted[name])
+        for name, shape in found.items()
+        if name in wanted and tuple(shape) != wanted[name]
+    }
+    unknown = [name for name in found if name not in wanted]
+    head = {name for name in (*missing, *reshaped, *unknown) if is_head(model, wanted, name)}
+    # Half a module is no other head, but a damaged file.
+    modules = {name.rpartition(".")[0] for name in found if name in wanted and name not in ties}
+    head -= {name for name in missing if name.rpartition(".")[0] in modules - {""}}
+    return Fit(
+        type(model).__name__,
+        new={
+            **{name: None for name in missing if name in head},
+            **{name: stored for name, (stored, _) in reshaped.items() if name in head},
+        },
+        left_out=[*left_out, *(name for name in unknown if name in head)],
+        missing=[name for name in missing if name not in head],
+        left_over=[*left_over, *(name for name in unknown if name not in head)],
+        reshaped={name: shapes for name, shapes in reshaped.items() if name not in head},
+        without_pooler=without_pooler,
+    )
+
+
+def is_head(model: Any, wanted: Iterable[str], name: str) -> bool:
+    """Does a tensor of a model belong to its head, or to the pooler?"""
+    prefix = f"{model.base_model_prefix}."
+    if name.removeprefix(prefix).startswith("pooler."):
+        return True
+    with_head = any(other.startswith(prefix) for other in wanted)
+    return with_head and not name.startswith(prefix)
+
+
+def check_head_size(
+    path: Any, model: Any, fit: Fit, found: Mapping[str, Shape], *, same_class: bool
+) -> None:
+    """Raises if a head that nobody asked for does not fit, or is out of scale.
+
+    The caller may ask for any number of labels. But where the number is that of the configuration
+    beside the file, a head of another size than the file has is a sign that the two do not belong
+    together, and one larger than all of the file would fill the memory with random numbers.
+
+    Args:
+        path: For the message.
+        model: The model, on any device.
+        fit: How it goes with the file.
+        found: Shapes of the tensors of the file, under our names.
+        same_class: Was the file saved by a model with this head?
+    """
+    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    reshaped = [
+        f"{name}: {list(stored)} in the file, {list(wanted[name])} in the model"
+        for name, stored in fit.new.items()
+        if stored is not None
+    ]
+    if same_class and reshaped:
+        raise LoadingError(
+            f"the tensors of {path} do not fit its configuration:\n  " + "\n  ".join(reshaped)
+        )
+    size, most = sum(prod(wanted[name]) for name in fit.new), sum(map(prod, found.values()))
+    if size > max(2 * most, SMALL):
+        raise LoadingError(
+            f"the configuration of {path} asks for a new head of {size:,} numbers, and all "
+            f"tensors of the file have {most:,}; give num_labels=... if it is meant"
+        )

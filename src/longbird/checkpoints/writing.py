@@ -1,0 +1,97 @@
+"""Writing a folder or a file all at once, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?")
+
+
+@contextmanager
+def writing_folder(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
+    """An empty folder to write into, whose files then move into the folder at `path`.
+
+    What fails, on a full disk say, leaves that folder as it was, or does not make it. Weights that
+    were there before go when there are new ones: of two kinds, the wrong one could be loaded.
+
+    Raises:
+        OSError: It could not be written; the message says that nothing of it is left.
+    """
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file; expected a folder, or a name for a new one")
+    made = _make(folder)
+    try:
+        with _telling(folder):
+            # Inside, so that files can be moved: the folder beside may be on another disk.
+            with tempfile.TemporaryDirectory(prefix=".writing-", dir=folder) as scratch:
+                yield Path(scratch)
+                _move(Path(scratch), folder)
+    except BaseException:
+        for each in made:
+            each.rmdir()
+        raise
+
+
+@contextmanager
+def writing_file(path: Path) -> Generator[Path, None, None]:
+    """A file to write, which then moves to `path`."""
+    made = _make(path.parent)
+    try:
+        with (
+            _telling(path),
+            tempfile.TemporaryDirectory(prefix=".writing-", dir=path.parent) as scratch,
+        ):
+            yield Path(scratch, path.name)
+            os.replace(Path(scratch, path.name), path)
+    except BaseException:
+        for each in made:
+            each.rmdir()
+        raise
+
+
+def _make(folder: Path) -> list[Path]:
+    """Makes a folder, and gives those that were not there before, innermost first."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return new
+
+
+def _move(scratch: Path, folder: Path) -> None:
+    files = sorted(scratch.iterdir(), key=lambda file: file.name == "config.json")  # which is last
+    names = {file.name for file in files}
+    if any(WEIGHTS.fullmatch(name) for name in names):
+        for old in folder.iterdir():
+            if WEIGHTS.fullmatch(old.name) and old.name not in names:
+                old.unlink()
+    for file in files:
+        if file.is_dir():
+            shutil.copytree(file, folder / file.name, dirs_exist_ok=True, copy_function=os.replace)
+        else:
+            os.replace(file, folder / file.name)
+
+
+@contextmanager
+def _telling(path: Path) -> Generator[None, None, None]:
+    """Whatever fails to be written says that nothing is left of it."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        # safetensors says it in words: "I/O error: No space left on device (os error 28)".
+        found = re.search(r"\(os error (\d+)\)", str(error))
+        number = getattr(error, "errno", None) or (int(found[1]) if found else errno.EIO)
+        reason = os.strerror(number) if found or isinstance(error, OSError) else str(error)
+        raise OSError(
+            number,
+            f"{path} was not written: {reason}. Nothing partial is left, and what was there "
+            "before is as it was",
+        ) from error

@@ -1,0 +1,26 @@
+"""The terminal: results go to stdout, and what is going on meanwhile to stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+stdout = Console()
+stderr = Console(stderr=True)
+
+
+@contextmanager
+def working(text: str) -> Generator[None, None, None]:
+    """Shows what is going on while it does; only on a terminal, where somebody can see it."""
+    if stderr.is_terminal:
+        with stderr.status(text):
+            yield
+    else:
+        yield
+
+
+def say(text: str) -> None:
+    """Prints a plain line: no colours for numbers, no markup, no line breaks within it."""
+    stdout.print(text, highlight=False, markup=False, soft_wrap=True)

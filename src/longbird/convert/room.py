@@ -1,0 +1,51 @@
+"""Is there room for a model, in memory and on the disk? Asked before anything is allocated."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+
+def check_room(out: Path, model: Any, source: int) -> None:
+    """Raises if a model does not fit.
+
+    Args:
+        out: Where it is to be written.
+        model: Of the size in question; on `meta` it has none itself.
+        source: Bytes of the model that it is made of, which is in memory beside it.
+
+    Raises:
+        ValueError: The message has the sizes.
+    """
+    stored = sum(x.numel() for x in model.parameters()) * 4
+    needed = 2 * stored + source  # written, and read back to be compared
+    folder = next(each for each in (out, *out.absolute().parents) if each.exists())
+    for need, there, where in (
+        (needed, available_memory(), "of memory"),
+        (stored, shutil.disk_usage(folder).free, f"on the disk of {folder}"),
+    ):
+        if need > there:
+            raise ValueError(
+                f"the new model has {_text(stored)}, and making it takes {_text(need)} {where}, "
+                f"where {_text(there)} are free; choose a shorter length (--length)"
+            )
+
+
+def available_memory() -> int:
+    """Bytes that can be had without swapping; all of the memory where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _text(size: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"

@@ -1,0 +1,229 @@
+"""Every failure is one line on stderr and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from longbird.cli import errors
+from longbird.cli.app import main
+
+
+@pytest.fixture
+def fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs the command, which must fail without a traceback: its exit code and last line."""
+
+    def fail(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["longbird", *arguments])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        said = capsys.readouterr().err
+        assert "Traceback" not in said
+        return exit.value.code, said
+
+    return fail
+
+
+@pytest.fixture
+def raising(fail, monkeypatch: pytest.MonkeyPatch):
+    """Runs a command in which something raises an error."""
+
+    def raising(error: BaseException) -> tuple[int, str]:
+        def parse(text: str):
+            raise error
+
+        monkeypatch.setattr("longbird.cli.graph.parse_graph", parse)
+        return fail("graph", "show", "bigbird")
+
+    return raising
+
+
+# ---- the user's mistakes: exit code 2 ----
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["graph", "show", "Widow(3)"],
+        ["graph", "show", "--json"],
+        ["graph", "show", "GlobalTokens([50])", "-n", "10"],
+        ["graph", "show", "Full", "-n", "10", "--head", "1"],
+        ["graph", "show", "Full", "-n", "10", "-o", "picture.jpeg"],
+        ["graph", "show", "Full", "-n", "10", "-o", "no/such/folder/picture.png"],
+        ["graph", "show", "Full", "-n", "1" + "0" * 30],
+        ["graph", "show", "x" * 5000],
+        ["graph", "show", "x" * 5000 + ".json"],
+        ["check", "Full", "--impl", "fastest"],
+        ["check", "Full", "--dtype", "int8"],
+        ["graph", "show", "Full", "-n", "0"],
+        ["plan", "Full", "--threads", "0"],
+        ["nonsense"],
+        ["bench", "model", "--shape", "huge"],
+    ],
+    ids=lambda words: " ".join(words)[:60],
+)
+def test_the_users_mistakes(fail, arguments: list[str]) -> None:
+    code, said = fail(*arguments)
+    assert code == 2 and "error" in said.lower()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is not a graph"),
+        (b"[1, 2", "is not a graph"),
+        (b"null", "is not a graph"),
+        (b'{"type": 3}', "is not a graph"),
+        (b'{"type": "Window", "radius": {}}', "is not a graph"),
+        (b'{"type": "Window", "width": 3}', "is not a graph"),
+        (b'{"type": "Union", "parts": 7}', "is not a graph"),
+        (b'{"type":' * 100_000, "nested too deeply"),
+        (b"\x89PNG\r\n", "not text in UTF-8"),
+    ],
+)
+def test_a_wrong_graph_file(fail, tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "graph.json"
+    path.write_bytes(content)
+    code, said = fail("graph", "show", str(path))
+    assert code == 2 and words in said and "graph.json" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_folders_and_other_files_given_as_graphs(fail, tmp_path: Path) -> None:
+    folder = tmp_path / "folder.json"
+    folder.mkdir()
+    assert "Is a directory" in fail("check", str(folder))[1]
+    assert "is a folder" in fail("check", str(tmp_path))[1]
+    other = tmp_path / "graph.txt"
+    other.write_text("Full()")
+    code, said = fail("plan", str(other))
+    assert code == 2 and "does not end in .json" in said
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_file(fail, tmp_path: Path) -> None:
+    path = tmp_path / "graph.json"
+    path.write_text("{}")
+    path.chmod(0)
+    code, said = fail("graph", "show", str(path))
+    assert code == 2 and "Permission denied" in said
+
+
+def test_a_type_error_that_longbird_raises_is_the_users(raising) -> None:
+    with pytest.raises(TypeError) as found:
+        import longbird
+
+        longbird.graph.as_graph(3)
+    code, said = raising(found.value)
+    assert code == 2 and "graph must be a graph" in said and "traceback" not in said
+
+
+# ---- others: exit code 1 ----
+
+
+def torchs_own_error() -> Exception:
+    try:
+        torch.empty(10**15)
+    except RuntimeError as error:
+        return error
+    raise AssertionError("a petabyte was there")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "out of memory"),
+        (MemoryError("Unable to allocate 7.45 GiB"), "out of memory: Unable to allocate 7.45"),
+        (torchs_own_error(), "out of memory: 4,000,000.0 GB were asked for at once"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "out of memory"),
+        (RuntimeError("std::bad_alloc"), "out of memory"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "model"),
+            "No space left on device: m",
+        ),
+        (RuntimeError("I/O error: No space left on device (os error 28)"), "the disk is full"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_the_machine_is_out_of_something(raising, error: Exception, words: str) -> None:
+    code, said = raising(error)
+    assert code == 1 and words in said and "inside longbird" not in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("error", [KeyError("key"), AssertionError(), TypeError("NoneType + 1")])
+def test_an_internal_error_says_how_to_see_more(raising, error: Exception) -> None:
+    code, said = raising(error)
+    assert code == 1 and "LONGBIRD_DEBUG=1" in said and type(error).__name__ in said
+    assert len(said.splitlines()) == 1
+
+
+def test_debugging_shows_the_traceback(raising, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(errors.DEBUG, "1")
+    with pytest.raises(KeyError):
+        raising(KeyError("key"))
+
+
+def test_the_option_debug_does_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(errors.DEBUG, "0")  # to be put back
+    monkeypatch.setattr(sys, "argv", ["longbird", "--debug", "graph", "show", "Widow"])
+    with pytest.raises(ValueError, match="Did you mean Window"):
+        main()
+
+
+def test_a_message_of_several_lines_is_one_line(raising) -> None:
+    assert raising(ValueError("first\n  second")) == (2, "error: first second\n")
+
+
+def test_ctrl_c_is_130(raising) -> None:
+    assert raising(KeyboardInterrupt()) == (130, "error: interrupted\n")
+
+
+# ---- as the shell sees it ----
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    program = f"{sys.executable} -c 'from longbird.cli.app import main; main()'"
+    script = f"set -o pipefail; {line.replace('longbird', program, 1)}"
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+
+
+def test_a_closed_pipe_is_silent_and_files_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "picture.png"
+    done = shell(f"longbird graph show bigbird -n 300 -o {path} | head -n 1")
+    assert done.stdout == "bigbird\n" and done.stderr == ""
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_pipe_that_nobody_reads() -> None:
+    done = shell("longbird graph show bigbird --json | true")
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+def test_a_full_disk() -> None:
+    done = shell("longbird graph show bigbird -n 64 > /dev/full")
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+def test_ctrl_c_in_a_running_command() -> None:
+    code = "import longbird.cli.graph as g, time; g.parse_graph = lambda x: time.sleep(60)"
+    script = f"import sys; sys.argv = ['longbird', 'graph', 'show', 'x']; {code}"
+    script += "; print('in', flush=True); from longbird.cli.app import main; main()"
+    running = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None and running.stdout.readline() == "in\n"
+    time.sleep(1)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (130, "error: interrupted\n")

@@ -1,0 +1,92 @@
+"""The command answers before it imports anything that takes long."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = ("torch", "transformers", "matplotlib", "numpy", "scipy", "pandas")
+
+# Runs the command in this very process, then says what it imported.
+SCRIPT = f"""
+import json, sys
+from longbird.cli.app import main
+sys.argv[0] = "longbird"
+try:
+    main()
+finally:
+    print(json.dumps([name for name in {HEAVY} if name in sys.modules]), file=sys.__stderr__)
+"""
+
+
+def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
+    """What a command line imports of what takes long, and what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    return json.loads(done.stderr.splitlines()[-1]), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--help", "--version", "", "demo --help", "info --help", "graph --help",
+        "graph show --help", "check --help", "plan --help", "convert --help",
+        "bench attention --help", "bench model --help", "nonsense", "check", "plan -n ten",
+        "plan --nonsense", "bench model --layers 0", "--show-completion",
+    ],
+)  # fmt: skip
+def test_nothing_heavy_is_imported(line: str) -> None:
+    heavy, said = imported(*line.split())
+    assert heavy == [], said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("longbird gr", "graph"),
+        ("longbird graph show big", "bigbird"),
+        ("longbird graph show Win", "Window"),
+        ("longbird check bigbird --impl na", "native"),
+        ("longbird check bigbird --dtype bf", "bfloat16"),
+    ],
+)
+def test_completion(shell: str, typed: str, offered: str) -> None:
+    heavy, said = imported(
+        _LONGBIRD_COMPLETE=f"complete_{shell}",
+        COMP_WORDS=typed,
+        COMP_CWORD=str(len(typed.split()) - 1),
+        _TYPER_COMPLETE_ARGS=typed,
+        _TYPER_COMPLETE_FISH_ACTION="get-args",
+        _TYPER_COMPLETE_WORD_TO_COMPLETE=typed.split()[-1],
+    )
+    assert not set(heavy) - {"numpy"}, said  # which graphs are made of
+    assert offered in said
+
+
+def test_version_is_the_packages() -> None:
+    import longbird
+
+    assert f"longbird {longbird.__version__}" in imported("--version")[1]
+
+
+@pytest.mark.parametrize("line", ["--help", "check --help", "--version", "nonsense"])
+def test_answers_quickly(line: str) -> None:
+    """0.2 s on an idle core; processor time, as others may be running, and room for slow disks."""
+    before = os.times()
+    start = time.perf_counter()
+    imported(*line.split())
+    after = os.times()
+    spent = after.children_user + after.children_system
+    spent -= before.children_user + before.children_system
+    assert min(spent, time.perf_counter() - start) < 1.0
