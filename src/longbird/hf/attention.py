@@ -19,6 +19,7 @@ from transformers.modeling_utils import PreTrainedModel
 from longbird.graph import Causal, Graph, Window, as_graph
 from longbird.nn.context import Context
 from longbird.nn.packing import Documents
+from longbird.ops.tracing import constant
 
 NAME = "longbird"
 
@@ -32,8 +33,8 @@ REFUSED = (
 class Mask(NamedTuple):
     """What `longbird_mask` tells every layer."""
 
-    kept: Tensor | None
-    """bool [batch, n], the tokens that are no padding; None for all."""
+    documents: Documents
+    """Where the tokens are that are no padding."""
     causal: bool
     radius: int | None
     """How far a sliding window reaches; None without one."""
@@ -70,7 +71,7 @@ def longbird_mask(
         )
     # A causal window of w has the token itself in it, a bidirectional one has w on each side.
     radius = None if local_size is None else local_size - allow_is_causal_skip
-    return Mask(attention_mask, allow_is_causal_skip, radius)
+    return Mask(Documents.of(batch_size, q_length, attention_mask), allow_is_causal_skip, radius)
 
 
 def longbird_attention(
@@ -117,16 +118,17 @@ def longbird_attention(
     if attention_mask is None:
         causal = module.is_causal if is_causal is None else is_causal
         radius = None if sliding_window is None else sliding_window - 1
-        attention_mask = Mask(None, bool(causal), radius)
+        documents = Documents.of(query.shape[0], query.shape[2], None)
+        attention_mask = Mask(documents, bool(causal), radius)
     elif not isinstance(attention_mask, Mask):
         raise ValueError(
             f'attn_implementation="{NAME}" takes an attention mask [batch, n]: 1 for a token, 0 '
             f"for padding; {layer} received a mask of shape {tuple(attention_mask.shape)}. Which "
             "token sees which is said by config.longbird_graph"
         )
-    kept, causal, radius = attention_mask
+    documents, causal, radius = attention_mask
     number = getattr(module, "layer_idx", None) or 0
-    graph = _layer_graph(_graph_text(config), number, causal, radius)
+    graph = _layer_graph(_stored_graph(config), number, causal, radius)
 
     if torch.is_autocast_enabled(query.device.type):  # casts as it does for torch's attention
         dtype = torch.get_autocast_dtype(query.device.type)
@@ -134,7 +136,6 @@ def longbird_attention(
     if query.shape[1] != key.shape[1]:
         heads = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(heads, 1), value.repeat_interleave(heads, 1)
-    documents = Documents.of(query.shape[0], query.shape[2], kept)
     q, k, v = (documents.pack(x.transpose(1, 2)) for x in (query, key, value))
     out = Context(documents).attend(q, k, v, graph, dropout_p=dropout, scale=scaling)
     return documents.pad(out), None
@@ -187,18 +188,23 @@ def _check_whole_sequences(config: Any, queries: int, keys: int, cross: bool = F
         )
 
 
-def _graph_text(config: PreTrainedConfig) -> str:
+def _stored_graph(config: PreTrainedConfig) -> dict[str, Any]:
     stored = vars(config).get("longbird_graph")
     if stored is None:
         raise ValueError(
             f'attn_implementation="{NAME}" needs a graph: set longbird_graph of the '
             f"{type(config).__name__}, such as config.longbird_graph = longbird.bigbird()"
         )
-    return json.dumps(stored)
+    return stored
+
+
+@constant  # otherwise torch.compile stops here, and compiles what follows again for every layer
+def _layer_graph(stored: dict[str, Any], layer: int, causal: bool, radius: int | None) -> Graph:
+    return _built_graph(json.dumps(stored), layer, causal, radius)
 
 
 @functools.lru_cache(maxsize=256)
-def _layer_graph(text: str, layer: int, causal: bool, radius: int | None) -> Graph:
+def _built_graph(text: str, layer: int, causal: bool, radius: int | None) -> Graph:
     graph = as_graph(text).reseed(layer)
     if causal:
         graph &= Causal()
