@@ -242,7 +242,8 @@ def test_report_has_everything(small_run, tmp_path):
         "its process failed: RuntimeError: cannot open (a path)",
         "wrong, at 1,024, tiny, 1, forward",
         "no dropout",
-        "| 2,000 |",
+        "One long sequence: forward through all 2 layers",
+        f"| 2,000 | {small_run.peaks[-1].seconds:.1f} s |",
         picture.name,
     ):
         assert part in text, part

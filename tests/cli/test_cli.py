@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import longbird as lb
@@ -12,6 +14,7 @@ from longbird.cli import demo as demo_module
 from longbird.cli import info as info_module
 from longbird.cli.app import COMMANDS, app
 from longbird.cli.graph_argument import parse_graph
+from longbird.cli.terminal import working
 from longbird.graph.expression import names
 from longbird.oracle import check as oracle_check
 
@@ -203,3 +206,18 @@ def test_demo_draws_checks_and_times(run, monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_plan_predicts(run) -> None:
     assert "256 tokens" in run("plan", "Window(8)", "-n", "256", "--heads", "2")
+
+
+# ---- what is shown meanwhile ----
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_is_going_on_is_shown_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=terminal, width=80)
+    monkeypatch.setattr("longbird.cli.terminal.stderr", console)
+    with working("Counting to a million"):
+        pass
+    assert ("Counting to a million" in shown.getvalue()) == terminal

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from longbird.bench.contest import Contest
-from longbird.bench.encoders.case import CHUNK, VOCABULARY, Case, Shape, whole
-from longbird.bench.encoders.steps import LONGEST, REFERENCE
+from longbird.bench.encoders.case import CHUNK, VOCABULARY, Shape, whole
+from longbird.bench.encoders.steps import REFERENCE
 from longbird.bench.memory import Peak
 from longbird.bench.plot import Panel
 from longbird.bench.report import Report, Sheet, comparison, digits, memory, milliseconds
@@ -40,7 +40,7 @@ def report(result: Result) -> Report:
     ]
     sheets = [_time_sheet(result, "", "tokens", found) for row in series for found in row]
     sheets += [_ragged_sheet(result), _memory_sheet(result)]
-    sheets += [_long_sheet(each) for each in result.peaks if _is_long(each.case)]
+    sheets += [_long_sheet(each) for each in result.peaks if each.case == settings.long_case]
     facts = [*(f"Shape: {shape}" for shape in settings.shapes), WORK, layers]
     return Report("Whole encoders", facts, sheets, panels)
 
@@ -83,15 +83,11 @@ def _ragged_sheet(result: Result) -> Sheet:
     return _time_sheet(result, "Padding: ", "documents of", found, note)
 
 
-def _is_long(case: Case) -> bool:
-    return case.layers == case.shape.layers and case.n > LONGEST
-
-
 def _memory_sheet(result: Result) -> Sheet:
     return memory(
         "what was resident before",
         ("tokens", "shape", "layers run", "mode"),
-        [each for each in result.peaks if not _is_long(each.case)],
+        [each for each in result.peaks if each.case != result.settings.long_case],
         result.settings.everybody,
         lambda case: (f"{case.n:,}", case.shape.name, str(case.layers), case.mode),
         lambda each: each.extra_bytes or 0,

@@ -79,6 +79,12 @@ class EncoderSettings(Settings):
         ]
         return cases[:1] if self.quick else cases
 
+    @property
+    def long_case(self) -> Case | None:
+        """The one long forward pass."""
+        shape = self.shapes[-1]
+        return Case(shape, (self.long_length,), shape.layers) if self.long_length else None
+
 
 def steps(settings: EncoderSettings) -> list[Step]:
     """All that is measured, in order."""
@@ -94,10 +100,9 @@ def steps(settings: EncoderSettings) -> list[Step]:
             for case in settings.memory_cases
         ),
     ]
-    if settings.long_length:
-        shape = settings.shapes[-1]
-        case = Case(shape, (settings.long_length,), shape.layers)
-        listed.append(Step(f"{case}, once", partial(_peaks, case, (settings.mine,))))
+    if settings.long_case:
+        once = partial(_peaks, settings.long_case, (settings.mine,))
+        listed.append(Step(f"{settings.long_case}, once", once))
     return listed
 
 
