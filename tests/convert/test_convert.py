@@ -348,6 +348,129 @@ def test_errors_name_the_cause(short: Path, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"short"}
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "advice"),
+    [
+        ("BertForMaskedLM", {"task": "question-answering"}, {"new_head": True}),
+        ("BertForSequenceClassification", {"task": "pretraining"}, {"new_head": True}),
+        ("BertForMaskedLM", {"task": "sequence-classification"}, {"new_head": True}),
+        ("BertForNextSentencePrediction", {}, {"task": "model"}),
+        ("BertModel", {"length": 63}, {"length": 64}),
+        ("BertModel", {"task": "model", "num_labels": 3}, {"task": "token-classification"}),
+        ("BertModel", {"tolerance": 0.0}, {"tolerance": 1e-4}),
+    ],
+)
+def test_advice_can_be_followed(
+    name: str, options: dict[str, Any], advice: dict[str, Any], tmp_path: Path
+) -> None:
+    make(tmp_path / "short", name)
+    given = {"length": 100, "graph": GRAPH, **options}
+    with pytest.raises(ValueError) as caught:
+        convert_checkpoint(tmp_path / "short", tmp_path / "long", **given)
+    for option, value in advice.items():
+        words = [f"{option}=", f"--{option.replace('_', '-')}", f"{option} must be"]
+        assert any(word in str(caught.value) for word in words), str(caught.value)
+        assert not isinstance(value, str) or value in str(caught.value)
+    assert convert_checkpoint(tmp_path / "short", tmp_path / "long", **{**given, **advice}).exact
+
+
+def test_advice_for_families_that_are_loaded_first(tmp_path: Path) -> None:
+    longformer = hf.LongformerConfig(**SIZES, attention_window=8, max_position_embeddings=66)
+    big_bird = hf.BigBirdConfig(**SIZES, block_size=4, max_position_embeddings=64)
+    for model in (hf.LongformerModel(longformer), hf.BigBirdModel(big_bird)):
+        folder = tmp_path / type(model).__name__
+        model.save_pretrained(folder)
+        with pytest.raises(
+            ValueError, match=r"first: (.*)\.save_pretrained\(new_folder\)"
+        ) as caught:
+            convert_checkpoint(folder, tmp_path / "long", 100)
+        # The code of the message, as it stands there.
+        code = str(caught.value).split("first: ")[1].split(", or another")[0]
+        names = {"longbird": lb, "new_folder": str(folder / "own")}
+        exec(code, names)
+        assert convert_checkpoint(folder / "own", folder / "long", 100).exact
+
+
+def test_what_cannot_be_made_longer(tmp_path: Path) -> None:
+    sizes = dict(d_model=16, encoder_layers=1, decoder_layers=1, vocab_size=60)
+    hf.LEDModel(
+        hf.LEDConfig(**sizes, encoder_attention_heads=2, decoder_attention_heads=2)
+    ).save_pretrained(tmp_path / "led")
+    with pytest.raises(ValueError, match="encoder-decoders are not made longer"):
+        convert_checkpoint(tmp_path / "led", tmp_path / "long", 100)
+    lb.LongbirdSeq2SeqModel.from_pretrained(tmp_path / "led").save_pretrained(tmp_path / "own")
+    with pytest.raises(ValueError, match="encoder-decoders are not made longer"):
+        convert_checkpoint(tmp_path / "own", tmp_path / "long", 100)
+
+
+# ---- what a new head needs ----
+
+
+def test_labels_of_a_new_head(tmp_path: Path) -> None:
+    theirs = make(tmp_path / "short", "BertForMaskedLM")
+    certificate = convert_checkpoint(
+        tmp_path / "short", tmp_path / "long", 100, task="sequence-classification", num_labels=6,
+        problem_type="multi_label_classification",
+    )  # fmt: skip
+    assert "classifier.out.weight" in records(certificate, "new") and certificate.exact
+    model = lb.LongbirdForSequenceClassification.from_pretrained(tmp_path / "long")
+    assert model.config.num_labels == len(model.config.id2label) == 6
+    labels = torch.zeros(1, 6)
+    assert model(ids_of(90)[0], labels=labels).loss > 0
+    assert model.config.problem_type == "multi_label_classification"
+    embeddings = theirs.bert.embeddings.word_embeddings.weight
+    assert torch.equal(model.longbird.embeddings.tokens.weight, embeddings)
+
+
+def test_other_labels_than_the_source_has(tmp_path: Path) -> None:
+    make(tmp_path / "short", "BertForTokenClassification", num_labels=3)
+    certificate = convert_checkpoint(tmp_path / "short", tmp_path / "same", 100)
+    assert not records(certificate, "new")
+    certificate = convert_checkpoint(tmp_path / "short", tmp_path / "long", 100, num_labels=5)
+    assert records(certificate, "new") == ["classifier.weight", "classifier.bias"]
+    model = lb.LongbirdForTokenClassification.from_pretrained(tmp_path / "long")
+    assert model.classifier.out_features == 5
+
+
+def test_answers_of_a_new_head(tmp_path: Path) -> None:
+    make(tmp_path / "short", "BertModel")
+    convert_checkpoint(
+        tmp_path / "short", tmp_path / "long", 100, task="question-answering", num_answer_types=3,
+        supporting_sentences=True,
+    )  # fmt: skip
+    model = lb.LongbirdForQuestionAnswering.from_pretrained(tmp_path / "long")
+    out = model(ids_of(90)[0], sentence_positions=torch.tensor([[5]]))
+    assert out.answer_type_logits.shape == (1, 3) and out.sentence_logits.shape == (1, 1)
+
+
+def test_options_that_no_head_has(short: Path, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"no option num_lables; .*num_labels"):
+        convert_checkpoint(short, tmp_path / "long", num_lables=3)
+    with pytest.raises(ValueError, match="num_labels is for the task sequence-classification or"):
+        convert_checkpoint(short, tmp_path / "long", task="embedding", num_labels=3)
+    for value in (-1, 1.5, "3", 10**9, True):
+        with pytest.raises((TypeError, ValueError), match="num_labels must be"):
+            convert_checkpoint(
+                short, tmp_path / "long", task="token-classification", num_labels=value
+            )
+
+
+# ---- room ----
+
+
+@pytest.mark.parametrize(("length", "size"), [(10**9, "128 GB"), (2 * 10**9, "256 GB")])
+def test_a_length_that_does_not_fit(short: Path, tmp_path: Path, length: int, size: str) -> None:
+    with pytest.raises(ValueError, match=rf"new model has {size}, and making it takes .* free; "):
+        convert_checkpoint(short, tmp_path / "long", length)
+    assert {path.name for path in tmp_path.iterdir()} == {"short"}
+
+
+@pytest.mark.parametrize("length", [10**10, 10**30, 0, -5, 1.5, "100", True, None])
+def test_lengths_that_are_none(short: Path, tmp_path: Path, length: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="length must be an integer from 1"):
+        convert_checkpoint(short, tmp_path / "long", length)
+
+
 # ---- the command ----
 
 
@@ -379,6 +502,23 @@ def test_command(
     captured = capsys.readouterr()
     assert "error: the new model was not written" in captured.err
     assert "Traceback" not in captured.err and not (tmp_path / "other").exists()
+
+
+def test_command_makes_a_new_head(
+    short: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--length", 100, "--task", "sequence-classification", "--num-labels", 6]
+    assert run(monkeypatch, short, tmp_path / "long", *options) == 0
+    assert "classifier.out.weight" in capsys.readouterr().out
+    model = lb.LongbirdForSequenceClassification.from_pretrained(tmp_path / "long")
+    assert model.config.num_labels == 6
+    assert run(monkeypatch, short, tmp_path / "huge", "--length", 10**9) == 2
+    captured = capsys.readouterr()
+    assert "128 GB" in captured.err and "Traceback" not in captured.err
+    assert not (tmp_path / "huge").exists()
 
 
 def test_command_takes_names_of_packages(

@@ -144,6 +144,34 @@ def test_saved_models_load_through_auto_classes(
     run_with_torch(f"folder = {str(tmp_path)!r}\n{SAVED}")
 
 
+def test_every_model_has_a_task():
+    """The table of tasks is the one list; the stub of public names must be written out."""
+    import longbird as lb
+    from longbird import models
+    from longbird.hf.tasks import TASKS as TABLE
+
+    named = {name for task in TABLE.values() for name in task[:2] if name is not None}
+    classes = {
+        name
+        for name, value in vars(models).items()
+        if isinstance(value, type) and hasattr(value, "from_pretrained") and "Config" not in name
+    }
+    assert named == classes
+    assert named == {
+        name
+        for name in lb.__all__
+        if name.startswith("Longbird") and hasattr(getattr(lb, name), "from_pretrained")
+    } - {"LongbirdConfig", "LongbirdSeq2SeqConfig"}
+
+
+def test_the_names_of_tasks_need_neither_torch_nor_transformers():
+    run(
+        "import sys",
+        "from longbird.hf.tasks import TASKS",
+        "assert not {'torch', 'transformers'} & set(sys.modules)",
+    )
+
+
 @pytest.mark.slow  # a new process, which imports torch and transformers
 def test_the_finder_only_watches_and_leaves_specs_as_they_are():
     run("""

@@ -94,7 +94,7 @@ def folder_of(path: str | os.PathLike[str], **hub: Any) -> Path:
 def read_json(file: Path, kind: type = dict) -> Any:
     """A JSON object (or another `kind`); raises if it is none, is huge, or has a key twice."""
     if not file.is_file():  # a device or a pipe would be read for ever
-        raise FileNotFoundError(f"there is no file {file}")
+        raise FileNotFoundError(f"{file} is not there, or is no file")
     if file.stat().st_size > LARGEST_JSON:
         raise ValueError(
             f"{file} has {file.stat().st_size:,} bytes; expected JSON of at most {LARGEST_JSON:,}"
@@ -152,7 +152,7 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
     """The tensors of a folder by their names; reads headers alone."""
     found: dict[str, Stored] = {}
     for file in files_of(folder):
-        with _reading(file), safe_open(file, "pt") as tensors:
+        with _reading(file), safe_open(file, "np") as tensors:
             for name in tensors.keys():
                 if name in found:  # which of them counts would be a guess
                     raise ValueError(f"it has {name}, which {found[name].file.name} has, too")
@@ -172,7 +172,7 @@ def _reading(file: Path) -> Generator[None, None, None]:
     """Whatever safetensors fails with names the file."""
     try:
         yield
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
 
 

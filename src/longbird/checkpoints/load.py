@@ -132,9 +132,8 @@ def load_checkpoint(
         changes = {k: x for k, x in changes.items() if k not in (*HUB, "subfolder")}
         if config is None:
             config = foreign_config(folder, family, model_class, random_blocks, changes)
-        settings = folder / "generation_config.json"
-        if settings.is_file() and model_class.can_generate():
-            options["generation_config"] = generation_settings(settings)
+        if model_class.can_generate() and (settings := generation_settings(folder)) is not None:
+            options["generation_config"] = settings
     assert config is not None
     if graph is not None:
         config = type(config)(**{**config.to_dict(), "graph": graph})
@@ -174,9 +173,8 @@ def check_own(
     raw = read_json(folder / "config.json")
     if "transformers_weights" in raw:
         raise ValueError(f"{folder / 'config.json'} names another file of weights; none is read")
-    settings = folder / "generation_config.json"
-    if settings.is_file() and model_class.can_generate():
-        generation_settings(settings)
+    if model_class.can_generate():
+        generation_settings(folder)  # raises if they cannot be read
     given = {k: x for k, x in options.items() if k not in (*HUB, "config", "subfolder")}
     stated = model_class.config_class.from_dict(dict(raw))
     config: Any = options.get("config")
@@ -298,12 +296,15 @@ def foreign_config(
         raise ValueError(f"{file}: {error}") from error
 
 
-def generation_settings(file: Path) -> GenerationConfig:
-    """The settings of `generate` in a file.
+def generation_settings(folder: Path) -> GenerationConfig | None:
+    """The settings of `generate` in a folder, if it has any.
 
     Raises:
-        ValueError: It cannot be read. transformers would go on with other settings.
+        ValueError: They cannot be read. transformers would go on with other settings.
     """
+    file = folder / "generation_config.json"
+    if not os.path.lexists(file):
+        return None
     try:
         return GenerationConfig.from_dict(read_json(file))
     except Exception as error:  # what it holds is checked by transformers, in many ways

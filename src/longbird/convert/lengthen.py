@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -162,10 +161,8 @@ def convert_checkpoint(
     original = _original(folder, family, compared)
     with writing_folder(out) as written:
         model.save_pretrained(written)
-        settings = folder / "generation_config.json"
-        if model.can_generate() and settings.is_file():
-            generation_settings(settings)
-            shutil.copyfile(settings, written / settings.name)
+        if model.can_generate() and (settings := generation_settings(folder)) is not None:
+            settings.save_pretrained(written)
         notes = copy_tokenizer(tokenizer, files, written, length)
         if pipeline is not None:
             notes += copy_pipeline(pipeline, folder, written)
