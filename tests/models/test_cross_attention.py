@@ -287,6 +287,20 @@ def test_what_cross_attention_cannot_take(fields, inputs, said):
         model(TEXT, **inputs)
 
 
+def test_what_was_read_of_other_documents():
+    model = lb.LongbirdForCausalLM(
+        lb.LongbirdConfig(**SIZES, graph=lb.Window(4), **DECODER)
+    ).eval()
+    cache = model(TEXT, encoder_hidden_states=READ, use_cache=True).past_key_values
+    with pytest.raises(ValueError, match=r"14 tokens that an encoder read, .* has 12"):
+        model(TEXT[:, :1], encoder_hidden_states=READ[:, :12], past_key_values=cache)
+    writer = lb.LongbirdForConditionalGeneration(lb.LongbirdSeq2SeqConfig(**SIZES)).eval()
+    long = draw(3, 20)
+    cache = writer(long, decoder_input_ids=TEXT, use_cache=True).past_key_values
+    with pytest.raises(ValueError, match=r"20 tokens that an encoder read, .* has 15"):
+        writer(long[:, :15], decoder_input_ids=TEXT[:, :1], past_key_values=cache)
+
+
 def test_an_encoder_has_no_cross_attention():
     with pytest.raises(ValueError, match="needs is_decoder=True"):
         lb.LongbirdModel(lb.LongbirdConfig(**SIZES, add_cross_attention=True))
