@@ -215,6 +215,35 @@ def test_a_sparse_pair_trains_and_is_saved(tmp_path):
     assert torch.equal(written, fresh)
 
 
+@pytest.mark.parametrize("family", ["ours", "bert"])
+def test_a_decoder_from_an_encoder(family, tmp_path, caplog):
+    """Its cross attention is new, and one line says so; an encoder-decoder's must be there."""
+    if family == "ours":
+        encoder = lb.LongbirdForMaskedLM(lb.LongbirdConfig(**SIZES, graph=lb.Window(4)))
+    else:
+        encoder = transformers.BertForMaskedLM(transformers.BertConfig(**SIZES))
+    encoder.save_pretrained(tmp_path)
+    model = lb.LongbirdForCausalLM.from_pretrained(tmp_path, **DECODER)
+    assert "cross_attention" in caplog.text
+    weight = model.longbird.layers[1].cross_attention.query.weight
+    assert weight.std().item() == pytest.approx(0.02, rel=0.3)
+    assert torch.isfinite(model(TEXT, encoder_hidden_states=READ).logits).all()
+    if family == "ours":
+        both = EncoderDecoderModel.from_encoder_decoder_pretrained(tmp_path, tmp_path)
+        assert isinstance(both.encoder, lb.LongbirdModel) and not both.encoder.config.is_decoder
+        assert isinstance(both.decoder, lb.LongbirdForCausalLM)
+        assert both.decoder.config.add_cross_attention
+        assert both(TEXT, decoder_input_ids=TEXT).logits.shape == (3, 9, 60)
+
+
+def test_an_encoder_decoder_without_its_cross_attention(tmp_path):
+    model = lb.LongbirdForConditionalGeneration(lb.LongbirdSeq2SeqConfig(**SIZES))
+    state = {k: v for k, v in model.state_dict().items() if "cross_attention" not in k}
+    model.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"missing: .*cross_attention"):
+        type(model).from_pretrained(None, config=model.config, state_dict=state)
+
+
 def test_gradients_reach_the_encoder_under_checkpointing():
     model = lb.LongbirdForCausalLM(lb.LongbirdConfig(**SIZES, **DECODER, graph=lb.Window(4)))
     gradients = []
@@ -256,6 +285,20 @@ def test_what_cross_attention_cannot_take(fields, inputs, said):
     model = lb.LongbirdForCausalLM(lb.LongbirdConfig(**SIZES, graph=lb.Window(4), **fields))
     with pytest.raises(ValueError, match=said):
         model(TEXT, **inputs)
+
+
+def test_what_was_read_of_other_documents():
+    model = lb.LongbirdForCausalLM(
+        lb.LongbirdConfig(**SIZES, graph=lb.Window(4), **DECODER)
+    ).eval()
+    cache = model(TEXT, encoder_hidden_states=READ, use_cache=True).past_key_values
+    with pytest.raises(ValueError, match=r"14 tokens that an encoder read, .* has 12"):
+        model(TEXT[:, :1], encoder_hidden_states=READ[:, :12], past_key_values=cache)
+    writer = lb.LongbirdForConditionalGeneration(lb.LongbirdSeq2SeqConfig(**SIZES)).eval()
+    long = draw(3, 20)
+    cache = writer(long, decoder_input_ids=TEXT, use_cache=True).past_key_values
+    with pytest.raises(ValueError, match=r"20 tokens that an encoder read, .* has 15"):
+        writer(long[:, :15], decoder_input_ids=TEXT[:, :1], past_key_values=cache)
 
 
 def test_an_encoder_has_no_cross_attention():

@@ -118,6 +118,9 @@ def compare(
     }
     unknown = [name for name in found if name not in wanted]
     head = {name for name in (*missing, *reshaped, *unknown) if is_head(model, wanted, name)}
+    # An encoder becomes a decoder: its cross attention is as new as a head.
+    if model.config.causal and not any("cross_attention" in name for name in found):
+        head |= {name for name in missing if "cross_attention" in name}
     # Half a module is no other head, but a damaged file.
     modules = {name.rpartition(".")[0] for name in found if name in wanted and name not in ties}
     head -= {name for name in missing if name.rpartition(".")[0] in modules - {""}}

@@ -1,6 +1,4 @@
-"""The models, as `transformers.PreTrainedModel`s; `MODELS` is the list of them."""
-
-from typing import Any
+"""The models, as `transformers.PreTrainedModel`s."""
 
 from longbird.models.causal import LongbirdForCausalLM as LongbirdForCausalLM
 from longbird.models.collator import LongbirdCollator as LongbirdCollator
@@ -27,25 +25,3 @@ from longbird.models.seq2seq import (
     LongbirdSeq2SeqForSequenceClassification as LongbirdSeq2SeqForSequenceClassification,
 )
 from longbird.models.seq2seq import LongbirdSeq2SeqModel as LongbirdSeq2SeqModel
-
-MODELS: dict[type[LongbirdConfig], dict[str, type[Any]]] = {
-    LongbirdConfig: {
-        "": LongbirdModel,
-        "ForPreTraining": LongbirdForPreTraining,
-        "ForMaskedLM": LongbirdForMaskedLM,
-        "ForCausalLM": LongbirdForCausalLM,
-        "ForSequenceClassification": LongbirdForSequenceClassification,
-        "ForTokenClassification": LongbirdForTokenClassification,
-        "ForMultipleChoice": LongbirdForMultipleChoice,
-        "ForQuestionAnswering": LongbirdForQuestionAnswering,
-        "ForEmbedding": LongbirdForEmbedding,
-    },
-    LongbirdSeq2SeqConfig: {
-        "": LongbirdSeq2SeqModel,
-        "ForSeq2SeqLM": LongbirdForConditionalGeneration,
-        "ForSequenceClassification": LongbirdSeq2SeqForSequenceClassification,
-        "ForQuestionAnswering": LongbirdSeq2SeqForQuestionAnswering,
-    },
-}
-"""By configuration and task. A task has the name it has in `transformers.AutoModel<task>`, where
-transformers knows it."""

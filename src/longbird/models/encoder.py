@@ -365,7 +365,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
                 "encoder_hidden_states need a decoder with cross attention: "
                 "LongbirdConfig(is_decoder=True, add_cross_attention=True)"
             )
-        check_memory(states, mask, documents.rows, config.hidden_size)
+        check_memory(states, mask, documents.rows, config.hidden_size, inputs.past_key_values)
         if mask is not None:
             mask = mask[:, None, None] != 0  # [rows, 1, 1, m]
         if cache is None:
@@ -426,8 +426,10 @@ class LongbirdModel(LongbirdPreTrainedModel):
         return self.embeddings.finish(table(ids))
 
 
-def check_memory(states: Tensor, mask: Tensor | None, rows: int, width: int) -> None:
-    """Raises unless what an encoder read, [rows, m, w], and its mask, [rows, m], fit."""
+def check_memory(
+    states: Tensor, mask: Tensor | None, rows: int, width: int, cache: Any = None
+) -> None:
+    """Raises unless what an encoder read, [rows, m, w], fits its mask, [rows, m], and cache."""
     if states.ndim != 3 or states.shape[0] != rows or states.shape[2] != width:
         raise ValueError(
             f"encoder_hidden_states must be of shape [batch, m, width] with batch {rows} and "
@@ -440,6 +442,13 @@ def check_memory(states: Tensor, mask: Tensor | None, rows: int, width: int) -> 
         )
     if mask is not None and readable(mask):
         check_marks("the attention mask of the encoder", mask)
+    if isinstance(cache, EncoderDecoderCache) and cache.is_updated.get(0):
+        kept = cache.cross_attention_cache.get_seq_length()
+        if kept != states.shape[1]:
+            raise ValueError(
+                f"past_key_values has {kept} tokens that an encoder read, and "
+                f"encoder_hidden_states has {states.shape[1]}: these are other documents"
+            )
 
 
 def default(value: bool | None, otherwise: Any) -> bool:

@@ -160,7 +160,10 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             # A padded token sees itself, so that its row is not empty.
             seen = seen & (attention_mask[:, None, None] != 0) | (place[:, None] == every)
         if encoder_hidden_states is not None:
-            check_memory(encoder_hidden_states, encoder_attention_mask, b, config.hidden_size)
+            check_memory(
+                encoder_hidden_states, encoder_attention_mask, b, config.hidden_size,
+                past_key_values,
+            )  # fmt: skip
         if encoder_attention_mask is not None:
             encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
         wanted = default(output_hidden_states, config.output_hidden_states)
