@@ -16,13 +16,26 @@ HEAD_DIMS = (1, 8, 32, 40, 64, 80, 128, 256)
 
 
 @dataclass(frozen=True)
+class Alternating:
+    """A graph that is a function of the length."""
+
+    even: lb.Graph
+    odd: lb.Graph
+
+    def __call__(self, n: int) -> lb.Graph:
+        """The graph over n tokens."""
+        return self.odd if n % 2 else self.even
+
+
+@dataclass(frozen=True)
 class Case:
     """The arguments of one call of `attention`, or of `attention_packed` if it has cu_seqlens."""
 
     q: Tensor
     k: Tensor
     v: Tensor
-    graph: lb.Graph
+    graph: Any
+    """One graph, one for each sequence, or a function of the length."""
     options: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, impl: str) -> tuple[Tensor, Tensor]:
@@ -72,6 +85,8 @@ def pieces(draw: st.DrawFn, shortest: int) -> lb.Graph:
             st.just(lb.ErdosRenyi(draw(st.sampled_from([0.005, 0.05])), seed)),
             st.just(lb.WattsStrogatz(4, 0.3, seed)),
             st.lists(pairs, max_size=20).map(lambda p: lb.Edges(p)),
+            st.just(lb.Edges([(0, 0), (shortest, 1), (2, 400)], clip=True)),
+            st.just(lb.ByLength({block: lb.Full()}, lb.BlockWindow(3, block))),
         )
     )
 
@@ -123,7 +138,15 @@ def cases(
         options["lengths"] = torch.tensor(counts)
     multiset = draw(st.sampled_from([False, False, False, True]))
     shortest = min((count for count in counts if count), default=1)
-    graph = draw(multiset_graphs() if multiset else graphs(shortest))
+    chosen = multiset_graphs() if multiset else graphs(shortest)
+    graph: Any = draw(chosen)
+    form = draw(st.sampled_from(["one", "one", "heads", "each", "function"]))
+    if form == "heads":
+        graph = lb.PerHead([graph, *(draw(chosen) for _ in range(heads - 1))])
+    elif form == "each":
+        graph = [draw(multiset_graphs() if multiset else graphs(max(n, 1))) for n in counts]
+    elif form == "function":
+        graph = Alternating(graph, draw(chosen))
 
     generator = torch.Generator().manual_seed(draw(st.integers(0, 10**6)))
     exists = torch.arange(n) < torch.tensor(counts)[:, None]

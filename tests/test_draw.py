@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+import time
+import types
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
 import longbird as lb
-from longbird.draw import COLOURS, coverage, picture, pieces
+from longbird.draw import COLOURS, Picture, coverage, picture, pieces, sampled
+from longbird.graph import as_graph
 
 GRAPHS = [
     lb.Full(),
@@ -87,3 +95,121 @@ def test_bad_arguments_say_what_is_wrong(tmp_path) -> None:
 def test_every_kind_has_a_colour() -> None:
     everything = lb.bigbird() | lb.Edges([(0, 1)]) | lb.ErdosRenyi(0.5)
     assert set(picture(everything, 100).layers) < set(COLOURS)
+
+
+REGULAR = [
+    lb.Full(),
+    lb.Causal(),
+    lb.Window(900),
+    lb.Window(30, dilation=7),
+    lb.BlockWindow(5, 84),
+    lb.GlobalTokens([0, 700, 701, -1]),
+    lb.GlobalBlocks(2, 1, 100),
+    lb.GlobalTokens([3, 5000]) & lb.Causal(),
+    (lb.Window(100) | lb.GlobalBlocks(1, 1)) & lb.Causal(),
+    lb.Window(100) | lb.Window(20) | lb.GlobalTokens([9]),
+]
+
+
+@pytest.mark.parametrize("graph", REGULAR, ids=repr)
+def test_samples_are_close_to_the_layout(graph: lb.Graph) -> None:
+    n, pixels = 9001, 30
+    exact, guessed = coverage(graph.layout(n), 0, pixels), sampled(graph, n, pixels)
+    assert ((exact > 0) == (guessed > 0)).mean() > 0.97
+    assert guessed.sum() == pytest.approx(exact.sum(), rel=0.05)
+    assert np.abs(exact - guessed).max() < 0.5
+
+
+@pytest.mark.parametrize("n", [1_000_000, 2_000_000_000])
+@pytest.mark.parametrize(
+    ("text", "density"),
+    [
+        ("Full", 1.0),
+        ("Causal", 0.5),
+        ("Window(100000)", None),
+        ("longformer(512, dilation=8)", None),
+        ("GlobalTokens([0, -1, 77])", None),
+        ("(Window(64) | GlobalBlocks(1, 0)) & Causal", None),
+        ("PerHead([Causal])", 0.5),
+        ("ByLength({512: Full}, otherwise=Causal)", 0.5),
+    ],
+)
+def test_any_length_is_drawn_or_refused_within_seconds(text, density, n) -> None:
+    start = time.perf_counter()
+    drawn = picture(as_graph(text), n, pixels=64)
+    assert time.perf_counter() - start < 10
+    assert drawn.title[1].startswith(f"{n:,} tokens, ")
+    assert all((layer > 0).any() for layer in drawn.layers.values())
+    if density is not None:
+        assert sum(layer.mean() for layer in drawn.layers.values()) == pytest.approx(density, 0.01)
+
+
+@pytest.mark.parametrize(
+    "text", ["bigbird", "ErdosRenyi(0.1)", "WattsStrogatz(4, 0.1)", "LegacyBigBird('google')"]
+)
+def test_what_cannot_be_sampled_is_refused_with_its_size(text) -> None:
+    start = time.perf_counter()
+    with pytest.raises(ValueError, match=r"would have about [\d.e+]+ tiles and take \d+ [GTP]B"):
+        picture(as_graph(text), 2_000_000_000)
+    with pytest.raises(ValueError, match="too thin for a picture of 2,000,000,000 tokens"):
+        picture(lb.Window(100_000, dilation=20_000), 2_000_000_000, pixels=64)
+    assert time.perf_counter() - start < 5
+
+
+def test_show_prints_text_in_a_terminal(capsys) -> None:
+    (lb.Window(2) | lb.GlobalTokens([0])).show(40)
+    printed = capsys.readouterr().out
+    assert "GlobalTokens(positions=(0,)) | Window(radius=2, dilation=1)" in printed
+    assert "40 tokens, " in printed and "global" in printed
+    lb.PerHead(["Window(1)", "Full"]).show(head=1)
+    assert "1,024 tokens, 2 heads" in capsys.readouterr().out
+    lb.Edges([(0, 3000)]).show()
+    assert "3,001 tokens, 1 edge" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="one of the 1 heads"):
+        lb.Full().show(10, head=3)
+
+
+def test_show_displays_a_picture_in_a_notebook(monkeypatch, capsys) -> None:
+    shown: list[object] = []
+    ipython, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+    display.display = shown.append
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    lb.Window(2).show(40)
+    assert capsys.readouterr().out == ""
+    assert isinstance(shown[0], Picture)
+    ElementTree.fromstring(shown[0]._repr_svg_())
+
+
+@pytest.mark.parametrize("graph", [*GRAPHS, lb.PerHead(["Full", "Causal"])], ids=repr)
+def test_a_notebook_shows_a_picture_of_every_graph(graph: lb.Graph) -> None:
+    svg = graph._repr_svg_()
+    assert svg is not None and len(svg) < 300_000
+    root = ElementTree.fromstring(svg)
+    assert root.tag.endswith("svg")
+    assert "".join(root.itertext()).count("■") >= 1
+
+
+def test_the_runs_of_a_notebook_picture_are_its_pixels() -> None:
+    drawn = picture(lb.Window(1) | lb.GlobalTokens([3]), 12)
+    painted = np.zeros((12, 12), bool)
+    for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)", drawn._repr_svg_()):
+        painted[int(y), int(x) : int(x) + int(width)] = True
+    np.testing.assert_array_equal(painted, (lb.Window(1) | lb.GlobalTokens([3])).mask(12)[0])
+
+
+def test_a_notebook_falls_back_to_text() -> None:
+    assert lb.Edges([(0, 2_000_000_000)])._repr_svg_() is None
+    never = lb.LegacyBigBird("google", block=512, full_up_to=0)
+    with pytest.raises(ValueError):
+        never.layout(1024)
+    assert never._repr_svg_() is None
+
+
+def test_drawing_needs_matplotlib_only_to_save() -> None:
+    script = (
+        "import sys, longbird as lb; lb.bigbird()._repr_svg_(); lb.Window(3).show(20); "
+        "assert not {'matplotlib', 'torch', 'IPython'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

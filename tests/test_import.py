@@ -7,8 +7,8 @@ import longbird as lb
 
 NAMES = {
     "Graph", "Full", "Causal", "Window", "BlockWindow", "GlobalTokens", "GlobalBlocks",
-    "RandomBlocks", "ErdosRenyi", "WattsStrogatz", "Edges", "LegacyBigBird", "bigbird",
-    "longformer", "Layout", "attention", "attention_packed", "attention_weights",
+    "RandomBlocks", "ErdosRenyi", "WattsStrogatz", "Edges", "LegacyBigBird", "PerHead", "ByLength",
+    "bigbird", "longformer", "Layout", "attention", "attention_packed", "attention_weights",
     "implementations", "check", "plan",
 }  # fmt: skip
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import longbird as lb
-from longbird.ops import dispatch, gather, native
+from longbird import oracle
+from longbird.ops import dispatch, flex, gather, native
 
 GRAPH = lb.bigbird(block=16)
 
@@ -102,7 +103,73 @@ def test_bad_arguments():
     with pytest.raises(ValueError, match="'dense'"):
         lb.check(GRAPH, 60, impls=["dense"])
     with pytest.raises(TypeError, match="graph"):
-        lb.check("bigbird", 60)
+        lb.check(None, 60)
+    for wrong in ({"n": 1.5}, {"n": -1}, {"n": 60, "heads": "2"}, {"n": 60, "head_dim": True}):
+        with pytest.raises((TypeError, ValueError), match=list(wrong)[-1]):
+            lb.check(GRAPH, **wrong)
+
+
+def test_graphs_in_every_form(impl):
+    graphs = ["bigbird(block=16)", lb.Window(3), lb.Causal()]
+    options = {"batch": 3, "lengths": [60, 0, 31], "impls": [impl]}
+    report = lb.check(graphs, 60, **options)
+    assert report.ok and "Window(radius=3, dilation=1)" in str(report)
+    assert lb.check("Window(3)", 60, impls=[impl]).ok
+    report = lb.check(lambda n: lb.Window(n // 4), 60, **options)
+    assert report.ok and "lambda" in str(report)
+    with pytest.raises(ValueError, match="each of the 2 sequences"):
+        lb.check(graphs, 60, batch=2)
+
+
+def test_flex_is_compiled_only_where_it_is_named(monkeypatch):
+    """On a CPU; on CUDA it is what attention takes."""
+    ran = []
+
+    def run(call):
+        ran.append(call)
+        return gather.run(call)
+
+    monkeypatch.setitem(dispatch.ABSENT, "flex", None)
+    monkeypatch.setattr(flex, "run", run)
+    report = lb.check(GRAPH, 60)
+    assert report.ok and not ran
+    assert [row.impl for row in report.rows] == ["native", "flex", "gather"]
+    assert 'impls=["flex"]' in str(report)
+    assert lb.check(GRAPH, 60, impls=["flex"]).ok and ran
+
+
+@pytest.mark.parametrize(
+    "sizes, needed",
+    [
+        ({"n": 1_000_000}, "119,224 GB"),
+        ({"n": 1000, "head_dim": 100_000}, "22 GB"),
+        ({"n": 4096, "batch": 64, "heads": 12}, "790 GB"),
+        ({"n": 2**31 - 1}, "tokens"),
+    ],
+)
+def test_what_does_not_fit_is_refused_at_once(sizes, needed, monkeypatch):
+    def draw(*_, **__):
+        raise AssertionError("something was allocated")
+
+    monkeypatch.setattr(torch, "randn", draw)
+    with pytest.raises(ValueError, match=rf"{needed}.*fewer tokens"):
+        lb.check(GRAPH, **sizes)
+
+
+def test_own_data_that_does_not_fit_is_refused_at_once():
+    x = torch.zeros(1, 1, 1, 8).expand(1, 1, 100_000, 8)
+    with pytest.raises(ValueError, match=r"596 GB.*fewer tokens"):
+        lb.check(GRAPH, 100_000, q=x)
+
+
+def test_the_memory_of_a_check_is_about_what_it_says(monkeypatch):
+    """Refused where half of what is needed is free, run where twice as much is."""
+    needed = 2 * 300 * (64 * 300 + 120 * 64)
+    monkeypatch.setattr(oracle, "_free_memory", lambda device: needed // 2)
+    with pytest.raises(ValueError, match="here"):
+        lb.check(GRAPH, 300, impls=["gather"])
+    monkeypatch.setattr(oracle, "_free_memory", lambda device: needed * 2)
+    assert lb.check(GRAPH, 300, impls=["gather"]).ok
 
 
 def test_seed_decides_and_random_state_is_left_alone():

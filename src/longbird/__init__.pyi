@@ -3,6 +3,7 @@ from .checkpoints import save_checkpoint as save_checkpoint
 from .convert import convert_checkpoint as convert_checkpoint
 from .cost import plan as plan
 from .graph import BlockWindow as BlockWindow
+from .graph import ByLength as ByLength
 from .graph import Causal as Causal
 from .graph import Edges as Edges
 from .graph import ErdosRenyi as ErdosRenyi
@@ -11,6 +12,7 @@ from .graph import GlobalBlocks as GlobalBlocks
 from .graph import GlobalTokens as GlobalTokens
 from .graph import Graph as Graph
 from .graph import LegacyBigBird as LegacyBigBird
+from .graph import PerHead as PerHead
 from .graph import RandomBlocks as RandomBlocks
 from .graph import WattsStrogatz as WattsStrogatz
 from .graph import Window as Window

@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from longbird.graph.base import Graph
-from longbird.ops import dispatch, reference
+from longbird.graph import Graph
+from longbird.graph.arguments import integer
+from longbird.ops import dispatch, flex, reference
 from longbird.ops.call import Call
+from longbird.ops.graphs import GraphArgument, OneGraph
 
 OUTPUT_TOLERANCE = 2e-5
 """Largest absolute error of a float32 output, for values of about unit size."""
 GRADIENT_TOLERANCE = 1e-4
 """Largest error of a float32 gradient, relative to the largest gradient."""
+LARGEST_CHECK = 16 * 2**30
+"""Bytes that dense attention may take; less where less is free."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ class CheckRow:
 class CheckReport:
     """What `check` found; prints as a table."""
 
-    graph: Graph
+    graph: Graph | tuple[Graph, ...] | Callable[[int], OneGraph]
+    """One graph, one for each row of the batch, or the function of the length that was given."""
     shape: tuple[int, ...]
     dtype: torch.dtype
     rows: tuple[CheckRow, ...]
@@ -73,7 +78,9 @@ class CheckReport:
     def __str__(self) -> str:
         """The report as a table."""
         shape = " x ".join(map(str, self.shape))
-        lines = [f"{self.graph!r:.200}", f"{shape}, {self.dtype}, against dense float64:"]
+        graphs = self.graph if isinstance(self.graph, tuple) else (self.graph,)
+        lines = [f"{graph!r:.200}" for graph in graphs]
+        lines.append(f"{shape}, {self.dtype}, against dense float64:")
         for row in self.rows:
             if not row.ran:
                 lines.append(f"  {row.impl:<10} did not run: {row.note}")
@@ -93,7 +100,7 @@ class CheckReport:
 
 
 def check(
-    graph: Graph,
+    graph: GraphArgument,
     n: int,
     *,
     heads: int = 2,
@@ -113,13 +120,14 @@ def check(
 ) -> CheckReport:
     """Compares implementations with dense attention in float64, output and gradients.
 
-    The dense one takes O(n^2) memory, about 50 bytes x batch x heads x n^2. Tolerances: a float32
-    output within 2e-5 (for values of about unit size), its gradients within 1e-4 of the largest;
-    float64 within 1e-10; bfloat16 and float16 against float64 attention of the same rounded
-    inputs, 4 units in the last place of the largest value, and 8 of the largest gradient.
+    Dense attention takes about 64 bytes x batch x heads x n^2; what does not fit into memory is
+    refused at once. Tolerances: a float32 output within 2e-5 (for values of about unit size), its
+    gradients within 1e-4 of the largest; float64 within 1e-10; bfloat16 and float16 against
+    float64 attention of the same rounded inputs, 4 units in the last place of the largest value,
+    and 8 of the largest gradient.
 
     Args:
-        graph: The graph to check.
+        graph: The graph to check, as `attention` takes it.
         n: Number of tokens.
         heads: Number of heads.
         head_dim: Size of a head.
@@ -131,15 +139,19 @@ def check(
         relative_bias: As for `attention`.
         scale: As for `attention`.
         seed: Seed of the random inputs (and of the gradient of the output).
-        impls: Names of implementations; by default all but the reference (FlexAttention compiles
-            for some seconds at a new length). One that cannot run is reported with the reason,
-            and fails the check only if it was named.
+        impls: Names of implementations; by default those that `attention` takes by itself on this
+            device. FlexAttention on a CPU has to be named, as it compiles for half a minute. One
+            that cannot run is reported with the reason, and fails the check only if it was named.
         q: Your own data instead of random inputs, [batch, heads, n, head_dim]; k and v likewise.
         k: Keys.
         v: Values.
 
     Returns:
         A report; `report.ok` says whether all agree, `print(report)` shows the errors.
+
+    Raises:
+        TypeError: An argument has a wrong type.
+        ValueError: An argument has a wrong value, or dense attention would take too much memory.
 
     Examples:
         >>> import longbird as lb
@@ -148,12 +160,14 @@ def check(
         True
     """
     named = {each.NAME: each for each in dispatch.ALL}
-    wanted = [name for name in named if name != reference.NAME] if impls is None else list(impls)
+    wanted = [each.NAME for each in dispatch.AUTOMATIC] if impls is None else list(impls)
     for name in wanted:
         if name not in named:
             raise ValueError(f"impls must be among {', '.join(named)}, received {name!r}")
 
-    q, k, v, upstream = _inputs((q, k, v), (batch, heads, n, head_dim), dtype, device, seed)
+    shape, dtype, device = _form((q, k, v), (batch, heads, n, head_dim), dtype, device)
+    _check_memory(shape, device)
+    q, k, v, upstream = _inputs((q, k, v), shape, dtype, device, seed)
     call = Call.checked(
         q,
         k,
@@ -165,27 +179,66 @@ def check(
         scale=scale,
     )
     exact = _run(_in_float64(call), reference.run, upstream)
-    rows = (_compare(named[name], call, upstream, exact) for name in wanted)
-    rows = tuple(replace(row, required=impls is not None) for row in rows)
-    return CheckReport(graph, tuple(q.shape), q.dtype, rows)
+    rows: list[CheckRow] = []
+    for name in wanted:
+        if name == flex.NAME and impls is None and device.type == "cpu":
+            note = 'it compiles for half a minute on a CPU; impls=["flex"] checks it'
+            rows.append(CheckRow(name, note=note))
+        else:
+            row = _compare(named[name], call, upstream, exact)
+            rows.append(replace(row, required=impls is not None))
+    return CheckReport(call.graph.given, shape, dtype, tuple(rows))
+
+
+Given = tuple[Tensor | None, Tensor | None, Tensor | None]
+
+
+def _form(
+    given: Given, shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device
+) -> tuple[tuple[int, ...], torch.dtype, torch.device]:
+    """Shape, dtype and device: those of what is given, else those that were asked for."""
+    example = next((x for x in given if x is not None), None)
+    if example is None:
+        names = ("batch", "heads", "n", "head_dim")
+        sizes = (integer(x, name) for x, name in zip(shape, names, strict=True))
+        return tuple(sizes), dtype, torch.device(device)
+    if example.ndim != 4 or example.shape[2] != shape[2]:
+        raise ValueError(
+            f"q, k and v must be [batch, heads, n, head_dim] with n = {shape[2]}, "
+            f"received shape {tuple(example.shape)}"
+        )
+    return tuple(example.shape), example.dtype, example.device
+
+
+def _check_memory(shape: tuple[int, ...], device: torch.device) -> None:
+    """Refuses what would not fit, before anything of its size exists."""
+    batch, heads, n, head_dim = shape
+    # In float64: scores, probabilities and their gradients; inputs, results and their gradients.
+    needed = batch * heads * n * (64 * n + 120 * head_dim)
+    limit = min(LARGEST_CHECK, _free_memory(device))
+    if needed > limit:
+        raise ValueError(
+            f"dense attention of batch {batch}, {heads} heads of {head_dim:,} and {n:,} tokens, "
+            f"with its gradients, would take {needed / 2**30:,.0f} GB, and a check may take "
+            f"{limit / 2**30:,.0f} GB here; check fewer tokens, heads or rows, or smaller heads"
+        )
+
+
+def _free_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        with open("/proc/meminfo") as lines:
+            found = dict(line.split(":") for line in lines)
+        return int(found["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):  # not on Linux
+        return LARGEST_CHECK
 
 
 def _inputs(
-    given: tuple[Tensor | None, Tensor | None, Tensor | None],
-    shape: tuple[int, ...],
-    dtype: torch.dtype,
-    device: str | torch.device,
-    seed: int,
+    given: Given, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, seed: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """q, k, v and the gradient of the output; what is not given is drawn."""
-    example = next((x for x in given if x is not None), None)
-    if example is not None:
-        if example.ndim != 4 or example.shape[2] != shape[2]:
-            raise ValueError(
-                f"q, k and v must be [batch, heads, n, head_dim] with n = {shape[2]}, "
-                f"received shape {tuple(example.shape)}"
-            )
-        shape, dtype, device = tuple(example.shape), example.dtype, example.device
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(4, *shape, generator=generator, dtype=torch.float64).to(device, dtype)
     q, k, v = (x if x is not None else y for x, y in zip(given, drawn[:3], strict=True))

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 
 from longbird.graph import (
     BlockWindow,
+    ByLength,
     Causal,
     Edges,
     ErdosRenyi,
@@ -18,6 +19,7 @@ from longbird.graph import (
     GlobalTokens,
     Graph,
     LegacyBigBird,
+    PerHead,
     RandomBlocks,
     WattsStrogatz,
     Window,
@@ -25,6 +27,7 @@ from longbird.graph import (
     longformer,
 )
 from longbird.layout import Layout, Tiling, compile_layout
+from longbird.layout.layout import estimate
 
 LENGTHS = st.one_of(
     st.sampled_from([0, 1, 15, 16, 17, 63, 64, 65, 100, 128, 129, 257]), st.integers(0, 300)
@@ -325,3 +328,80 @@ def test_layouts_from_several_threads():
 def test_a_graph_of_another_kind_is_refused():
     with pytest.raises(TypeError, match="a layout needs a graph, received 3"):
         compile_layout(3, 10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 5, 12, 13])
+@pytest.mark.parametrize("step", [1, 3])
+def test_slots_list_every_token_once_in_the_order_of_the_tiles(tokens: int, step: int) -> None:
+    tiling = Tiling.strided(tokens, 4, step) if step > 1 else Tiling.contiguous(tokens, 4)
+    token, exists = tiling.slots
+    assert token.shape == exists.shape == (tiling.count, 4)
+    assert sorted(token[exists].tolist()) == list(range(tokens))
+    assert exists.sum(axis=1).tolist() == tiling.lengths.tolist()
+    assert token[:, 0].tolist() == tiling.first.tolist()
+    flags = np.arange(tokens) % 2 == 0
+    assert tiling.spread(flags).sum() == flags.sum()
+
+
+@pytest.mark.parametrize(
+    ("graph", "n"),
+    [
+        (Full(), 2_000_000_000),
+        (Causal(), 100_000_000),
+        (Window(10**6), 2_000_000_000),
+        (Window(10**6, 70), 2_000_000_000),
+        (ErdosRenyi(0.5), 1_000_000_000),
+        (bigbird(random=100), 2_000_000_000),
+        (GlobalBlocks(1000), 2_000_000_000),
+        (GlobalTokens([0]) & Causal() | Full(), 2_000_000_000),
+        (Full() & ErdosRenyi(0.9), 1_000_000_000),
+        (PerHead([Full(), Window(1)]), 10_000_000),
+        (ByLength({5: Window(1)}, Full()), 10_000_000),
+    ],
+    ids=repr,
+)
+def test_layouts_that_do_not_fit_into_memory_are_refused_at_once(graph, n, monkeypatch):
+    monkeypatch.setattr("longbird.layout.memory.machine_bytes", lambda: 64e9)
+    start = time.perf_counter()
+    with pytest.raises(ValueError, match=r"would have about [\d.e+]+ tiles, .* of the 64 GB that"):
+        graph.layout(n, heads=2)
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        Full(),
+        Causal(),
+        Window(5),
+        Window(3000),
+        Window(40, 3),
+        Window(4, 500),
+        Window(4, 500) | Window(1),
+        BlockWindow(5, 84),
+        GlobalTokens([0, 7000]) & Causal(),
+        GlobalBlocks(2, 1, 16),
+        bigbird(),
+        bigbird(16),
+        RandomBlocks(3, 200),
+        ErdosRenyi(0.0001),
+        ErdosRenyi(0.1),
+        WattsStrogatz(8, 0.0),
+        WattsStrogatz(8, 0.5),
+        Edges(np.random.default_rng(0).integers(0, 9000, (500, 2))),
+        LegacyBigBird("huggingface_eval"),
+        bigbird() & Causal(),
+        PerHead([Window(5), Full()]),
+    ],
+    ids=repr,
+)
+def test_the_size_of_a_layout_is_known_before(graph):
+    layout = graph.layout(9000, heads=2)
+    tiles, size, _ = estimate(graph, 9000, heads=2)
+    assert size == layout.size
+    assert layout.entries / 3 <= tiles <= layout.entries * 3
+
+
+def test_memory_is_asked_for_only_where_it_may_be_short(monkeypatch):
+    monkeypatch.setattr("longbird.layout.memory.machine_bytes", lambda: 0.0)
+    assert bigbird(seed=987).layout(16384, 12).entries

@@ -17,6 +17,7 @@ GRAPHS = {
     "blocks": lb.BlockWindow(3, 4) | lb.GlobalBlocks(first=1, last=0, block=4),
     # Longformer's language model: windows grow from layer to layer, the last ones are dilated.
     "layers": [lb.Window(2), lb.Window(6), lb.Window(6, dilation=2) | lb.Window(1)],
+    "heads": lb.PerHead([lb.Window(2) | lb.GlobalTokens([1]), lb.Window(3, dilation=3)]),
     "nothing seen": lb.Window(4) & lb.Edges([(3, 2), (4, 3), (4, 4)]),
 }
 POSITIONS = {
@@ -116,7 +117,7 @@ def test_full_forward_is_dense_attention_under_the_mask(graph, tmp_path):
     ).eval()
     chosen = GRAPHS[graph] if isinstance(GRAPHS[graph], list) else [GRAPHS[graph]] * LAYERS
     for layer, piece in zip(theirs.bert.encoder.layer, chosen, strict=True):
-        mask = torch.from_numpy((piece & lb.Causal()).mask(50)[None])
+        mask = torch.from_numpy((piece & lb.Causal()).mask(50, heads=2)[None])
         layer.register_forward_pre_hook(
             lambda _, args, kwargs, mask=mask: (
                 (args[0], torch.where(mask, 0.0, -torch.inf), *args[2:]), kwargs
@@ -218,8 +219,8 @@ def test_memory_is_constant(graph):
         sizes[cache.get_seq_length()] = cached_bytes(cache)
     assert len(set(sizes.values())) == 1
     for layer, layer_graph in zip(cache.layers, model.config.layer_graphs, strict=True):
-        i, j = layer_graph.mask(200)[0].nonzero()
-        sinks = 4 if graph == "blocks" else 2 if graph == "sinks" else 0
+        i, j = layer_graph.mask(200, heads=2).any(0).nonzero()
+        sinks = {"blocks": 4, "sinks": 2, "heads": 2}.get(graph, 0)
         reach = int((i - j)[j >= sinks].max())
         slots = layer.keys.shape[2]
         assert slots <= reach + sinks + 1

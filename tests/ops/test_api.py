@@ -94,7 +94,7 @@ BAD_PACKED = {
     "float cu_seqlens": ({"cu_seqlens": torch.tensor([0.0, 50.0])}, TypeError, "float32"),
     "late start": ({"cu_seqlens": [3, 50]}, ValueError, r"\[3, 50\]"),
     "early end": ({"cu_seqlens": [0, 20, 30, 40, 49]}, ValueError, r"\[0, 20, 30, ..., 49\]"),
-    "descending": ({"cu_seqlens": [0, 30, 20, 50]}, ValueError, "30 and then 20 for sequence 1"),
+    "descending": ({"cu_seqlens": [0, 30, 20, 50]}, ValueError, "from 30 to 20 at sequence 1"),
     "negative": ({"cu_seqlens": [0, -5, 50]}, ValueError, "-5"),
     "2-d cu_seqlens": ({"cu_seqlens": [[0, 50]]}, ValueError, r"\(1, 2\)"),
     "padded globals": ({"global_tokens": tensor(1, 50).bool()}, ValueError, r"\(1, 50\)"),

@@ -271,6 +271,8 @@ def test_export_gather():
     torch.testing.assert_close(
         program.module()(*other), lb.attention(*other, graph, impl="reference"), atol=2e-5, rtol=0
     )
+    with pytest.raises(Exception, match="strict=False"):  # torch would lose the graph
+        torch.export.export(Attention("gather", graph), args, strict=True)
 
 
 @pytest.mark.slow

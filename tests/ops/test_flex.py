@@ -46,6 +46,12 @@ def test_lengths_and_global_tokens(flex):
     assert_same(*inputs(256, batch=3), lb.Window(20), lengths=lengths, global_tokens=marked)
 
 
+def test_graphs_of_their_own(flex):
+    graphs = [lb.Window(20), lb.bigbird(block=16), "Window(20)"]
+    assert_same(*inputs(256, batch=3), graphs, lengths=torch.tensor([256, 256, 177]))
+    assert_same(*inputs(256, batch=3), lambda n: lb.Window(n // 9), lengths=[256, 256, 177])
+
+
 def test_packed(flex):
     q, k, v = (x[0].transpose(0, 1).contiguous() for x in inputs(330))
     graph = lb.bigbird(block=16)

@@ -1,5 +1,6 @@
 """attention_weights: sparse rows that equal the dense probabilities."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -57,13 +58,59 @@ def test_rows_sum_to_one_and_name_their_keys():
     mask = graph.mask(300, 3)
     for b in range(2):
         for head in range(3):
-            for number, query in enumerate((0, 5, 150)):
-                keys, weights = found.row(b, head, number)
+            for query in (0, 5, 150):
+                keys, weights = found.row(b, head, query)
                 assert keys.tolist() == mask[head, query].nonzero()[0].tolist()
                 assert float(weights.sum()) == pytest.approx(1.0, abs=1e-6)
     assert found.queries.tolist() == [0, 5, 150]
-    with pytest.raises(ValueError, match="3 numbers, received 2"):
-        found.row(0, 0)
+
+
+def test_row_takes_a_token():
+    q, k = inputs(300)
+    graph = lb.Window(1)
+    both = lb.attention_weights(q, k, graph, rows=[150, 7])
+    assert both.row(1, 2, 7)[0].tolist() == [6, 7, 8]
+    assert torch.equal(both.row(1, 2, 7)[1], both.dense(300)[1, 2, 1, 6:9])
+    assert both.row(torch.tensor(1), np.int64(2), 150)[0].tolist() == [149, 150, 151]
+    one_row = lb.attention_weights(q[1:], k[1:], graph, rows=[150, 7])
+    no_batch = lb.attention_weights(q[1], k[1], graph, rows=[150, 7])
+    for weights in (one_row, no_batch):
+        assert torch.equal(weights.row(2, 7)[1], both.row(1, 2, 7)[1])
+        assert torch.equal(weights.row(0, 2, 7)[1], both.row(1, 2, 7)[1])
+    one_head = lb.attention_weights(q[:, 2:], k[:, 2:], graph, rows=[150, 7])
+    assert torch.equal(one_head.row(1, 7)[1], both.row(1, 2, 7)[1])
+    one = lb.attention_weights(q[1:, 2:], k[1:, 2:], graph)
+    for index in ((7,), (0, 7), (0, 0, 7)):
+        assert torch.equal(one.row(*index)[1], both.row(1, 2, 7)[1])
+
+    wrong = {
+        r"batch row \(of 2\), a head \(of 3\).*received row\(7\)": (both, (7,)),
+        r"received row\(2, 7\)": (both, (2, 7)),
+        r"received row\(0, 3, 7\)": (both, (0, 3, 7)),
+        r"received row\(-1, 0, 7\)": (both, (-1, 0, 7)),
+        r"received row\(0, 0, 0, 7\)": (both, (0, 0, 0, 7)),
+        r"received row\(\)": (one, ()),
+        r"received row\(1, 7\)": (one, (1, 7)),
+        r"token 8, only of \[150, 7\]": (both, (0, 0, 8)),
+        r"token -1, only of \[0 to 299\]": (one, (-1,)),
+        r"token 300, only of \[0 to 299\]": (one, (300,)),
+    }
+    for message, (weights, index) in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            weights.row(*index)
+    with pytest.raises(TypeError):
+        one.row(1.5)
+
+
+def test_repr_is_short():
+    q, k = inputs(300)
+    found = lb.attention_weights(q, k, lb.Window(1), rows=[0, 5])
+    assert repr(found) == "SparseRows(batch: 2, heads: 3, tokens: [0, 5], weights: 30)"
+    every = lb.attention_weights(q[0], k[0], lb.Window(1))
+    assert repr(every) == "SparseRows(heads: 3, tokens: [0 to 299], weights: 2694)"
+    some = lb.attention_weights(q, k, lb.Window(1), rows=range(0, 300, 2))
+    assert len(repr(some)) < 120
+    assert repr(lb.attention_weights(q, k, lb.Window(1), rows=[])).count("tokens: []") == 1
 
 
 def test_weights_times_values_is_attention():
@@ -79,8 +126,8 @@ def test_lengths_and_no_batch_axis():
     q, k = inputs(50)
     graph = lb.Window(2)
     found = lb.attention_weights(q, k, graph, rows=[0, 30, 45], lengths=[50, 31])
-    assert found.row(1, 0, 1)[0].tolist() == [28, 29, 30]
-    assert len(found.row(1, 0, 2)[0]) == 0
+    assert found.row(1, 0, 30)[0].tolist() == [28, 29, 30]
+    assert len(found.row(1, 0, 45)[0]) == 0
     empty = lb.attention_weights(q, k, graph, rows=[0], lengths=[0, 50])
     assert len(empty.row(0, 2, 0)[0]) == 0
     alone = lb.attention_weights(q[1, :, :31], k[1, :, :31], graph, rows=[0, 30])
@@ -88,7 +135,7 @@ def test_lengths_and_no_batch_axis():
     torch.testing.assert_close(alone.dense(31), found.dense(50)[1, :, :2, :31])
     marked = torch.zeros(50, dtype=torch.bool)
     marked[7] = True
-    assert 7 in lb.attention_weights(q[0], k[0], graph, [40], global_tokens=marked).row(0, 0)[0]
+    assert 7 in lb.attention_weights(q[0], k[0], graph, [40], global_tokens=marked).row(0, 40)[0]
 
 
 def test_rows_without_keys():

@@ -1,4 +1,7 @@
-"""Checks of the arguments that graphs are made from; every message shows what was received."""
+"""Checks of the arguments that graphs are made from, and the tiles that suit them.
+
+Every message shows what was received.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,15 @@ def probability(value: Any, name: str) -> float:
         number = float(value)
     except TypeError:
         raise TypeError(f"{expected}, received {value!r} ({type(value).__name__})") from None
+    except OverflowError:
+        raise ValueError(f"{expected}, received an integer beyond all floats") from None
     if not 0.0 <= number <= 1.0:  # also false for NaN
         raise ValueError(f"{expected}, received {number}")
     return number
+
+
+def tile_for(block: int) -> int:
+    """The size of tiles that cut few blocks of this size."""
+    if block < 16:
+        return block * round(64 / block)
+    return max((size for size in range(16, 129) if block % size == 0), default=64)

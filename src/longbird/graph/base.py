@@ -1,4 +1,4 @@
-"""The graph algebra: what every graph can do, and how graphs combine.
+"""What every graph can do, and what a piece defines.
 
 An attention graph says which queries see which keys. It is immutable, it has no length (the same
 graph serves every length), and it is the one value that kernels, models and checkpoints take.
@@ -9,22 +9,29 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import json
+import importlib
+import operator
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from abc import ABC
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph.arguments import integer
+from longbird.graph import jsonform
+from longbird.graph.arguments import MOST_TOKENS, integer
+from longbird.graph.reach import Reach
 
 if TYPE_CHECKING:
     from longbird.layout import Layout
 
 LONGEST_KEY = 65536
+
+# Graphs inside graphs. People write three or four; a file may be hostile.
+DEEPEST = 100
+
+Positions = npt.NDArray[np.int64]
 
 
 class Graph(ABC):
@@ -33,8 +40,21 @@ class Graph(ABC):
     Graphs combine with `|` (edges of either) and `&` (edges of both). Two graphs are equal when
     they are written with the same pieces; the order and repetition of the pieces do not matter.
 
+    A piece of one's own is a frozen dataclass with the rule `edge(self, i, j, n)`; docs/graphs.md
+    shows how, and which of the facts below make it fast and let decoders use it.
+
     Attributes:
         key: A string that is the same for equal graphs and no others.
+        per_head: Whether the graph differs between heads.
+        multiset: Whether an edge may count more than once.
+        streams: Whether the graph over n tokens is that over more tokens, cut to n, so that a
+            decoder can go on without changing what it saw.
+        advice: What to do about a graph that does not stream.
+        period: How far both positions can move together without changing the rule; None if they
+            cannot. Layouts then compute a mask once, however long the sequence is.
+        tile_size: The size of tiles that cuts few blocks of the graph; None if any size will do.
+        kind: What pictures call the edges, which gives them their colour; by default the name of
+            the class.
 
     Examples:
         >>> from longbird.graph import Causal, Graph, Window
@@ -50,45 +70,86 @@ class Graph(ABC):
         True
     """
 
+    # The facts of a piece, which it sets in its class or in `__post_init__` where they differ.
+    per_head: bool = False
+    multiset: bool = False
+    streams: bool = False
+    advice: str = "leave it out"
+    period: int | None = None
+    tile_size: int | None = None
+    kind: str = ""
+
+    # Only pairs with equal positions modulo this have edges, so that tokens may be sorted by it;
+    # None if any order of the tokens will do.
+    _stride: int | None = 1
+    # The graphs that this one is combined from.
+    _inner: tuple[Graph, ...] = ()
+    # The fewest tokens that have all its positions, and the heads that it is made for.
+    _shortest: int = 1
+    _heads: int = 1
+
     key: str
     _json: str
+    _depth: int
     _types: ClassVar[dict[str, type[Graph]]] = {}
     _living: ClassVar[weakref.WeakValueDictionary[str, Graph]] = weakref.WeakValueDictionary()
 
-    def __init_subclass__(cls) -> None:
-        """Make the class known to `from_json` under its name."""
-        Graph._types[cls.__name__] = cls
-
-    def __post_init__(self) -> None:
-        """Write the canonical JSON and the key; the last step of every construction."""
-        fields = {"type": type(self).__name__, **self._content()}
-        text = "{" + ", ".join(f'"{name}": {_encode(fields[name])}' for name in fields) + "}"
-        self._set(_json=text, key=text)
-        if len(text) > LONGEST_KEY:
-            self._set(key="sha256:" + hashlib.sha256(text.encode()).hexdigest())
-        # `from_key` finds the first of equal graphs, which therefore lives as long as any of them.
-        first = Graph._living.setdefault(self.key, self)
-        if first is not self:
-            self._set(_first=first)
-
-    def _set(self, **values: object) -> None:
-        """Set attributes during construction; afterwards the dataclass is frozen."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
     # What a piece defines.
 
-    @abstractmethod
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
-        """Multiplicities, bool or int32, of a shape that broadcasts to [heads, n, n]."""
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """Whether query `i` attends to key `j` in a sequence of `n` tokens, elementwise.
 
-    @property
-    def per_head(self) -> bool:
-        """Whether the graph differs between heads."""
-        return False
+        Written with operators alone (`<`, `//`, `&`, `abs`), it also serves the tensors of a
+        decoder.
+
+        Args:
+            i: Positions of queries.
+            j: Positions of keys, of a shape that broadcasts with the other.
+            n: Tokens in the sequence.
+        """
+        raise TypeError(
+            f"{type(self).__name__} is not defined by a rule on positions; a piece of your own "
+            "has to define edge(self, i, j, n)"
+        )
+
+    def reach(self, n: int) -> Reach:
+        """Limits that no edge over `n` tokens goes beyond; by default there are none."""
+        return Reach()
+
+    def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """Where the keys of tiles of queries are, as closely as the graph can tell.
+
+        By default from `reach`.
+
+        Args:
+            first: The first query of each tile: [tiles, 1].
+            last: The last query of each tile.
+            n: Tokens in the sequence.
+
+        Returns:
+            The first and the last key of each span: [tiles, spans], or a shape that broadcasts to
+            it. No query of a tile has a key outside of its spans. A span may be empty (the last
+            before the first) and may go beyond the sequence.
+        """
+        reach = self.reach(n)
+        low = first - int(min(reach.behind, n))
+        high = last + int(min(reach.ahead, n))
+        if not reach.sinks:
+            return low, high
+        zero = 0 * first
+        return np.hstack([zero, low]), np.hstack([zero + reach.sinks - 1, high])
+
+    def tile_count(self, n: int, size: int) -> float:
+        """About how many tiles of `size` tokens have an edge in a head; by default from spans."""
+        rows = -(-n // size)
+        first = np.unique(np.linspace(0, max(rows - 1, 0), 64).astype(np.int64))[:, None] * size
+        low, high = self._spans(first, np.minimum(first + size, n) - 1, n)
+        low, high = np.maximum(low, 0) // size, np.minimum(high, n - 1) // size
+        tiles = np.maximum(high - low + 1, 0).sum(axis=1)
+        return rows * float(np.minimum(tiles, rows).mean())
 
     def reseed(self, offset: int) -> Graph:
-        """Return the same graph with `offset` added to the seed of every random piece.
+        """Return the same graph with `offset` added to every field that is called `seed`.
 
         Layer `l` of a model uses `graph.reseed(l)`, so that layers see different random blocks.
 
@@ -97,21 +158,149 @@ class Graph(ABC):
             >>> RandomBlocks(3, block=64, seed=1).reseed(2).seed
             3
         """
-        return self
+        graph = self._mapped(lambda inner: inner.reseed(offset))
+        if "seed" not in graph._fields():
+            return graph
+        return dataclasses.replace(graph, seed=graph.seed + offset)  # type: ignore[attr-defined]
+
+    def at(self, n: int) -> Graph:
+        """The graph that this one is over `n` tokens: itself, unless the length chooses."""
+        return self._mapped(lambda inner: inner.at(n))
+
+    def for_head(self, head: int) -> Graph:
+        """The graph that this one is in a head: itself, unless each head has its own."""
+        return self._mapped(lambda inner: inner.for_head(head))
+
+    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        """Multiplicities, bool or int32, of a shape that broadcasts to [heads, n, n]."""
+        token = np.arange(n)
+        return self._edge(token[:, None], token, n)
+
+    def _edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """What `edge` gives, checked and of the shape of the pairs."""
+        shape = np.broadcast_shapes(i.shape, j.shape)
+        if not n:
+            return np.zeros(shape, bool)
+        found = np.asarray(self.edge(i, j, n))
+        if found.dtype != bool:
+            raise TypeError(
+                f"edge of {type(self).__name__} must give bools, received {found.dtype}; compare, "
+                "as in (i - j) % 3 == 0"
+            )
+        return np.broadcast_to(found, shape)
+
+    def _spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """What `spans` gives, checked and of the shape [tiles, spans]."""
+        low, high = map(np.asarray, self.spans(first, last, n))
+        if low.shape != high.shape:
+            low, high = np.broadcast_arrays(low, high)
+        if low.ndim != 2 or len(low) not in (1, len(first)) or low.dtype.kind != "i":
+            raise TypeError(
+                f"spans of {type(self).__name__} must give integers of the shape "
+                f"({len(first)}, spans), received {low.dtype} {low.shape}"
+            )
+        if len(low) == len(first):
+            return low, high
+        shape = len(first), low.shape[1]
+        return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+
+    def _breaks(self, n: int) -> Positions:
+        """Where queries begin to see something else than those before them, if that is rare."""
+        return np.unique(np.concatenate([part._breaks(n) for part in self._inner] or [[0]]))
+
+    def _sees(self, i: Any, j: Any, head: Any) -> Any:
+        """The rule at any length, for arrays and for tensors; see `Stream.sees`."""
+        return self.edge(i, j, MOST_TOKENS)
+
+    # Construction.
+
+    def __init_subclass__(cls) -> None:
+        """Make the class known by its name, for JSON and for expressions."""
+        # A dataclass leaves alone what its class defines, and would otherwise compare fields.
+        for method in ("__eq__", "__hash__", "__repr__"):
+            if method not in cls.__dict__:
+                setattr(cls, method, getattr(cls, method))
+        name = cls.__name__
+        if name.startswith("_"):
+            return
+        known = Graph._types.get(name)
+        # The same module may define it again: a cell of a notebook is run twice.
+        if known is not None and known.__module__ != cls.__module__:
+            raise TypeError(
+                f"there already is a piece called {name}, in {known.__module__}, and a piece is "
+                "found by its name; choose another name for this one"
+            )
+        Graph._types[name] = cls
+
+    def __post_init__(self) -> None:
+        """Write the canonical JSON and the key; the last step of every construction."""
+        if not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise TypeError(f"{type(self).__name__} can be changed: use @dataclass(frozen=True)")
+        fields = {name: jsonform.plain(value) for name, value in self._fields().items()}
+        clash = TAKEN.intersection(fields)
+        if clash:
+            raise TypeError(
+                f"{type(self).__name__} has a field called {min(clash)}, which means something "
+                "else in every graph; choose another name, or leave out its annotation to set it"
+            )
+        inside = list(_graphs_in(fields))
+        self._set(
+            **fields,
+            _depth=1 + max((graph._depth for graph in inside), default=0),
+            _shortest=max(self._shortest, *(graph._shortest for graph in inside), 1),
+            _heads=max(self._heads, *(graph._heads for graph in inside), 1),
+        )
+        if self._depth > DEEPEST:
+            raise ValueError(f"the graph is nested too deeply: more than {DEEPEST} levels")
+        content = {"type": type(self).__name__, **self._content()}
+        text = ", ".join(f'"{name}": {jsonform.encode(content[name])}' for name in content)
+        text = "{" + text + "}"
+        self._set(_json=text, key=text)
+        if len(text) > LONGEST_KEY:
+            self._set(key="sha256:" + hashlib.sha256(text.encode()).hexdigest())
+        # `from_key` finds the first of equal graphs, which therefore lives as long as any of them.
+        first = Graph._living.setdefault(self.key, self)
+        if first is not self:
+            self._set(_first=first)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Explain the one mistake that leaves a graph unfinished."""
+            if name in ("key", "_json", "_depth"):
+                reason = ".__post_init__ has to end with super().__post_init__()"
+                if not dataclasses.is_dataclass(self):
+                    reason = " is not a dataclass: write @dataclass(frozen=True) above it"
+                raise AttributeError(type(self).__name__ + reason)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _set(self, **values: object) -> None:
+        """Set attributes during construction; afterwards the dataclass is frozen."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _fields(self) -> dict[str, Any]:
+        """The arguments that the dataclass was made from, by name."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields if field.init}
+
+    def _mapped(self, function: Callable[[Graph], Graph]) -> Graph:
+        """The same piece with other graphs in its fields."""
+        fields = self._fields()
+        changed = {name: _map_graphs(fields[name], function) for name in fields}
+        changed = {name: changed[name] for name in fields if changed[name] is not fields[name]}
+        return dataclasses.replace(self, **changed) if changed else self  # type: ignore[type-var]
 
     def _content(self) -> dict[str, object]:
         """The fields of the JSON form: by default those of the dataclass."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)  # type: ignore[arg-type]
-        }
+        return self._fields()
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> Graph:
         """The graph of these fields; a TypeError or ValueError if they are not its fields."""
         return cls(**content)
 
-    # The definition, and what kernels take.
+    # The definition, what kernels take, and pictures.
 
     def counts(self, n: int, heads: int = 1) -> npt.NDArray[np.int32]:
         """How many times each query attends to each key: int32 [heads, n, n].
@@ -154,6 +343,9 @@ class Graph(ABC):
             rows: Only the queries `rows[0] <= i < rows[1]`, against all `n` keys (decoding
                 steps, shards of a sequence); by default all queries.
 
+        Raises:
+            ValueError: If the layout would not fit into the memory of this machine, among others.
+
         Examples:
             >>> from longbird.graph import Window
             >>> layout = Window(64).layout(1_000_000)
@@ -166,15 +358,45 @@ class Graph(ABC):
 
         return compile_layout(self, n, heads, block, rows=rows)
 
+    def show(self, n: int | None = None, heads: int | None = None, head: int = 0) -> None:
+        """Draw one head of the graph over `n` tokens: in a notebook a picture, else as text.
+
+        Args:
+            n: Number of tokens; by default 1,024, or as many as the positions of the graph need.
+            heads: Number of heads; by default 1, or as many as the graph is made for.
+            head: The head to draw.
+
+        Examples:
+            >>> from longbird.graph import Causal, Window
+            >>> (Window(2) & Causal()).show(12)  # doctest: +SKIP
+        """
+        from longbird.draw import show
+
+        show(self, n, heads, head)
+
+    def _repr_svg_(self) -> str | None:
+        """The picture that notebooks show; None, and so its text, where there is none."""
+        from longbird.draw import notebook_picture
+
+        return notebook_picture(self)
+
     # Algebra, identity and text.
 
     def __or__(self, other: object) -> Graph:
         """Edges of either graph."""
-        return Union.of((self, other)) if isinstance(other, Graph) else NotImplemented
+        from longbird.graph.combinations import Union
+
+        return Union.of((self, other)) if isinstance(other, (Graph, str)) else NotImplemented
 
     def __and__(self, other: object) -> Graph:
         """Edges of both graphs."""
-        return Intersection.of((self, other)) if isinstance(other, Graph) else NotImplemented
+        from longbird.graph.combinations import Intersection
+
+        return (
+            Intersection.of((self, other)) if isinstance(other, (Graph, str)) else NotImplemented
+        )
+
+    __ror__, __rand__ = __or__, __and__
 
     def __eq__(self, other: object) -> bool:
         """Whether both are written with the same pieces."""
@@ -184,9 +406,14 @@ class Graph(ABC):
         """Hash of the key."""
         return hash(self.key)
 
+    def __repr__(self) -> str:
+        """As it is written."""
+        fields = ", ".join(f"{name}={value!r}" for name, value in self._fields().items())
+        return f"{type(self).__name__}({fields})"
+
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as JSON."""
-        return Graph.from_json, (self.to_json(),)
+        """Pickle the fields of the JSON form, and where the class is from."""
+        return _unpickled, (type(self).__module__, type(self).__name__, self._content())
 
     def to_json(self) -> str:
         """The graph as JSON.
@@ -207,17 +434,26 @@ class Graph(ABC):
         """
         if not isinstance(text, (str, bytes, bytearray)):
             raise TypeError(f"the JSON of a graph is a string, received {type(text).__name__}")
-        try:
-            value = _decode(json.loads(text))
-        except RecursionError:
-            raise ValueError("the JSON of the graph is nested too deeply") from None
-        except json.JSONDecodeError as error:
-            raise ValueError(f"the graph is not valid JSON: {error}") from None
+        value = jsonform.decode(text, Graph._made)
         if not isinstance(value, Graph):
             raise ValueError(
                 f"the JSON of a graph is an object with a type, received {text!r:.80}"
             )
         return value
+
+    @staticmethod
+    def _made(name: object, content: dict[str, Any]) -> Graph:
+        """The graph of a type and its fields, as files have them."""
+        if not isinstance(name, str) or name not in Graph._types:
+            raise ValueError(
+                f"unknown graph type {name!r:.80}; known types are "
+                f"{', '.join(sorted(Graph._types))}, and pieces of your own once the module that "
+                "defines them is imported"
+            )
+        try:
+            return Graph._types[name]._from_content(content)
+        except TypeError as error:
+            raise ValueError(f"the JSON of {name} is wrong: {error}") from None
 
     @staticmethod
     def from_key(key: str) -> Graph:
@@ -233,122 +469,36 @@ class Graph(ABC):
         return _parsed(key)
 
 
+# Names that mean something in every graph, and so cannot be fields of a piece.
+TAKEN = frozenset(vars(Graph)) | frozenset(Graph.__annotations__)
+
+
 @functools.lru_cache(maxsize=256)
 def _parsed(key: str) -> Graph:
     """Graphs that only a compiled or exported program still knows."""
     return Graph.from_json(key)
 
 
-class _Combination(Graph):
-    """Several different graphs in canonical order; the order they were given in has no meaning."""
-
-    parts: tuple[Graph, ...]
-
-    def __post_init__(self) -> None:
-        """Flatten, sort and deduplicate the parts."""
-        found = {part.key: part for part in self._flat(self.parts)}
-        if len(found) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs two different parts or more, received {self.parts!r}"
-            )
-        self._set(parts=tuple(sorted(found.values(), key=Graph.to_json)))
-        super().__post_init__()
-
-    @classmethod
-    def _flat(cls, parts: Iterable[object]) -> Iterator[Graph]:
-        for part in parts:
-            if not isinstance(part, Graph):
-                raise TypeError(
-                    f"the parts of {cls.__name__} must be graphs, received {part!r} "
-                    f"({type(part).__name__})"
-                )
-            yield from part.parts if isinstance(part, cls) else (part,)
-
-    @classmethod
-    def of(cls, parts: Iterable[object]) -> Graph:
-        """Combine the parts; a single one (or one repeated) is itself."""
-        found = tuple({part.key: part for part in cls._flat(parts)}.values())
-        if not found:
-            raise ValueError(f"{cls.__name__} needs at least one part")
-        return found[0] if len(found) == 1 else cls(found)  # type: ignore[call-arg]
-
-    @classmethod
-    def _from_content(cls, content: dict[str, Any]) -> Graph:
-        parts = content.pop("parts", None)
-        if content or not isinstance(parts, tuple):
-            raise TypeError(f"it has one field, a list named parts; received {sorted(content)}")
-        return cls.of(parts)
-
-    @property
-    def per_head(self) -> bool:
-        return any(part.per_head for part in self.parts)
-
-    def reseed(self, offset: int) -> Graph:
-        return self.of(part.reseed(offset) for part in self.parts)
+def _unpickled(module: str, name: str, content: dict[str, Any]) -> Graph:
+    if name not in Graph._types:
+        importlib.import_module(module)
+    return Graph._made(name, content)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Union(_Combination):
-    """The edges of any of the parts; usually written `a | b`.
-
-    Examples:
-        >>> from longbird.graph import GlobalTokens, Window
-        >>> Window(2) | GlobalTokens([0])
-        GlobalTokens(positions=(0,)) | Window(radius=2, dilation=1)
-    """
-
-    parts: tuple[Graph, ...]
-
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
-        return functools.reduce(np.maximum, (part._counts(n, heads) for part in self.parts))
-
-    def __repr__(self) -> str:
-        """The parts joined by `|`."""
-        return " | ".join(map(repr, self.parts))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Intersection(_Combination):
-    """The edges that all parts have; usually written `a & b`.
-
-    Examples:
-        >>> from longbird.graph import Causal, Window
-        >>> Window(2) & Causal()
-        Causal() & Window(radius=2, dilation=1)
-    """
-
-    parts: tuple[Graph, ...]
-
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
-        return functools.reduce(np.minimum, (part._counts(n, heads) for part in self.parts))
-
-    def __repr__(self) -> str:
-        """The parts joined by `&`, unions in parentheses."""
-        return " & ".join(f"({p!r})" if isinstance(p, Union) else repr(p) for p in self.parts)
-
-
-def _encode(value: object) -> str:
-    """JSON of a field; graphs bring the text they already have."""
+def _graphs_in(value: Any) -> Iterator[Graph]:
+    """The graphs among fields."""
     if isinstance(value, Graph):
-        return value.to_json()
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(_encode, value)) + "]"
-    return json.dumps(value)
+        yield value
+    elif isinstance(value, (dict, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _graphs_in(item)
 
 
-def _decode(value: Any) -> Any:
-    """Turn parsed JSON into fields: objects are graphs and lists are tuples."""
-    if isinstance(value, list):
-        return tuple(map(_decode, value))
-    if not isinstance(value, dict):
+def _map_graphs(value: Any, function: Callable[[Graph], Graph]) -> Any:
+    """A field with the function applied to its graphs; the same object if none changed."""
+    if isinstance(value, Graph):
+        return function(value)
+    if not isinstance(value, tuple):
         return value
-    content = dict(value)
-    name = content.pop("type", None)
-    if not isinstance(name, str) or name.startswith("_") or name not in Graph._types:
-        known = ", ".join(sorted(name for name in Graph._types if not name.startswith("_")))
-        raise ValueError(f"unknown graph type {name!r}; known types are {known}")
-    decoded = {field: _decode(content[field]) for field in content}
-    try:
-        return Graph._types[name]._from_content(decoded)
-    except TypeError as error:
-        raise ValueError(f"the JSON of {name} is wrong: {error}") from None
+    items = tuple(_map_graphs(item, function) for item in value)
+    return value if all(map(operator.is_, items, value)) else items

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
+import operator
 import zlib
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -14,13 +16,17 @@ import numpy.typing as npt
 
 from longbird.graph.arguments import MOST_TOKENS, integer
 from longbird.graph.base import Graph
+from longbird.graph.reach import Reach
 
-# Up to this many edges are written out in repr and JSON.
+# Up to this many edges are written out in JSON, and fewer than this in repr.
 FEW = 1000
+SHORT = 10
 
 
 class _Pairs(Graph):
     """A graph defined by `edges(n)`, its edges as pairs (query, key)."""
+
+    tile_size = 16  # a tile with a few edges should be small
 
     @abstractmethod
     def edges(self, n: int) -> npt.NDArray[np.int64]:
@@ -32,7 +38,7 @@ class _Pairs(Graph):
         return mask
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@dataclass(frozen=True, init=False)
 class Edges(_Pairs):
     """Any digraph: query `i` attends to key `j` for each (i, j) in `pairs`.
 
@@ -40,9 +46,12 @@ class Edges(_Pairs):
 
     Args:
         pairs: Integer array-like of shape (edges, 2). Order and repetition have no meaning.
+        clip: Leave out the edges whose positions do not exist at a length, instead of raising a
+            ValueError: for sequences of different lengths.
 
     Attributes:
         pairs: The edges, sorted and each once, as a read-only int64 array.
+        clip: As given.
 
     Examples:
         >>> graph = Edges([(0, 2), (1, 1), (0, 2)])
@@ -52,11 +61,17 @@ class Edges(_Pairs):
         array([[0, 0, 1],
                [0, 1, 0],
                [0, 0, 0]])
+        >>> Edges([(0, 2), (1, 1)], clip=True).mask(2)[0].astype(int)
+        array([[0, 0],
+               [0, 1]])
     """
 
     pairs: npt.NDArray[np.int64]
+    clip: bool = False
 
-    def __init__(self, pairs: npt.ArrayLike) -> None:
+    kind, streams = "edges", True
+
+    def __init__(self, pairs: npt.ArrayLike, clip: bool = False) -> None:
         """Check, sort and deduplicate the edges."""
         try:
             given = np.asarray(pairs)
@@ -76,30 +91,56 @@ class Edges(_Pairs):
                 f"Edges positions must be from 0 to {MOST_TOKENS}, received positions from "
                 f"{given.min()} to {given.max()}"
             )
-        self._set(pairs=_sorted_unique(given))
+        if not isinstance(clip, (bool, np.bool_)):
+            raise TypeError(
+                f"Edges clip must be True or False, received {clip!r} ({type(clip).__name__})"
+            )
+        self._set(pairs=_sorted_unique(given), clip=bool(clip))
+        self._set(_shortest=1 if self.clip else int(self.pairs.max(initial=0)) + 1)
         super().__post_init__()
 
     def edges(self, n: int) -> npt.NDArray[np.int64]:
-        """The edges, if all their positions exist in a sequence of `n` tokens."""
-        if self.pairs.size and self.pairs.max() >= n:
+        """The edges whose positions exist in a sequence of `n` tokens: all, unless clipped."""
+        if not self.pairs.size or self.pairs.max() < n:
+            return self.pairs
+        if not self.clip:
             raise ValueError(
-                f"Edges position {self.pairs.max()} does not exist in a sequence of {n} tokens"
+                f"Edges position {self.pairs.max()} does not exist in a sequence of {n} tokens; "
+                "Edges(pairs, clip=True) leaves out the edges that do not exist"
             )
-        return self.pairs
+        return self.pairs[self.pairs.max(axis=1) < n]
+
+    def reach(self, n: int) -> Reach:
+        """As far as the longest edge, or to the last key: either alone has them all."""
+        queries, keys = self.pairs.T
+        behind = int((queries - keys).max(initial=0))
+        ahead = int((keys - queries).max(initial=0))
+        sinks = int(keys[keys < queries].max(initial=-1)) + 1
+        return Reach(behind, ahead) if behind <= sinks else Reach(0, ahead, sinks)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """One for each edge at most."""
+        return min(len(self.pairs), float(-(-n // size)) ** 2)
+
+    def _sees(self, i: Any, j: Any, head: Any) -> Any:
+        found = ((i == query) & (j == key) for query, key in self.pairs.tolist())
+        return functools.reduce(operator.or_, found, (i < j) & (i > j))
 
     def _content(self) -> dict[str, object]:
+        clip: dict[str, object] = {"clip": True} if self.clip else {}
         if len(self.pairs) <= FEW:
-            return {"pairs": self.pairs.tolist()}
+            return {"pairs": self.pairs.tolist(), **clip}
         # Queries are sorted, so their differences compress to almost nothing.
         queries = np.diff(self.pairs[:, 0], prepend=0).astype("<i4")
         keys = self.pairs[:, 1].astype("<i4")
         packed = zlib.compress(queries.tobytes() + keys.tobytes(), level=1)
-        return {"count": len(self.pairs), "zlib": base64.b64encode(packed).decode()}
+        return {"count": len(self.pairs), "zlib": base64.b64encode(packed).decode(), **clip}
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> Graph:
+        clip = content.pop("clip", False)
         if set(content) != {"count", "zlib"}:
-            return cls(**content)
+            return cls(**content, clip=clip)
         count = integer(content["count"], "count")
         try:
             packed = base64.b64decode(content["zlib"], validate=True)
@@ -110,13 +151,13 @@ class Edges(_Pairs):
         if len(raw) != 8 * count:
             raise ValueError(f"the packed edges of Edges are not {count} edges")
         queries, keys = np.frombuffer(raw, "<i4").reshape(2, count).astype(np.int64)
-        return cls(np.stack([queries.cumsum(), keys], axis=1))
+        return cls(np.stack([queries.cumsum(), keys], axis=1), clip)
 
     def __repr__(self) -> str:
         """All edges if they are few, else their number."""
-        if len(self.pairs) <= FEW:
-            return f"Edges({self.pairs.tolist()})"
-        return f"Edges(<{len(self.pairs)} edges>)"
+        few = len(self.pairs) < SHORT
+        pairs = self.pairs.tolist() if few else f"<{len(self.pairs)} edges>"
+        return f"Edges({pairs}{', clip=True' if self.clip else ''})"
 
 
 def _sorted_unique(pairs: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

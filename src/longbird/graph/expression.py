@@ -1,7 +1,8 @@
 """Graphs as people type them: an expression, or the name of a preset.
 
 Expressions look like Python and are read with Python's parser, but never evaluated: only the names
-below, calls of them with literals or graphs as arguments, `|`, `&` and parentheses mean anything.
+of pieces and presets, calls of them with literals or graphs as arguments, `|`, `&` and parentheses
+mean anything.
 """
 
 from __future__ import annotations
@@ -9,26 +10,10 @@ from __future__ import annotations
 import ast
 import difflib
 import json
+from collections.abc import Callable
 from typing import Any
 
-from longbird import graph as pieces
 from longbird.graph.base import Graph
-
-NAMES = (
-    "Full",
-    "Causal",
-    "Window",
-    "BlockWindow",
-    "GlobalTokens",
-    "GlobalBlocks",
-    "RandomBlocks",
-    "ErdosRenyi",
-    "WattsStrogatz",
-    "Edges",
-    "LegacyBigBird",
-    "bigbird",
-    "longformer",
-)
 
 
 def as_graph(value: Any) -> Graph:
@@ -53,66 +38,113 @@ def as_graph(value: Any) -> Graph:
     """
     if isinstance(value, Graph):
         return value
-    if isinstance(value, dict):
-        return Graph.from_json(json.dumps(value))
-    if not isinstance(value, str):
+    if not isinstance(value, (str, dict)):
         raise TypeError(
             "graph must be a graph of longbird, such as longbird.bigbird(), its expression as "
             f'text, such as "bigbird(block=32)", or its JSON; received {value!r:.80} '
             f"({type(value).__name__})"
         )
-    text = value.strip()
-    if text.startswith("{"):
-        return Graph.from_json(text)
     try:
-        tree = ast.parse(text, mode="eval")
-        return _graph(tree.body, text)
+        text = json.dumps(value) if isinstance(value, dict) else value.strip()
+        if text.startswith("{"):
+            return Graph.from_json(text)
+        return _graph(ast.parse(text, mode="eval").body, text)
     except SyntaxError as error:
-        raise ValueError(f"{text!r:.80} is not a graph: {error.msg}. {_expected()}") from None
+        raise ValueError(f"{value!r:.80} is not a graph: {error.msg}. {_expected()}") from None
     except (RecursionError, MemoryError):
-        raise ValueError(f"{text!r:.80} is not a graph: it is nested too deeply") from None
+        shown = repr(value)[:80] if isinstance(value, str) else "the JSON"
+        raise ValueError(f"{shown} is not a graph: it is nested too deeply") from None
+
+
+def names() -> dict[str, Callable[..., Graph]]:
+    """What expressions may call: the pieces that are defined, and the presets of the package."""
+    from longbird import graph
+    from longbird.graph import combinations, presets
+
+    pieces = {
+        name: piece
+        for name, piece in Graph._types.items()
+        if not issubclass(piece, combinations._Combination)
+    }
+    listed = vars(graph).items()
+    return pieces | {
+        name: value
+        for name, value in listed
+        if getattr(value, "__module__", "") == presets.__name__
+    }
 
 
 def _graph(node: ast.expr, text: str) -> Graph:
+    from longbird.graph.combinations import Intersection, Union
+
     match node:
-        case ast.BinOp(left, ast.BitOr(), right):
-            return _graph(left, text) | _graph(right, text)
-        case ast.BinOp(left, ast.BitAnd(), right):
-            return _graph(left, text) & _graph(right, text)
-        case ast.Name():
+        case ast.BinOp(_, ast.BitOr(), _):
+            return Union.of(_graph(part, text) for part in _operands(node, ast.BitOr))
+        case ast.BinOp(_, ast.BitAnd(), _):
+            return Intersection.of(_graph(part, text) for part in _operands(node, ast.BitAnd))
+        case ast.Name() | ast.Attribute():
             return _construct(node, [], [], text)
         case ast.Call(function, arguments, keywords):
             return _construct(function, arguments, keywords, text)
         case _:
-            raise ValueError(f"{_source(node, text)!r} is not a graph. {_expected()}")
+            raise ValueError(f"{_source(node, text)!r:.80} is not a graph. {_expected()}")
+
+
+def _operands(node: ast.expr, operator: type[ast.operator]) -> list[ast.expr]:
+    """All of a chain such as `a | b | c`, however long."""
+    found: list[ast.expr] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, operator):
+        found.append(node.right)
+        node = node.left
+    return [node, *reversed(found)]
 
 
 def _construct(
     function: ast.expr, arguments: list[ast.expr], keywords: list[ast.keyword], text: str
 ) -> Graph:
+    known = names()
     name = _source(function, text).removeprefix("lb.").removeprefix("longbird.")
-    if name not in NAMES:
-        near = difflib.get_close_matches(name, NAMES, n=1)
+    if name not in known:
+        near = difflib.get_close_matches(name[:80], known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{name!r} is not a graph.{hint} {_expected()}")
+        raise ValueError(f"{name!r:.80} is not a graph.{hint} {_expected()}")
     positional = [_argument(argument, text) for argument in arguments]
     named: dict[str, object] = {}
     for keyword in keywords:
         if keyword.arg is None:
             raise ValueError(f"write the arguments of {name} out: ** means nothing here")
+        if keyword.arg in named:
+            raise ValueError(f"{name}: {keyword.arg} is given twice")
         named[keyword.arg] = _argument(keyword.value, text)
     try:
-        return getattr(pieces, name)(*positional, **named)
+        return known[name](*positional, **named)
     except TypeError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
 def _argument(node: ast.expr, text: str) -> object:
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        # A piece may take a graph: RandomBlocks(avoid=Window(64)).
-        return _graph(node, text)
+    """A literal, or a graph, alone or in a list, a tuple or a dictionary."""
+    match node:
+        case ast.List(items) | ast.Tuple(items):
+            values = [_argument(item, text) for item in items]
+            return values if isinstance(node, ast.List) else tuple(values)
+        case ast.Dict(keys, items) if all(isinstance(key, ast.Constant) for key in keys):
+            found = {ast.literal_eval(key): _argument(item, text) for key, item in _pairs(node)}
+            if len(found) < len(items):
+                raise ValueError(f"{_source(node, text)!r:.80} has a key twice")
+            return found
+        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
+            try:
+                return ast.literal_eval(node)
+            except (ValueError, TypeError):
+                raise ValueError(f"{_source(node, text)!r:.80} is not a number") from None
+        case _:
+            # A piece may take a graph: RandomBlocks(avoid=Window(64)).
+            return _graph(node, text)
+
+
+def _pairs(node: ast.Dict) -> list[tuple[ast.expr, ast.expr]]:
+    return [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key]
 
 
 def _source(node: ast.expr, text: str) -> str:
@@ -120,4 +152,4 @@ def _source(node: ast.expr, text: str) -> str:
 
 
 def _expected() -> str:
-    return f"Expected one of {', '.join(NAMES)}, joined by | and &"
+    return f"Expected one of {', '.join(sorted(names()))}, joined by | and &"

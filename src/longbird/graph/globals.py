@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,23 +13,50 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph.arguments import MOST_TOKENS, integer
-from longbird.graph.base import Graph
+from longbird.graph.arguments import MOST_TOKENS, integer, tile_for
+from longbird.graph.base import Graph, Positions
+from longbird.graph.reach import Reach
+
+# Up to this many positions are written out in repr.
+FEW = 100
 
 
 class _Global(Graph):
-    """A graph defined by `flags(n)`: an edge (i, j) where `i` or `j` is flagged."""
+    """A graph defined by its global tokens: an edge (i, j) where `i` or `j` is one of them."""
+
+    kind = "global"
 
     @abstractmethod
+    def flagged(self, n: int) -> tuple[Positions, Positions]:
+        """The first and the last tokens of ranges of global ones among `n`: [1, ranges]."""
+
     def flags(self, n: int) -> npt.NDArray[np.bool_]:
         """Which of `n` tokens are global: bool [n]."""
+        flags = np.zeros(n, bool)
+        for first, last in np.hstack([side.T for side in self.flagged(n)]).tolist():
+            flags[first : last + 1] = True
+        return flags
 
     def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
         flags = self.flags(n)
         return flags[:, None] | flags[None, :]
 
+    def _breaks(self, n: int) -> Positions:
+        low, high = self.flagged(n)
+        return np.unique(np.hstack([low, high + 1]))
 
-@dataclass(frozen=True, eq=False, init=False)
+    def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """The global tokens, and all tokens for tiles with a global query."""
+        low, high = self.flagged(n)
+        within = ((low <= last) & (high >= first)).any(axis=1, keepdims=True)
+        rows = len(first), low.shape[1]
+        return (
+            np.hstack([0 * first, np.broadcast_to(low, rows)]),
+            np.hstack([np.where(within, n - 1, -1), np.broadcast_to(high, rows)]),
+        )
+
+
+@dataclass(frozen=True, init=False)
 class GlobalTokens(_Global):
     """The tokens at these positions attend to every token and every token attends to them.
 
@@ -44,6 +74,8 @@ class GlobalTokens(_Global):
 
     positions: tuple[int, ...]
 
+    advice = "count its positions from the beginning"
+
     def __init__(self, positions: Iterable[int]) -> None:
         """Check and sort the positions; their order and repetition have no meaning."""
         if isinstance(positions, (str, bytes)) or not isinstance(positions, Iterable):
@@ -53,22 +85,55 @@ class GlobalTokens(_Global):
             )
         name = "each of the GlobalTokens positions"
         checked = {integer(position, name, least=-MOST_TOKENS) for position in positions}
-        self._set(positions=tuple(sorted(checked)))
+        self._set(
+            positions=tuple(sorted(checked)),
+            streams=min(checked, default=0) >= 0,
+            _shortest=max((max(p + 1, -p) for p in checked), default=1),
+        )
         super().__post_init__()
 
-    def flags(self, n: int) -> npt.NDArray[np.bool_]:
-        """Which of `n` tokens are global: bool [n]."""
+    def flagged(self, n: int) -> tuple[Positions, Positions]:
+        """Each token is a range; a ValueError if there is no such token."""
         missing = [p for p in self.positions if not -n <= p < n]
         if missing:
             raise ValueError(
                 f"GlobalTokens position {missing[0]} does not exist in a sequence of {n} tokens"
             )
+        token = np.array([self.positions], np.int64).reshape(1, -1) % max(n, 1)
+        return token, token
+
+    def flags(self, n: int) -> npt.NDArray[np.bool_]:
+        """Which of `n` tokens are global: bool [n]."""
         flags = np.zeros(n, bool)
-        flags[list(self.positions)] = True
+        flags[self.flagged(n)[0]] = True
         return flags
 
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """`i` or `j` is one of the positions."""
+        wanted = (position + n if position < 0 else position for position in self.positions)
+        found = ((i == token) | (j == token) for token in wanted)
+        return functools.reduce(operator.or_, found, (i < j) & (i > j))
 
-@dataclass(frozen=True, eq=False)
+    def reach(self, n: int) -> Reach:
+        """What a global query sees up to its own position are sinks as well."""
+        if not self.streams:
+            return Reach()
+        last = max(self.positions, default=-1)
+        return Reach(0, math.inf if self.positions else 0, last + 1)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """Rows and columns of tiles."""
+        rows = -(-n // size)
+        return rows * min(rows, 2 * len(self.positions))
+
+    def __repr__(self) -> str:
+        """All positions if they are few, else their number."""
+        if len(self.positions) <= FEW:
+            return super().__repr__()
+        return f"GlobalTokens(<{len(self.positions)} positions>)"
+
+
+@dataclass(frozen=True)
 class GlobalBlocks(_Global):
     """The tokens of the first and last blocks attend to all and are attended to by all.
 
@@ -90,6 +155,8 @@ class GlobalBlocks(_Global):
     last: int = 1
     block: int = 64
 
+    advice = "set its last=0 (of bigbird: global_last=0, and random=0)"
+
     def __post_init__(self) -> None:
         """Check the arguments."""
         self._set(
@@ -97,10 +164,29 @@ class GlobalBlocks(_Global):
             last=integer(self.last, "GlobalBlocks last"),
             block=integer(self.block, "GlobalBlocks block", least=1),
         )
+        self._set(streams=self.last == 0, tile_size=tile_for(self.block))
         super().__post_init__()
 
-    def flags(self, n: int) -> npt.NDArray[np.bool_]:
-        """Which of `n` tokens are global: bool [n]."""
-        block_of_token = np.arange(n) // self.block
+    def flagged(self, n: int) -> tuple[Positions, Positions]:
+        """The beginning and the end."""
         blocks = -(-n // self.block)
-        return (block_of_token < self.first) | (block_of_token >= blocks - self.last)
+        head = min(self.first * self.block, n)
+        tail = min(max(blocks - self.last, 0) * self.block, n)
+        return np.array([[0, tail]]), np.array([[head - 1, n - 1]])
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """`i` or `j` is in one of the blocks."""
+        (_, tail), (head, _) = (side[0].tolist() for side in self.flagged(n))
+        found = (i <= head) | (j <= head)
+        return found | (i >= tail) | (j >= tail) if self.last else found
+
+    def reach(self, n: int) -> Reach:
+        """What a global query sees up to its own position are sinks as well."""
+        if not self.streams:
+            return Reach()
+        return Reach(0, math.inf if self.first else 0, self.first * self.block)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """Rows and columns of tiles."""
+        rows = -(-n // size)
+        return rows * min(rows, 2 * (self.first + self.last) * (1 + self.block / size))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph.arguments import integer
+from longbird.graph.arguments import integer, tile_for
 from longbird.graph.base import Graph
 
 Table = npt.NDArray[np.int32]
@@ -31,7 +31,7 @@ PAPER_LENGTHS = {
 PAPER_REACH = 1024  # the paper's plan draws key blocks from this many tokens at the beginning
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LegacyBigBird(Graph):
     """The pattern of a BigBird checkpoint, with its multiplicities.
 
@@ -72,6 +72,8 @@ class LegacyBigBird(Graph):
     max_length: int = 4096
     full_up_to: int | None = None
 
+    kind, multiset = "legacy", True
+
     def __post_init__(self) -> None:
         """Check the arguments."""
         if self.plan not in PLANS:
@@ -87,17 +89,20 @@ class LegacyBigBird(Graph):
         full = 512 if self.plan == "google" else (5 + 2 * self.random) * self.block
         if self.full_up_to is not None:
             full = integer(self.full_up_to, "LegacyBigBird full_up_to")
-        self._set(full_up_to=full)
+        drawn = self.plan != "huggingface_eval" and self.random > 0
+        self._set(full_up_to=full, per_head=drawn, tile_size=tile_for(self.block))
         super().__post_init__()
-
-    @property
-    def per_head(self) -> bool:
-        """Whether the plan is random."""
-        return self.plan != "huggingface_eval" and self.random > 0
 
     def reseed(self, offset: int) -> Graph:
         """Add `offset` to the seed, if the plan uses one."""
         return replace(self, seed=self.seed + offset) if self.per_head else self
+
+    def tile_count(self, n: int, size: int) -> float:
+        """All, or those of each row's blocks and of the two global rows."""
+        rows = -(-n // size)
+        if self.is_full(n):
+            return float(rows) ** 2
+        return rows * min(rows, (7 + self.random) * max(1, self.block / size))
 
     def is_full(self, n: int) -> bool:
         """Whether attention over `n` tokens is full."""

@@ -6,15 +6,17 @@ every machine, in every process and with every version of NumPy, and any row can
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph.arguments import MOST_SEED, integer, probability
+from longbird.graph.arguments import MOST_SEED, integer, probability, tile_for
 from longbird.graph.base import Graph
 from longbird.graph.edges import _Pairs
+from longbird.graph.expression import as_graph
+from longbird.graph.reach import Reach
 
 Codes = npt.NDArray[np.int64]
 
@@ -53,7 +55,7 @@ def uniform(*keys: Any) -> npt.NDArray[np.float64]:
     return (draw(*keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class RandomBlocks(Graph):
     """Every block of queries attends to `count` random blocks of keys, in each head its own.
 
@@ -85,6 +87,9 @@ class RandomBlocks(Graph):
     seed: int = 0
     avoid: Graph | None = None
 
+    kind = "random"
+    advice = "leave it out (of bigbird: random=0, and global_last=0)"
+
     def __post_init__(self) -> None:
         """Check the arguments."""
         self._set(
@@ -92,22 +97,29 @@ class RandomBlocks(Graph):
             block=integer(self.block, "RandomBlocks block", least=1),
             seed=integer(self.seed, "RandomBlocks seed", most=MOST_SEED),
         )
-        if self.avoid is not None and not isinstance(self.avoid, Graph):
-            raise TypeError(
-                f"RandomBlocks avoid must be a graph or None, received {self.avoid!r} "
-                f"({type(self.avoid).__name__})"
-            )
+        if self.avoid is not None:
+            if not isinstance(self.avoid, (Graph, str)):
+                raise TypeError(
+                    f"RandomBlocks avoid must be a graph or None, received {self.avoid!r} "
+                    f"({type(self.avoid).__name__})"
+                )
+            self._set(avoid=as_graph(self.avoid))
+        drawn = self.count > 0
+        self._set(per_head=drawn, streams=not drawn, tile_size=tile_for(self.block))
         super().__post_init__()
 
-    @property
-    def per_head(self) -> bool:
-        """Whether anything is drawn."""
-        return self.count > 0
+    def reach(self, n: int) -> Reach:
+        """Anywhere, or nowhere if nothing is drawn, as in `bigbird(random=0)`."""
+        return Reach() if self.count else Reach(0, 0)
 
-    def reseed(self, offset: int) -> Graph:
-        """Add `offset` to the seed, and to those inside `avoid`."""
-        avoid = self.avoid if self.avoid is None else self.avoid.reseed(offset)
-        return replace(self, seed=self.seed + offset, avoid=avoid)
+    def tile_count(self, n: int, size: int) -> float:
+        """The tiles of each drawn block, in as many rows as blocks have."""
+        rows = -(-n // size)
+        across = 1 if self.block <= size else self.block / size
+        return rows * min(rows, self.count * across * max(1, size / self.block))
+
+    def _sees(self, i: Any, j: Any, head: Any) -> Any:
+        return (i < j) & (i > j)  # streamed if nothing is drawn
 
     def drawn(self, blocks: int, heads: int, rows: range, covered: Codes) -> Codes:
         """Draw the key blocks of the query blocks `rows`, out of `blocks` blocks.
@@ -165,7 +177,7 @@ class RandomBlocks(Graph):
         return drawn[:, block_of_token[:, None], block_of_token[None, :]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ErdosRenyi(_Pairs):
     """Every query attends to every key with probability `p`, independently, itself included.
 
@@ -189,6 +201,8 @@ class ErdosRenyi(_Pairs):
     p: float
     seed: int = 0
 
+    kind = "random"
+
     def __post_init__(self) -> None:
         """Check the arguments."""
         self._set(
@@ -197,9 +211,9 @@ class ErdosRenyi(_Pairs):
         )
         super().__post_init__()
 
-    def reseed(self, offset: int) -> Graph:
-        """Add `offset` to the seed."""
-        return replace(self, seed=self.seed + offset)
+    def tile_count(self, n: int, size: int) -> float:
+        """One for each edge at most."""
+        return min(self.p * n * n, float(-(-n // size)) ** 2)
 
     def edges(self, n: int) -> npt.NDArray[np.int64]:
         """The edges over `n` tokens, sorted: int64 [edges, 2]."""
@@ -220,7 +234,7 @@ class ErdosRenyi(_Pairs):
         return np.stack(np.divmod(np.concatenate(codes), max(n, 1)), axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class WattsStrogatz(_Pairs):
     """A small world: every query attends to itself and to `k` ring neighbours, some rewired.
 
@@ -251,6 +265,8 @@ class WattsStrogatz(_Pairs):
     beta: float
     seed: int = 0
 
+    kind = "random"
+
     def __post_init__(self) -> None:
         """Check the arguments."""
         self._set(
@@ -264,9 +280,11 @@ class WattsStrogatz(_Pairs):
             )
         super().__post_init__()
 
-    def reseed(self, offset: int) -> Graph:
-        """Add `offset` to the seed."""
-        return replace(self, seed=self.seed + offset)
+    def tile_count(self, n: int, size: int) -> float:
+        """One for each edge at most; ring neighbours share theirs."""
+        rows = -(-n // size)
+        rewired = self.beta * size * self.k
+        return rows * min(rows, 2 + self.k / size + rewired)
 
     def edges(self, n: int) -> npt.NDArray[np.int64]:
         """The edges over `n` tokens, sorted: int64 [edges, 2]."""

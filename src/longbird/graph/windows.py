@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph.arguments import integer
-from longbird.graph.base import Graph
+from longbird.graph.arguments import integer, tile_for
+from longbird.graph.base import Graph, Positions
+from longbird.graph.reach import Reach
 
-Positions = npt.NDArray[np.int64]
-
-
-class _Rule(Graph):
-    """A graph defined by `edge(i, j)`, which broadcasts over integer arrays.
-
-    The rule does not change when both positions move by a multiple of `period`; layouts use that
-    to compute a mask once however long the sequence is.
-    """
-
-    @abstractmethod
-    def edge(self, i: Positions, j: Positions) -> npt.NDArray[np.bool_]:
-        """Whether query `i` attends to key `j`."""
-
-    @property
-    def period(self) -> int:
-        """How far both positions can move without changing the rule."""
-        return 1
-
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
-        positions = np.arange(n)
-        return self.edge(positions[:, None], positions[None, :])
+# Spans that are told apart at a time, before they take more memory than they save.
+MOST_SPANS = 2**24
 
 
-@dataclass(frozen=True, eq=False)
-class Full(_Rule):
+@dataclass(frozen=True)
+class Full(Graph):
     """Every query attends to every key.
 
     Examples:
@@ -46,13 +25,19 @@ class Full(_Rule):
                 [ True,  True]]])
     """
 
-    def edge(self, i: Positions, j: Positions) -> npt.NDArray[np.bool_]:
+    kind, streams, period, _stride = "window", True, 1, None
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
         """Always."""
-        return np.ones(np.broadcast(i, j).shape, bool)
+        return (i <= j) | (i > j)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """All tiles."""
+        return float(-(-n // size)) ** 2
 
 
-@dataclass(frozen=True, eq=False)
-class Causal(_Rule):
+@dataclass(frozen=True)
+class Causal(Graph):
     """Every query attends to the keys up to its own position: `j <= i`.
 
     Examples:
@@ -62,13 +47,24 @@ class Causal(_Rule):
                [1, 1, 1]])
     """
 
-    def edge(self, i: Positions, j: Positions) -> npt.NDArray[np.bool_]:
+    kind, streams, period, _stride = "window", True, 1, None
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
         """`j <= i`."""
         return j <= i
 
+    def reach(self, n: int) -> Reach:
+        """All tokens behind, none ahead."""
+        return Reach(ahead=0)
 
-@dataclass(frozen=True, eq=False)
-class Window(_Rule):
+    def tile_count(self, n: int, size: int) -> float:
+        """Half of the tiles, and the diagonal."""
+        rows = float(-(-n // size))
+        return rows * (rows + 1) / 2
+
+
+@dataclass(frozen=True)
+class Window(Graph):
     """Every query attends to `radius` keys on each side and to itself, `dilation` apart.
 
     A dilated window costs what a plain one with the same number of keys costs.
@@ -89,22 +85,46 @@ class Window(_Rule):
     radius: int
     dilation: int = 1
 
+    kind, streams, period = "window", True, 1
+
     def __post_init__(self) -> None:
         """Check the arguments."""
         self._set(
             radius=integer(self.radius, "Window radius"),
             dilation=integer(self.dilation, "Window dilation", least=1),
         )
+        self._set(_stride=self.dilation)
         super().__post_init__()
 
-    def edge(self, i: Positions, j: Positions) -> npt.NDArray[np.bool_]:
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
         """`|i - j| <= radius * dilation` and `(i - j) % dilation == 0`."""
         near = abs(i - j) <= self.radius * self.dilation
         return near if self.dilation == 1 else near & ((i - j) % self.dilation == 0)
 
+    def reach(self, n: int) -> Reach:
+        """`radius * dilation` on both sides."""
+        side = self.radius * self.dilation
+        return Reach(side, side)
 
-@dataclass(frozen=True, eq=False)
-class BlockWindow(_Rule):
+    def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """One span, or one for each key where the keys of a tile are far apart and few."""
+        step = self.dilation
+        radius = min(self.radius, n // step)
+        near = (last - first).max(initial=0) >= step - 1
+        if near or len(first) * (2 * radius + 1) > MOST_SPANS:
+            return first - radius * step, last + radius * step
+        offset = np.arange(-radius, radius + 1) * step
+        return first + offset, last + offset
+
+    def tile_count(self, n: int, size: int) -> float:
+        """So many in each row as the window goes over, or one for each key."""
+        rows = -(-n // size)
+        keys = 2 * self.radius + 1
+        return rows * min(rows, 2 * keys, 2 + keys * self.dilation / size)
+
+
+@dataclass(frozen=True)
+class BlockWindow(Graph):
     """Every block of queries attends to its own block and to `width // 2` blocks on each side.
 
     Args:
@@ -124,6 +144,8 @@ class BlockWindow(_Rule):
     width: int = 3
     block: int = 64
 
+    kind, streams = "window", True
+
     def __post_init__(self) -> None:
         """Check the arguments."""
         self._set(
@@ -135,13 +157,24 @@ class BlockWindow(_Rule):
                 f"BlockWindow width must be odd (the own block and as many on each side), "
                 f"received {self.width}"
             )
+        self._set(period=self.block, tile_size=tile_for(self.block))
         super().__post_init__()
 
-    @property
-    def period(self) -> int:
-        """One block."""
-        return self.block
-
-    def edge(self, i: Positions, j: Positions) -> npt.NDArray[np.bool_]:
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
         """`|i // block - j // block| <= width // 2`."""
         return abs(i // self.block - j // self.block) <= self.width // 2
+
+    def reach(self, n: int) -> Reach:
+        """From the last token of a block to the first one of the window, and the reverse."""
+        side = (self.width // 2 + 1) * self.block - 1
+        return Reach(side, side)
+
+    def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """Whole blocks."""
+        block, side = self.block, self.width // 2
+        return (first // block - side) * block, (last // block + side + 1) * block - 1
+
+    def tile_count(self, n: int, size: int) -> float:
+        """So many in each row as the window goes over."""
+        rows = -(-n // size)
+        return rows * min(rows, 1 + self.width * self.block / size)

@@ -1,4 +1,4 @@
-"""How each piece of a graph becomes tiles: one short function for each."""
+"""How graphs become tiles: by their rule, or by a short function for a family of pieces."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from operator import or_
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph.base import Graph, Intersection, Union
-from longbird.graph.edges import Edges, _Pairs
-from longbird.graph.globals import GlobalBlocks, GlobalTokens, _Global
+from longbird.graph.base import Graph
+from longbird.graph.choices import PerHead
+from longbird.graph.combinations import Intersection, Union
+from longbird.graph.edges import _Pairs
+from longbird.graph.globals import _Global
 from longbird.graph.legacy import LegacyBigBird
-from longbird.graph.random import ErdosRenyi, RandomBlocks, WattsStrogatz
-from longbird.graph.windows import BlockWindow, Causal, Full, Window, _Rule
+from longbird.graph.random import RandomBlocks
+from longbird.graph.windows import Full
 from longbird.layout.blocks import of_blocks
 from longbird.layout.tiles import (
     CHUNK,
@@ -31,6 +33,9 @@ from longbird.layout.tiles import (
 )
 from longbird.layout.tiling import Tiling
 
+# Pairs that a rule is asked about one by one before it is too long a wait: some minutes.
+MOST_PAIRS = 2**35
+
 
 def compile_tiles(
     graph: Graph, grid: Grid, limit: TileSet | None = None, level: int = 1
@@ -40,15 +45,93 @@ def compile_tiles(
     With a `limit`, only in the tiles of that set; so an intersection never looks at tiles that
     its smallest part does not have.
     """
-    if level > 1 and not isinstance(graph, (Union, Intersection, LegacyBigBird)):
+    if level > 1 and not graph.multiset:
         return TileSet.empty(grid)
     return tiles_of(graph, grid, limit, level)
 
 
+# Rules on positions, of this package and of others. With a period, a tile's mask depends on how
+# far its queries are from its keys, and on where they are in the period, so a handful of masks
+# serves a sequence of any length. Without one, a rule is asked about every tile within its spans.
+
+
 @singledispatch
 def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
-    """What `compile_tiles` does for a certain piece."""
-    raise TypeError(f"a layout of {type(graph).__name__} is not defined; register one in tiles_of")
+    """What `compile_tiles` does for a certain piece: by default, by its rule."""
+    if graph.period is None:
+        _check_pairs(graph, grid, limit)
+    codes, heads = (limit.codes, limit.heads) if limit is not None else (reachable(graph, grid), 1)
+    n = grid.keys.tokens
+    row, column = grid.place(codes)
+    query, key = grid.queries.first[row], grid.keys.first[column]
+    within_tile = np.arange(grid.size) * grid.keys.step
+    chunk = max(1, CHUNK // grid.size**2)
+    masks = [no_masks(grid.size)]
+    if graph.period is not None:
+        signature = (query - key) * graph.period + query % graph.period
+        signatures, ids = np.unique(signature, return_inverse=True)
+        distance, phase = split(signatures, graph.period)
+        for part in range(0, len(signatures), chunk):
+            i = phase[part : part + chunk, None, None] + within_tile[None, None, :]
+            j = (phase - distance)[part : part + chunk, None, None] + within_tile[None, :, None]
+            masks.append(pack(graph._edge(i, j, n)))
+        return TileSet.of_masks(grid, heads, codes, ids, np.concatenate(masks))
+    found = [np.zeros(0, np.int64)]
+    known = 0
+    for part in range(0, len(codes), chunk):
+        # Beyond the end there are no tokens to ask about, and bits there mean nothing.
+        i = np.minimum(query[part : part + chunk, None, None] + within_tile[None, None, :], n - 1)
+        j = np.minimum(key[part : part + chunk, None, None] + within_tile[None, :, None], n - 1)
+        packed = pack(graph._edge(i, j, n))
+        example, kind = distinct(packed)
+        masks.append(packed[example])
+        found.append(known + kind)
+        known += len(example)
+    return TileSet.of_masks(grid, heads, codes, np.concatenate(found), np.concatenate(masks))
+
+
+def _check_pairs(graph: Graph, grid: Grid, limit: TileSet | None) -> None:
+    """Raises a ValueError if a rule would be asked about too many pairs of tokens."""
+    if limit is not None:
+        tiles = len(limit)
+    elif grid.cells * grid.size**2 <= MOST_PAIRS:
+        return
+    else:
+        n = grid.keys.tokens
+        tiles = graph.tile_count(n, grid.size) * grid.queries.tokens / n
+    if tiles * grid.size**2 > MOST_PAIRS:
+        raise ValueError(
+            f"{graph!r:.200} would be asked about {tiles * grid.size**2:.1e} pairs of tokens, "
+            "because it does not say where its edges are: define its reach, spans or period "
+            "(docs/graphs.md), or take the intersection with a graph that is sparse"
+        )
+
+
+@tiles_of.register
+def _(graph: Full, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
+    if limit is not None:
+        return TileSet.full(grid, limit.codes, limit.heads)
+    return TileSet.full(grid, np.arange(grid.cells))
+
+
+def reachable(graph: Graph, grid: Grid) -> Codes:
+    """Sorted codes of the tiles within the spans of a rule."""
+    n, step = grid.keys.tokens, grid.keys.step
+    if step > 1 and graph._stride != step:  # tokens are sorted in another way than the rule knows
+        return np.arange(grid.cells)
+    low, high = graph._spans(grid.queries.first[:, None], grid.queries.last[:, None], n)
+    residue = (grid.queries.first % step)[:, None]
+    low = np.maximum(low, residue)
+    high = np.minimum(high, residue + (n - 1 - residue) // step * step)
+    before = residue * (n // step) + np.minimum(residue, n % step)  # tokens of lower residues
+    first = np.searchsorted(grid.keys.starts, before + low // step, side="right") - 1
+    last = np.searchsorted(grid.keys.starts, before + high // step, side="right") - 1
+    length = np.where(low <= high, last - first + 1, 0)
+    codes = ranges(grid.code(np.arange(grid.queries.count)[:, None], first), length)
+    return codes if length.shape[1] == 1 else np.unique(codes)
+
+
+# Combinations.
 
 
 @tiles_of.register
@@ -60,115 +143,28 @@ def _(graph: Union, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
 
 @tiles_of.register
 def _(graph: Intersection, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
-    first, *others = sorted(graph.parts, key=lambda part: bound(part, grid.keys.tokens))
+    n, size = grid.keys.tokens, grid.size
+    first, *others = sorted(graph.parts, key=lambda part: part.tile_count(n, size))
     tiles = compile_tiles(first, grid, limit, level)
     for other in others:
         tiles = tiles & compile_tiles(other, grid, tiles, level)
     return tiles
 
 
-def bound(graph: Graph, n: int) -> float:
-    """About how many edges the graph can have, to begin an intersection with the smallest."""
-    match graph:
-        case Union():
-            return sum(bound(part, n) for part in graph.parts)
-        case Intersection():
-            return min(bound(part, n) for part in graph.parts)
-        case Window():
-            keys = 2 * graph.radius + 1
-        case BlockWindow():
-            keys = graph.width * graph.block
-        case GlobalTokens():
-            keys = 2 * len(graph.positions)
-        case GlobalBlocks():
-            keys = 2 * (graph.first + graph.last) * graph.block
-        case RandomBlocks():
-            keys = graph.count * graph.block
-        case LegacyBigBird():
-            keys = n if graph.is_full(n) else (9 + graph.random) * graph.block
-        case ErdosRenyi():
-            keys = graph.p * n
-        case WattsStrogatz():
-            keys = graph.k + 1
-        case Edges():
-            return len(graph.pairs)
-        case _:
-            keys = n
-    return n * min(keys, n)
-
-
-# Rules on positions. A tile's mask depends on how far its queries are from its keys, and on where
-# they are in the period of the rule, so a handful of masks serves a sequence of any length.
-
-
 @tiles_of.register
-def _(graph: _Rule, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
-    codes, heads = (limit.codes, limit.heads) if limit is not None else (reachable(graph, grid), 1)
-    row, column = grid.place(codes)
-    query, key = grid.queries.first[row], grid.keys.first[column]
-    signature = (query - key) * graph.period + query % graph.period
-    signatures, ids = np.unique(signature, return_inverse=True)
-    distance, phase = split(signatures, graph.period)
-    within_tile = np.arange(grid.size) * grid.keys.step
-    masks = [no_masks(grid.size)]
-    chunk = max(1, CHUNK // grid.size**2)
-    for part in range(0, len(signatures), chunk):
-        i = phase[part : part + chunk, None, None] + within_tile[None, None, :]
-        j = (phase - distance)[part : part + chunk, None, None] + within_tile[None, :, None]
-        masks.append(pack(graph.edge(i, j)))
-    return TileSet.of_masks(grid, heads, codes, ids, np.concatenate(masks))
-
-
-@tiles_of.register
-def _(graph: Full, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
-    if limit is not None:
-        return TileSet.full(grid, limit.codes, limit.heads)
-    return TileSet.full(grid, np.arange(grid.cells))
-
-
-@singledispatch
-def reachable(graph: _Rule, grid: Grid) -> Codes:
-    """Sorted codes of the tiles that can have an edge of the rule, and few others."""
-    return np.arange(grid.cells)
-
-
-@reachable.register
-def _(graph: Causal, grid: Grid) -> Codes:
-    last = grid.queries.last[:, None]
-    return np.arange(grid.cells) if grid.keys.step > 1 else _spans(grid, 0 * last, last)
-
-
-@reachable.register
-def _(graph: BlockWindow, grid: Grid) -> Codes:
-    block, side = graph.block, graph.width // 2
-    first, last = grid.queries.first[:, None] // block, grid.queries.last[:, None] // block
-    return _spans(grid, (first - side) * block, (last + side + 1) * block - 1)
-
-
-@reachable.register
-def _(graph: Window, grid: Grid) -> Codes:
-    step, n = graph.dilation, grid.keys.tokens
-    radius = min(graph.radius, n // step)
-    if step == grid.keys.step or step <= grid.size:
-        nearest, farthest = np.array([-radius * step]), np.array([radius * step])
-    else:  # the keys of a tile are far apart: look for each of them alone
-        nearest = farthest = np.arange(-radius, radius + 1) * step
-    first, last = grid.queries.first[:, None], grid.queries.last[:, None]
-    return _spans(grid, first + nearest, last + farthest)
-
-
-def _spans(grid: Grid, first: Codes, last: Codes) -> Codes:
-    """Codes of the tiles with a key from first[row, k] to last[row, k], for any k."""
-    n, step = grid.keys.tokens, grid.keys.step
-    residue = (grid.queries.first % step)[:, None]
-    first = np.maximum(first, residue)
-    last = np.minimum(last, residue + (n - 1 - residue) // step * step)
-    before = residue * (n // step) + np.minimum(residue, n % step)  # tokens of lower residues
-    low = np.searchsorted(grid.keys.starts, before + first // step, side="right") - 1
-    high = np.searchsorted(grid.keys.starts, before + last // step, side="right") - 1
-    length = np.where(first <= last, high - low + 1, 0)
-    codes = ranges(grid.code(np.arange(grid.queries.count)[:, None], low), length)
-    return codes if length.shape[1] == 1 else np.unique(codes)
+def _(graph: PerHead, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
+    graphs = graph.of_heads(grid.heads)
+    found: dict[Graph, TileSet] = {}
+    of_heads: list[TileSet] = []
+    for head, part in enumerate(graphs):
+        if limit is not None:
+            tiles = compile_tiles(part, grid, limit.of_head(head), level)
+        else:
+            if part not in found:
+                found[part] = compile_tiles(part, grid, None, level)
+            tiles = found[part]
+        of_heads.append(tiles.of_head(head))
+    return TileSet.of_heads(grid, of_heads)
 
 
 # Globals. A tile's mask depends on which of its queries and which of its keys are global.
@@ -271,43 +267,20 @@ def _(graph: LegacyBigBird, grid: Grid, limit: TileSet | None, level: int) -> Ti
 
 def pieces(graph: Graph) -> Iterator[Graph]:
     """The pieces that a graph is combined from."""
-    if isinstance(graph, (Union, Intersection)):
-        for part in graph.parts:
-            yield from pieces(part)
-    else:
+    if not graph._inner:
         yield graph
+    for part in graph._inner:
+        yield from pieces(part)
 
 
 def tile_size(graph: Graph) -> int:
-    """A tile size that cuts few blocks of the graph: 64 if nothing speaks for another."""
-    preferred = set()
-    for piece in pieces(graph):
-        if isinstance(piece, _Pairs):
-            preferred.add(16)
-        elif isinstance(piece, (BlockWindow, GlobalBlocks, RandomBlocks, LegacyBigBird)):
-            preferred.add(_size_for_block(piece.block))
+    """A tile size that cuts few blocks of the graph; 64 unless the pieces agree on another."""
+    preferred = {piece.tile_size for piece in pieces(graph) if piece.tile_size}
     size = gcd(*preferred)
-    return size if size >= 16 else 64
+    return size if 16 <= size <= 128 else 64
 
 
-def _size_for_block(block: int) -> int:
-    if block < 16:
-        return block * round(64 / block)
-    return max((size for size in range(16, 129) if block % size == 0), default=64)
-
-
-def common_dilation(graph: Graph, n: int) -> int:
-    """The dilation by which tokens can be sorted so that all windows become plain, or 1.
-
-    That is possible when every part of the union is a window of this dilation, alone or
-    restricted by others or to the causal half.
-    """
-    found = set()
-    for part in graph.parts if isinstance(graph, Union) else (graph,):
-        factors = part.parts if isinstance(part, Intersection) else (part,)
-        windows = {factor.dilation for factor in factors if isinstance(factor, Window)}
-        if not windows or not all(isinstance(f, (Window, Causal, Full)) for f in factors):
-            return 1
-        found |= windows
-    dilation = found.pop() if len(found) == 1 else 1
-    return dilation if n // dilation >= 16 else 1
+def common_stride(graph: Graph, n: int) -> int:
+    """The dilation by which tokens can be sorted so that all windows become plain, or 1."""
+    stride = graph._stride or 1
+    return stride if n // stride >= 16 else 1

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.graph.arguments import integer
-from longbird.graph.base import Graph, Union
+from longbird.graph.base import Graph
+from longbird.graph.combinations import Union
 from longbird.graph.globals import GlobalTokens
-from longbird.graph.legacy import LegacyBigBird
-from longbird.layout.compile import common_dilation, compile_tiles, pieces, tile_size
-from longbird.layout.tiles import Codes, Grid, Masks, TileSet, distinct, no_masks, split, unpack
+from longbird.layout.compile import common_stride, compile_tiles, tile_size
+from longbird.layout.memory import check_memory, estimated_bytes, estimated_tiles
+from longbird.layout.tiles import Grid, Masks, TileSet, pooled, split, unpack
 from longbird.layout.tiling import Tiling
 
 CACHED_BYTES = 1 << 29
@@ -169,7 +170,11 @@ def compile_layout(
     key = (graph, n, heads, block, start, stop)
     layout = _cache.get(key)
     if layout is None:
-        layout = _compiled(*key)
+        here = graph.at(n)
+        if here == graph:
+            layout = _compiled(*key)
+        else:  # the length chose it, perhaps before under its own name
+            layout = compile_layout(here, n, heads, block, rows=rows)
         _cache.put(key, layout)
     return layout
 
@@ -205,12 +210,21 @@ class _Cache:
 _cache = _Cache()
 
 
+def estimate(graph: Graph, n: int, heads: int = 1) -> tuple[float, int, float]:
+    """About how large a layout would be: its tiles, their size, and the bytes to build it."""
+    rest, _ = _without_globals(graph.at(n), n)
+    size, step = _cut(rest, n)
+    tiles = estimated_tiles(rest, n, heads, size, step)
+    return tiles, size, estimated_bytes(tiles, n, size, step)
+
+
 def _compiled(
     graph: Graph, n: int, heads: int, block: int | None, start: int, stop: int
 ) -> Layout:
     rest, global_tokens = _without_globals(graph, n)
-    size = block or (tile_size(rest) if rest else 64)
-    step = common_dilation(rest, n) if rest else 1
+    suited, step = _cut(rest, n)
+    size = block or suited
+    check_memory(rest, n, heads, size, step, stop - start)
     if step > 1:
         keys = Tiling.strided(n, size, step)
         queries = keys if stop - start == n else Tiling.strided(stop, size, step, start)
@@ -222,26 +236,31 @@ def _compiled(
     return _assembled(grid, levels, global_tokens)
 
 
+def _cut(graph: Graph | None, n: int) -> tuple[int, int]:
+    """The size of tiles, and the distance between their tokens, that suit a graph."""
+    return (tile_size(graph), common_stride(graph, n)) if graph else (64, 1)
+
+
 def _without_globals(graph: Graph, n: int) -> tuple[Graph | None, npt.NDArray[np.int32]]:
     """Take the global tokens out of a union: they are cheaper as such than as tiles.
 
     They stay where an edge can count twice, since a global edge counts once.
     """
+    if graph.multiset:
+        return graph, np.zeros(0, np.int32)
     parts = graph.parts if isinstance(graph, Union) else (graph,)
-    flags = np.zeros(n, bool)
-    if any(isinstance(piece, LegacyBigBird) for piece in pieces(graph)):
-        return graph, np.flatnonzero(flags).astype(np.int32)
-    for part in parts:
-        if isinstance(part, GlobalTokens):
-            flags |= part.flags(n)
+    tokens = [part.flagged(n)[0][0] for part in parts if isinstance(part, GlobalTokens)]
+    if not tokens:
+        return graph, np.zeros(0, np.int32)
     rest = [part for part in parts if not isinstance(part, GlobalTokens)]
-    return Union.of(rest) if rest else None, np.flatnonzero(flags).astype(np.int32)
+    found = np.unique(np.concatenate(tokens)).astype(np.int32)
+    return Union.of(rest) if rest else None, found
 
 
 def _levels(graph: Graph, grid: Grid) -> list[TileSet]:
     """The edges that the graph has at least once, at least twice, and so on."""
     levels = [compile_tiles(graph, grid).trimmed()]
-    if any(isinstance(piece, LegacyBigBird) for piece in pieces(graph)):
+    if graph.multiset:
         for level in count(2):
             tiles = compile_tiles(graph, grid, level=level).trimmed()
             if not len(tiles):
@@ -254,7 +273,7 @@ def _assembled(grid: Grid, levels: list[TileSet], global_tokens: npt.NDArray[np.
     heads = max(level.heads for level in levels)
     levels = [level.for_heads(heads) for level in levels]
     codes = np.concatenate([level.codes for level in levels])
-    mask_ids, masks = _pooled(levels, grid.size)
+    mask_ids, masks = pooled(levels, grid.size)
     if len(levels) > 1:
         order = np.argsort(codes, kind="stable")
         codes, mask_ids = codes[order], mask_ids[order]
@@ -273,20 +292,6 @@ def _assembled(grid: Grid, levels: list[TileSet], global_tokens: npt.NDArray[np.
         global_tokens=_frozen(global_tokens, np.int32),
         multiset=len(levels) > 1,
     )
-
-
-def _pooled(levels: list[TileSet], size: int) -> tuple[Codes, Masks]:
-    """The mask ids of all levels into one pool of different masks."""
-    offset, ids = 0, []
-    for level in levels:
-        ids.append(np.where(level.mask_ids < 0, -1, level.mask_ids + offset))
-        offset += len(level.masks)
-    mask_ids = np.concatenate(ids)
-    if not offset:
-        return mask_ids, no_masks(size)
-    masks = np.concatenate([level.masks for level in levels])
-    example, number = distinct(masks)
-    return np.append(number, -1)[mask_ids], masks[example]
 
 
 def _frozen(values: npt.NDArray[Any], dtype: type[Number]) -> npt.NDArray[Number]:

@@ -112,6 +112,24 @@ class TileSet:
         codes = (shift + self.codes).reshape(-1)
         return replace(self, heads=heads, codes=codes, mask_ids=np.tile(self.mask_ids, heads))
 
+    def of_head(self, head: int) -> TileSet:
+        """The tiles of one head, as those of a set that all heads share."""
+        if self.heads == 1:
+            return self
+        cells = self.grid.cells
+        begin, end = np.searchsorted(self.codes, [head * cells, (head + 1) * cells])
+        codes, ids = self.codes[begin:end] - head * cells, self.mask_ids[begin:end]
+        return replace(self, heads=1, codes=codes, mask_ids=ids)
+
+    @staticmethod
+    def of_heads(grid: Grid, sets: list[TileSet]) -> TileSet:
+        """A set of tiles for each head, one after the other."""
+        codes = [tiles.codes + head * grid.cells for head, tiles in enumerate(sets)]
+        mask_ids, masks = pooled(sets, grid.size)
+        return TileSet(grid, len(sets), np.concatenate(codes), mask_ids, masks)._compact(
+            np.zeros(len(masks), bool)
+        )
+
     def within(self, limit: TileSet | None) -> TileSet:
         """Only the tiles that `limit` has too, whatever its masks are."""
         if limit is None:
@@ -183,6 +201,20 @@ class TileSet:
             ids[here[np.all(bits, axis=(1, 2))[inverse]]] = FULL
             lost[here[~np.any(bits, axis=(1, 2))[inverse]]] = True
         return replace(self, mask_ids=ids)._keep(~lost)._compact(np.zeros(len(self.masks), bool))
+
+
+def pooled(sets: list[TileSet], size: int) -> tuple[Codes, Masks]:
+    """The mask ids of all sets, one after the other, into one pool of different masks."""
+    offset, ids = 0, []
+    for tiles in sets:
+        ids.append(np.where(tiles.mask_ids < 0, FULL, tiles.mask_ids + offset))
+        offset += len(tiles.masks)
+    mask_ids = np.concatenate(ids)
+    if not offset:
+        return mask_ids, no_masks(size)
+    masks = np.concatenate([tiles.masks for tiles in sets])
+    example, number = distinct(masks)
+    return np.append(number, FULL)[mask_ids], masks[example]
 
 
 def _find(codes: Codes, wanted: Codes) -> tuple[Codes, npt.NDArray[np.bool_]]:

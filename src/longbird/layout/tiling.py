@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+
+class Slots(NamedTuple):
+    """Tiles padded to one size, both arrays of shape [tiles, size]."""
+
+    token: npt.NDArray[np.int64]
+    """The token in each slot; any token where there is none."""
+    exists: npt.NDArray[np.bool_]
+    """Whether there is a token in the slot."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +97,28 @@ class Tiling:
         start = int(self.first[0]) if self.count else 0
         return start, start + self.tokens
 
+    @property
+    def slots(self) -> Slots:
+        """The tiles padded to one size: which token is in each slot, and whether there is one.
+
+        Examples:
+            >>> Tiling.contiguous(5, size=3).slots.token
+            array([[0, 1, 2],
+                   [3, 4, 4]])
+            >>> Tiling.contiguous(5, size=3).slots.exists
+            array([[ True,  True,  True],
+                   [ True,  True, False]])
+        """
+        position = self.starts[:-1, None].astype(np.int64) + np.arange(self.size)
+        exists = position < self.starts[1:, None]
+        position = np.minimum(position, self.tokens - 1)
+        token = position if self.order is None else self.order[position].astype(np.int64)
+        return Slots(token, exists)
+
     def spread(self, values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Arrange a flag of every token of the sequence by tile: bool [tiles, size]."""
-        spread = np.zeros(self.count * self.size, bool)
-        by_position = values[: self.tokens] if self.order is None else values[self.order]
-        padding = np.arange(self.count) * self.size - self.starts[:-1]
-        spread[np.arange(self.tokens) + np.repeat(padding, self.lengths)] = by_position
-        return spread.reshape(self.count, self.size)
+        slots = self.slots
+        return values[slots.token] & slots.exists
 
     @property
     def nbytes(self) -> int:

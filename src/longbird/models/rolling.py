@@ -176,7 +176,9 @@ class RollingCache(Cache):
         else:
             i, j = place[:, None, :, None], state.positions[:, None, None, :]  # type: ignore[index]
             # Padding sees anything, so that its rows are not empty; nobody looks at them.
-            mask = state.stream.sees(i, j) & (j != NOWHERE) | (i == NOWHERE)  # [rows, 1, n, slots]
+            head = torch.arange(q.shape[1], device=q.device)[:, None, None]
+            seen = state.stream.sees(i, j, head)  # [rows, 1 or heads, n, slots]
+            mask = seen & (j != NOWHERE) | (i == NOWHERE)
             if (bias := documents.relative_bias) is not None:
                 m = bias.shape[1] // 2
                 bias = bias[:, (j - i).clamp(-m, m)[:, 0] + m].transpose(0, 1)

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
 from torch import Tensor
 
-from longbird.graph.base import Graph
 from longbird.ops import dispatch
 from longbird.ops.call import Call
+from longbird.ops.graphs import GraphArgument
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class _Options(TypedDict, total=False):
+    """What type checkers know of the options; `attention` documents them."""
+
+    global_tokens: Tensor | None
+    relative_bias: Tensor | None
+    dropout_p: float
+    dropout_seed: int | Tensor | None
+    scale: float | None
+    impl: str
+
+
+class _PaddedOptions(_Options, total=False):
+    lengths: Tensor | Sequence[int] | None
 
 
 @overload
@@ -17,16 +35,10 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    graph: Graph,
+    graph: GraphArgument,
     *,
-    lengths: Tensor | Sequence[int] | None = ...,
-    global_tokens: Tensor | None = ...,
-    relative_bias: Tensor | None = ...,
-    dropout_p: float = ...,
-    dropout_seed: int | Tensor | None = ...,
-    scale: float | None = ...,
-    impl: str = ...,
     return_lse: Literal[False] = ...,
+    **options: Unpack[_PaddedOptions],
 ) -> Tensor: ...
 
 
@@ -35,16 +47,10 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    graph: Graph,
+    graph: GraphArgument,
     *,
-    lengths: Tensor | Sequence[int] | None = ...,
-    global_tokens: Tensor | None = ...,
-    relative_bias: Tensor | None = ...,
-    dropout_p: float = ...,
-    dropout_seed: int | Tensor | None = ...,
-    scale: float | None = ...,
-    impl: str = ...,
     return_lse: Literal[True],
+    **options: Unpack[_PaddedOptions],
 ) -> tuple[Tensor, Tensor]: ...
 
 
@@ -52,7 +58,7 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    graph: Graph,
+    graph: GraphArgument,
     *,
     lengths: Tensor | Sequence[int] | None = None,
     global_tokens: Tensor | None = None,
@@ -66,13 +72,17 @@ def attention(
     """Attention in which query i of a head sees key j if the graph has the edge (i, j).
 
     Equal to dense attention under the mask `graph.mask(n, heads)`, in time and memory that grow
-    with the number of edges. A query that sees no key gives zeros.
+    with the number of edges. A query that sees no key gives zeros. NaN or infinity in q or k of a
+    token never reaches a query that does not see it; in v it reaches every query that sees it, and
+    can reach others of the same sequence and head, since 0 x NaN is NaN.
 
     Args:
         q: [batch, heads, n, head_dim]; float32, bfloat16, float16 or float64, any strides.
         k: Keys, of the shape of q.
         v: Values, of the shape of q.
-        graph: Which query sees which key.
+        graph: Which query sees which key: a graph, or its expression as text, such as
+            "bigbird(block=16)". A list has one graph for each row of the batch; a function is
+            called with the number of tokens of a row and returns its graph.
         lengths: [batch], the real lengths of right-padded rows. Each row then has the graph of its
             own length, as if it were alone; padding is never computed, and its outputs and
             gradients are zeros.
@@ -103,6 +113,13 @@ def attention(
         >>> graph = lb.bigbird(block=16)
         >>> lb.attention(q, k, v, graph, lengths=[300, 170], impl="gather").shape
         torch.Size([2, 4, 300, 32])
+
+        A graph for each row of the batch, and a graph that depends on the number of tokens:
+
+        >>> both = lb.attention(q, k, v, [graph, "Window(8)"])
+        >>> torch.equal(both[1], lb.attention(q[1:], k[1:], v[1:], lb.Window(8))[0])
+        True
+        >>> wide = lb.attention(q, k, v, lambda n: lb.Window(n // 10), lengths=[300, 170])
     """
     call = Call.checked(
         q,
@@ -126,16 +143,11 @@ def attention_packed(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    graph: Graph,
+    graph: GraphArgument,
     cu_seqlens: Tensor | Sequence[int],
     *,
-    global_tokens: Tensor | None = ...,
-    relative_bias: Tensor | None = ...,
-    dropout_p: float = ...,
-    dropout_seed: int | Tensor | None = ...,
-    scale: float | None = ...,
-    impl: str = ...,
     return_lse: Literal[False] = ...,
+    **options: Unpack[_Options],
 ) -> Tensor: ...
 
 
@@ -144,16 +156,11 @@ def attention_packed(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    graph: Graph,
+    graph: GraphArgument,
     cu_seqlens: Tensor | Sequence[int],
     *,
-    global_tokens: Tensor | None = ...,
-    relative_bias: Tensor | None = ...,
-    dropout_p: float = ...,
-    dropout_seed: int | Tensor | None = ...,
-    scale: float | None = ...,
-    impl: str = ...,
     return_lse: Literal[True],
+    **options: Unpack[_Options],
 ) -> tuple[Tensor, Tensor]: ...
 
 
@@ -161,7 +168,7 @@ def attention_packed(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    graph: Graph,
+    graph: GraphArgument,
     cu_seqlens: Tensor | Sequence[int],
     *,
     global_tokens: Tensor | None = None,
@@ -178,7 +185,8 @@ def attention_packed(
         q: [tokens, heads, head_dim], the tokens of all sequences.
         k: Keys, of the shape of q.
         v: Values, of the shape of q.
-        graph: Which query sees which key; each sequence has the graph of its own length.
+        graph: As for `attention`; a list has one graph for each sequence. Each sequence has the
+            graph of its own length.
         cu_seqlens: [sequences + 1], where each sequence starts, and the number of tokens at the
             end: sequence s is q[cu_seqlens[s]:cu_seqlens[s + 1]].
         global_tokens: bool [tokens].
@@ -204,7 +212,10 @@ def attention_packed(
         torch.Size([470, 4, 32])
     """
     if cu_seqlens is None:
-        raise TypeError("cu_seqlens must be an integer tensor [sequences + 1], received None")
+        raise TypeError(
+            "cu_seqlens must be an integer tensor [sequences + 1] that says where each sequence "
+            "starts, received None"
+        )
     call = Call.checked(
         q,
         k,

@@ -9,30 +9,32 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longbird.graph.base import Graph
+from longbird.layout import Layout
+from longbird.ops.graphs import GraphArgument, Graphs, as_graphs
+from longbird.ops.tracing import eagerly
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # a frozen one takes 2 microseconds longer, as much as all the checks
 class Call:
-    """What an implementation is given; every field has been checked."""
+    """What an implementation is given; every field has been checked, and none ever changes."""
 
     q: Tensor
     """[batch, heads, n, head_dim], or packed: [tokens, heads, head_dim]; k and v are alike."""
     k: Tensor
     v: Tensor
-    graph: Graph
+    graph: Graphs
     lengths: Tensor | None
     """int64 [batch], for padded calls only; None: every row has n tokens."""
     cu_seqlens: Tensor | None
@@ -69,7 +71,7 @@ class Call:
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        graph: Graph,
+        graph: GraphArgument,
         *,
         lengths: Tensor | Sequence[int] | None = None,
         cu_seqlens: Tensor | Sequence[int] | None = None,
@@ -83,42 +85,39 @@ class Call:
         """Checks everything but values; raises TypeError or ValueError."""
         packed = cu_seqlens is not None
         _check_qkv(q, k, v, packed)
-        if not isinstance(graph, Graph):
-            raise TypeError(
-                "graph must be a graph of longbird, such as longbird.bigbird(), "
-                f"received {_kind(graph)}"
-            )
         if lengths is not None:
             lengths = _integers("lengths", lengths, q)
             if lengths.shape[0] != q.shape[0]:
                 raise ValueError(
-                    f"lengths must have one number for each row of the batch ({q.shape[0]}), "
-                    f"received {lengths.shape[0]}"
+                    f"lengths must have one number for each of the {q.shape[0]} rows of the "
+                    f"batch, received {lengths.shape[0]}"
                 )
         if cu_seqlens is not None:
             cu_seqlens = _integers("cu_seqlens", cu_seqlens, q)
             if cu_seqlens.shape[0] == 0:
                 raise ValueError(
-                    "cu_seqlens must start with 0 and have one more number for every sequence, "
-                    "received no number at all"
+                    "cu_seqlens must start with 0, followed by the end of every sequence; "
+                    "received an empty one"
                 )
         if global_tokens is not None:
             _check_global_tokens(global_tokens, q, packed)
         if relative_bias is not None:
             _check_relative_bias(relative_bias, q)
+        count = q.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
+        length = q.shape[2] if cu_seqlens is None and lengths is None else None
         return cls(
-            q=q,
-            k=k,
-            v=v,
-            graph=graph,
-            lengths=lengths,
-            cu_seqlens=cu_seqlens,
-            global_tokens=global_tokens,
-            relative_bias=relative_bias,
-            dropout_p=_checked_dropout(dropout_p),
-            dropout_seed=_seed(dropout_seed) if dropout_p > 0 else None,
-            scale=_scale(scale, q),
-            return_lse=return_lse,
+            q,
+            k,
+            v,
+            as_graphs(graph, count, length),
+            lengths,
+            cu_seqlens,
+            global_tokens,
+            relative_bias,
+            _checked_dropout(dropout_p),
+            _seed(dropout_seed) if dropout_p > 0 else None,
+            _scale(scale, q),
+            return_lse,
         )
 
 
@@ -144,8 +143,8 @@ def sequences(call: Call) -> list[tuple[int, int]]:
         for number, (start, end) in enumerate(pairs):
             if end < start:
                 raise ValueError(
-                    f"cu_seqlens must not descend, received {start} and then {end} "
-                    f"for sequence {number}"
+                    f"cu_seqlens must not decrease, but it goes from {start} to {end} at sequence "
+                    f"{number}"
                 )
         return [(start, end - start) for start, end in pairs]
 
@@ -164,28 +163,30 @@ def sequences(call: Call) -> list[tuple[int, int]]:
         if wrong:
             row, token = wrong[0]
             raise ValueError(
-                f"global_tokens marks token {token} of row {row}, which has {lengths[row]} "
-                "tokens: padding cannot be global"
+                f"global_tokens marks token {token} of row {row}, but this row has only "
+                f"{lengths[row]} tokens, and padding cannot be global"
             )
     return [(row * n, length) for row, length in enumerate(lengths)]
 
 
-Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
-"""(q, k, v [b, heads, n, head_dim], sequence numbers [b], global tokens bool [n] or None) ->
-(out [b, heads, n, head_dim], lse [b, heads, n])."""
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor, int, Tensor | None], tuple[Tensor, Tensor]]
+"""(q, k, v [b, heads, n, head_dim], sequence numbers [b], the first of them, tokens marked as
+global bool [n] or None) -> (out [b, heads, n, head_dim], lse [b, heads, n])."""
 
 
 def over_sequences(call: Call, attend: Attend) -> tuple[Tensor, Tensor]:
     """Runs `attend` over the sequences of a call and puts the results in their places.
 
-    Neighbours of one length go together, others alone: padding never reaches `attend`. Where a
-    sequence has no tokens, or a row is padding, the output is 0 and the log-sum-exp -inf.
+    Neighbours of one length and graph go together, others alone: padding never reaches `attend`.
+    Where a sequence has no tokens, or a row is padding, the output is 0 and the log-sum-exp -inf.
     """
     ragged = call.packed or call.lengths is not None or call.global_tokens is not None
     if ragged or call.q.numel() == 0:
         return eagerly(_in_groups, call, attend)
+    if len(call.graph.each) > 1:
+        return _in_groups(call, attend)
     numbers = torch.arange(call.q.shape[0], device=call.q.device)
-    return attend(call.q, call.k, call.v, numbers, None)
+    return attend(call.q, call.k, call.v, numbers, 0, None)
 
 
 def _in_groups(call: Call, attend: Attend) -> tuple[Tensor, Tensor]:
@@ -193,26 +194,22 @@ def _in_groups(call: Call, attend: Attend) -> tuple[Tensor, Tensor]:
     outs: list[Tensor] = []
     lses: list[Tensor] = []
     found = sequences(call)
-    # With global tokens of its own, each sequence has a graph of its own.
-    alone = call.global_tokens is not None
-    for _, group in itertools.groupby(
-        range(len(found)), key=lambda number: number if alone else found[number][1]
-    ):
-        numbers = list(group)
-        count, (start, length) = len(numbers), found[numbers[0]]
+    for numbers in _groups(call, found):
+        first, count = numbers[0], len(numbers)
+        start, length = found[first]
         if call.packed:
             tokens = slice(start, start + count * length)
             qs, ks, vs = (
                 x[tokens].reshape(count, length, *x.shape[1:]).transpose(1, 2) for x in (q, k, v)
             )
         else:
-            rows = slice(numbers[0], numbers[0] + count)
+            rows = slice(first, first + count)
             qs, ks, vs = (x[rows, :, :length] for x in (q, k, v))
         if length == 0:
             out, lse = _nothing(call, qs, ks, vs)
         else:
-            marked = globals_of(call, numbers[0], start, length)
-            out, lse = attend(qs, ks, vs, torch.tensor(numbers, device=q.device), marked)
+            marked = marked_tokens(call, first, start, length)
+            out, lse = attend(qs, ks, vs, torch.tensor(numbers, device=q.device), first, marked)
         if call.packed:
             outs.append(out.transpose(1, 2).flatten(0, 1))
             lses.append(lse.transpose(1, 2).flatten(0, 1))
@@ -225,18 +222,44 @@ def _in_groups(call: Call, attend: Attend) -> tuple[Tensor, Tensor]:
     return torch.cat(outs), torch.cat(lses)
 
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+def _groups(call: Call, found: list[tuple[int, int]]) -> list[list[int]]:
+    """Numbers of neighbours with the same length and graph."""
+    groups: list[list[int]] = []
+    last = None
+    for number, (_, length) in enumerate(found):
+        # With global tokens of its own, each sequence has a graph of its own.
+        this = (number if call.global_tokens is not None else length, call.graph.key_of(number))
+        if this == last:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+        last = this
+    return groups
 
 
-def eagerly(
-    function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
-) -> Result:
-    """Calls a function that torch.compile cannot look into, as it uses NumPy or reads values."""
-    if "torch._dynamo" not in sys.modules:  # nothing is being compiled, and it imports slowly
-        return function(*args, **kwargs)
-    disabled: Any = torch.compiler.disable(function)
-    return disabled(*args, **kwargs)
+def marked_tokens(call: Call, number: int, start: int, length: int) -> Tensor | None:
+    """The tokens that the call marks as global in one of its `sequences`, bool [length]."""
+    if call.global_tokens is None:
+        return None
+    if call.packed:
+        return call.global_tokens[start : start + length]
+    return call.global_tokens[number, :length]
+
+
+def all_global_tokens(layout: Layout, marked: Tensor | None) -> npt.NDArray[np.integer]:
+    """The global tokens of one sequence, ascending: those of its graph, and those marked."""
+    if marked is None:
+        return layout.global_tokens
+    return np.union1d(layout.global_tokens, marked.nonzero()[:, 0].cpu().numpy())
+
+
+def check_edges_count_once(impl: str, layout: Layout, marked: Tensor | None) -> None:
+    """For implementations that cannot add global tokens where edges count more than once."""
+    if layout.multiset and marked is not None and bool(marked.any()):
+        raise ValueError(
+            f'impl="{impl}" cannot run this call: the graph counts some edges more than once, and '
+            'only impl="reference" can add global_tokens to such a graph'
+        )
 
 
 def _nothing(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -252,15 +275,6 @@ def lse_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def globals_of(call: Call, number: int, start: int, length: int) -> Tensor | None:
-    """The global tokens of one of the `sequences` of a call, bool [length]."""
-    if call.global_tokens is None:
-        return None
-    if call.packed:
-        return call.global_tokens[start : start + length]
-    return call.global_tokens[number, :length]
-
-
 def _check_qkv(q: Tensor, k: Tensor, v: Tensor, packed: bool) -> None:
     form = "[tokens, heads, head_dim]" if packed else "[batch, heads, n, head_dim]"
     for name, x in (("q", q), ("k", k), ("v", v)):
@@ -273,27 +287,30 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor, packed: bool) -> None:
         if x.layout != torch.strided:
             raise TypeError(f"{name} must be a dense (strided) tensor, received layout {x.layout}")
     if q.ndim != (3 if packed else 4):
-        raise ValueError(f"q must be {form}, received shape {tuple(q.shape)}")
+        other = "attention" if packed else "attention_packed"
+        hint = f"; {other} takes that" if q.ndim == (4 if packed else 3) else ""
+        raise ValueError(f"q must be {form}, received shape {tuple(q.shape)}{hint}")
     for name, x in (("k", k), ("v", v)):
         if x.shape != q.shape:
             raise ValueError(
-                f"q, k and v must have one shape {form}, received q {tuple(q.shape)} and "
-                f"{name} {tuple(x.shape)}; attention is within one sequence, and grouped heads "
-                f"need {name}.expand() first"
+                f"q, k and v must have the same shape {form}, received q {tuple(q.shape)} and "
+                f"{name} {tuple(x.shape)}; a sequence attends to itself, and where several heads "
+                f"share their keys, call {name}.expand(...) first"
             )
         if x.dtype != q.dtype:
             raise TypeError(
-                f"q, k and v must have one dtype, received q {q.dtype} and {name} {x.dtype}"
+                f"q, k and v must have the same dtype, received q {q.dtype} and {name} {x.dtype}; "
+                f"convert one of them, for example {name}.to(q.dtype)"
             )
         if x.device != q.device:
             raise ValueError(
-                f"q, k and v must be on one device, received q on {q.device} and {name} on "
-                f"{x.device}"
+                f"q, k and v must be on the same device, received q on {q.device} and {name} on "
+                f"{x.device}; move one of them, for example {name}.to(q.device)"
             )
     if q.shape[1] == 0 or q.shape[-1] == 0:
         raise ValueError(
-            f"q, k and v must have at least one head and a head_dim of at least 1, "
-            f"received {form} = {tuple(q.shape)}"
+            f"q, k and v need at least one head and a head_dim of at least 1, received {form} = "
+            f"{tuple(q.shape)}"
         )
 
 
@@ -302,16 +319,18 @@ def _integers(name: str, numbers: Tensor | Sequence[int], q: Tensor) -> Tensor:
         try:
             numbers = torch.tensor(numbers, dtype=None if len(numbers) else torch.int64)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise TypeError(f"{name} must be an integer tensor, received {numbers!r}") from error
+            raise TypeError(
+                f"{name} must be an integer tensor or a list of integers, received {numbers!r:.80}"
+            ) from error
     if name == "lengths" and (numbers.dtype == torch.bool or numbers.ndim == 2):
         error = TypeError if numbers.dtype == torch.bool else ValueError
         raise error(
-            "lengths must have one dimension, the number of tokens of each row, received "
-            f"{numbers.dtype} of shape {tuple(numbers.shape)}; "
-            "for a right-padded attention mask give mask.sum(-1)"
+            "lengths must hold one integer for each row, its number of tokens, received "
+            f"{numbers.dtype} of shape {tuple(numbers.shape)}; if this is an attention mask with "
+            "its padding on the right, pass mask.sum(-1)"
         )
     if numbers.dtype not in INTEGERS:
-        raise TypeError(f"{name} must be an integer tensor, received {numbers.dtype}")
+        raise TypeError(f"{name} must hold integers, received {numbers.dtype}")
     if numbers.ndim != 1:
         raise ValueError(f"{name} must have one dimension, received shape {tuple(numbers.shape)}")
     _check_device(name, numbers, q)
@@ -323,8 +342,8 @@ def _check_global_tokens(global_tokens: Tensor, q: Tensor, packed: bool) -> None
         raise TypeError(f"global_tokens must be a bool tensor, received {_kind(global_tokens)}")
     if global_tokens.dtype != torch.bool:
         raise TypeError(
-            f"global_tokens must be a bool tensor, received {global_tokens.dtype}; "
-            "use global_tokens.bool() if 1 marks a global token"
+            f"global_tokens must be a bool tensor, received {global_tokens.dtype}; if 1 marks a "
+            "global token, pass global_tokens.bool()"
         )
     form = "[tokens]" if packed else "[batch, n]"
     expected = q.shape[:1] if packed else (q.shape[0], q.shape[2])
@@ -347,13 +366,13 @@ def _check_relative_bias(relative_bias: Tensor, q: Tensor) -> None:
     shape = tuple(relative_bias.shape)
     if len(shape) != 2 or shape[0] != heads or shape[1] % 2 == 0:
         raise ValueError(
-            f"relative_bias must be [heads, 2m + 1] with heads = {heads}: one number for each "
-            f"distance from -m to m, received shape {shape}"
+            f"relative_bias must be [heads, 2m + 1] with heads = {heads}, a number for each "
+            f"distance from -m to m; received shape {shape}"
         )
     if relative_bias.device != q.device:
         raise ValueError(
-            f"relative_bias must be on the device of q ({q.device}), "
-            f"received {relative_bias.device}"
+            f"relative_bias must be on the device of q ({q.device}), received "
+            f"{relative_bias.device}; move it with relative_bias.to(q.device)"
         )
 
 
@@ -379,14 +398,16 @@ def _seed(seed: int | Tensor | None) -> Tensor:
     if isinstance(seed, Tensor):
         if seed.dtype not in INTEGERS or seed.numel() != 1:
             raise TypeError(
-                f"dropout_seed must be an int or an integer tensor of one element, "
-                f"received {seed.dtype} of shape {tuple(seed.shape)}"
+                "dropout_seed must be an int or a tensor with one integer, received "
+                f"{seed.dtype} of shape {tuple(seed.shape)}"
             )
         return seed.to(torch.int64).reshape(())
     if not isinstance(seed, int):
-        raise TypeError(f"dropout_seed must be an int, received {_kind(seed)}")
+        raise TypeError(
+            f"dropout_seed must be an int or a tensor with one integer, received {_kind(seed)}"
+        )
     if not -(2**63) <= seed < 2**63:
-        raise ValueError(f"dropout_seed must fit into 64 bits, received {seed}")
+        raise ValueError(f"dropout_seed must fit into a signed 64-bit integer, received {seed}")
     return torch.tensor(seed, dtype=torch.int64)
 
 
@@ -395,7 +416,7 @@ def _scale(scale: float | None, q: Tensor) -> float:
         return 1.0 / math.sqrt(q.shape[-1])
     if not isinstance(scale, (int, float)):
         raise TypeError(
-            f"scale must be a number, received {_kind(scale)}; multiply q by a learned one"
+            f"scale must be a number, received {_kind(scale)}; to learn a scale, multiply q by it"
         )
     if not math.isfinite(scale):
         raise ValueError(f"scale must be finite, received {scale}")

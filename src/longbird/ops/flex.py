@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from longbird.layout.layout import Layout
-from longbird.ops.call import Call, eagerly, over_sequences
+from longbird.ops.call import Call, all_global_tokens, over_sequences
+from longbird.ops.tracing import eagerly
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
@@ -73,27 +74,26 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
     """Sequences of one length together, others one after the other."""
 
     def attend(
-        q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, marked: Tensor | None
+        q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, first: int, marked: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        layout = call.graph.layout(q.shape[2], q.shape[1], BLOCK)
+        n, heads = q.shape[2], q.shape[1]
+        layout = call.graph.of(first, n).layout(n, heads, BLOCK)
         if layout.multiset:
             raise ValueError(
                 'impl="flex" cannot run this call: the graph counts some edges more than once, '
                 'and FlexAttention knows masks only; use impl="native" or impl="gather"'
             )
-        hubs = {int(token) for token in layout.global_tokens}
-        if marked is not None:
-            hubs.update(marked.nonzero()[:, 0].tolist())
-        return _attend(q, k, v, _plan(layout, frozenset(hubs), q.device), call)
+        hubs = tuple(all_global_tokens(layout, marked).tolist())
+        return _attend(q, k, v, _arranged(layout, hubs, q.device), call)
 
     return eagerly(over_sequences, call, attend)
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, plan: _Plan, call: Call) -> tuple[Tensor, Tensor]:
+def _attend(q: Tensor, k: Tensor, v: Tensor, slots: _Slots, call: Call) -> tuple[Tensor, Tensor]:
     from torch.nn.attention.flex_attention import AuxRequest
 
-    token, place = plan.token, plan.place
-    if not plan.in_order:
+    token, place = slots.token, slots.place
+    if not slots.in_order:
         q, k, v = (x.index_select(2, token) for x in (q, k, v))
 
     score_mod = None
@@ -113,12 +113,12 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, plan: _Plan, call: Call) -> tuple[T
             k,
             v,
             score_mod=score_mod,
-            block_mask=plan.block_mask,
+            block_mask=slots.block_mask,
             scale=call.scale,
             return_aux=AuxRequest(lse=True) if call.return_lse else None,
         )
     out, lse = (result[0], result[1].lse) if call.return_lse else (result, result[..., 0])
-    if not plan.in_order:
+    if not slots.in_order:
         out, lse = out.index_select(2, place), lse.index_select(2, place)
     return out, lse
 
@@ -133,7 +133,7 @@ def _compiled(device: str) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class _Slots:
     """A layout and its global tokens as Flex takes them, over slots of whole tiles."""
 
     block_mask: BlockMask
@@ -146,19 +146,15 @@ class _Plan:
 
 
 @functools.lru_cache(maxsize=64)
-def _plan(layout: Layout, hubs: frozenset[int], device: torch.device) -> _Plan:
+def _arranged(layout: Layout, hubs: tuple[int, ...], device: torch.device) -> _Slots:
     from torch.nn.attention.flex_attention import BlockMask
 
     tiling = layout.queries
     n, size, tiles = tiling.tokens, tiling.size, tiling.count
-    starts = tiling.starts.astype(np.int64)
-    position = starts[:-1, None] + np.arange(size)
-    exists = position < starts[1:, None]
-    position = np.minimum(position, n - 1)
-    token = position if tiling.order is None else tiling.order[position].astype(np.int64)
+    token, exists = tiling.slots
     place = np.empty(n, np.int64)
     place[token[exists]] = np.flatnonzero(exists)
-    is_hub = np.isin(token, list(hubs)) & exists
+    is_hub = np.isin(token, hubs) & exists
 
     # For each tile of queries and of keys the number of its mask: 0 shows nothing, 1 everything.
     heads = len(layout.row_ptr)
@@ -188,7 +184,7 @@ def _plan(layout: Layout, hubs: frozenset[int], device: torch.device) -> _Plan:
     block_mask = BlockMask.from_kv_blocks(
         *_ordered(partial, device), *_ordered(full, device), BLOCK_SIZE=size, mask_mod=mask_mod
     )
-    return _Plan(
+    return _Slots(
         block_mask=block_mask,
         token=torch.from_numpy(token.reshape(-1)).to(device),
         place=torch.from_numpy(place).to(device),

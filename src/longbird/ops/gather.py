@@ -24,10 +24,18 @@ from torch import Tensor
 
 from longbird.graph.base import Graph
 from longbird.graph.streaming import check_prefixes
-from longbird.layout.tiling import Tiling
+from longbird.layout import Layout
 from longbird.ops import dropout
-from longbird.ops.call import Call, eagerly, lse_dtype, over_sequences
+from longbird.ops.call import (
+    Call,
+    all_global_tokens,
+    check_edges_count_once,
+    lse_dtype,
+    over_sequences,
+)
+from longbird.ops.graphs import Graphs
 from longbird.ops.merge import merge, softmax
+from longbird.ops.tracing import constant, eagerly
 
 NAME = "gather"
 
@@ -53,58 +61,63 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
     exporting = torch.compiler.is_exporting()
     if exporting and call.global_tokens is not None:
         raise ValueError(
-            "gather is exported for one graph, without global_tokens; put GlobalTokens(...) into "
-            'the graph, or export impl="native"'
+            "gather is exported without global_tokens, which would change the graph with every "
+            'call; put GlobalTokens(...) into the graph, or export impl="native"'
         )
-    padded = call.lengths is not None and exporting
+    if exporting and torch.compiler.is_dynamo_compiling():
+        # torch then loses what the arrangement of the graph holds, and the program is wrong.
+        raise ValueError('impl="gather" is exported with strict=False, as torch does by default')
+    lengths = call.lengths if exporting else None
 
     def attend(
-        q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, marked: Tensor | None
+        q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, first: int, marked: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        # A plan is for one length: `index` makes a number of torch.compile's symbolic sizes.
+        # An arrangement is for one length: `index` makes a number of torch.compile's symbolic one.
         n, heads = operator.index(q.shape[2]), operator.index(q.shape[1])
-        plan = _constant_plan(call.graph.key, n, heads)
+        arranged = _constant_arrangement(call.graph.key_of(first), n, heads)
         if marked is not None:
-            plan = plan.with_hubs(marked.nonzero()[:, 0].cpu().numpy())
-        extras = _Extras.of(call, numbers, call.lengths if padded else None)
+            arranged = arranged.with_marked(marked)
+        extras = _Extras.of(call, numbers, None if lengths is None else lengths[numbers])
         dtype = lse_dtype(q.dtype)
-        out, lse = _attend(q.to(dtype), k.to(dtype), v.to(dtype), plan, extras)
+        out, lse = _attend(q.to(dtype), k.to(dtype), v.to(dtype), arranged, extras)
         return out.to(q.dtype), lse
 
-    if not padded or call.lengths is None:
+    if lengths is None:
         return over_sequences(call, attend)
-    check_prefixes(call.graph)
+    for graph in call.graph.each:
+        check_prefixes(graph)
     token = torch.arange(call.q.shape[2], device=call.q.device)
-    numbers = torch.arange(call.q.shape[0], device=call.q.device)
-    padding = (token >= call.lengths[:, None])[:, None]  # [b, 1, n]
+    padding = (token >= lengths[:, None])[:, None]  # [b, 1, n]
     v = call.v.masked_fill(padding[..., None], 0)  # 0 times what is not a number is not 0
-    out, lse = attend(call.q, call.k, v, numbers, None)
+    out, lse = over_sequences(replace(call, v=v, lengths=None), attend)
     return out.masked_fill(padding[..., None], 0), lse.masked_fill(padding, -math.inf)
 
 
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, plan: _Plan, extras: _Extras
+    q: Tensor, k: Tensor, v: Tensor, arranged: _Arrangement, extras: _Extras
 ) -> tuple[Tensor, Tensor]:
     """The entries of the layout, then what the global tokens (hubs) show to all, and see."""
-    out, lse = _local(q, k, v, plan, extras)
-    if len(plan.hubs) == 0:
+    out, lse = _local(q, k, v, arranged, extras)
+    if len(arranged.hubs) == 0:
         return out, lse
     everyone = torch.arange(q.shape[2], device=q.device)
-    hub = _on(q.device, plan.hubs)
+    hub = _on(q.device, arranged.hubs)
     q_hub, k_hub, v_hub = (x.index_select(2, hub) for x in (q, k, v))
     out, lse = merge((out, lse), _dense(q, k_hub, v_hub, everyone, hub, extras))
     out_hub, lse_hub = _dense(q_hub, k, v, hub, everyone, extras)
     return out.index_copy(2, hub, out_hub), lse.index_copy(2, hub, lse_hub)
 
 
-def _local(q: Tensor, k: Tensor, v: Tensor, plan: _Plan, extras: _Extras) -> tuple[Tensor, Tensor]:
+def _local(
+    q: Tensor, k: Tensor, v: Tensor, arranged: _Arrangement, extras: _Extras
+) -> tuple[Tensor, Tensor]:
     """Attention over the entries of the layout, leaving out the keys of global tokens."""
     device = q.device
     b, heads, _, d = q.shape
-    h, (query_tiles, t), key_tiles = plan.heads, plan.query_token.shape, len(plan.key_token)
-    o = heads // h
-    query_token, key_token = _on(device, plan.query_token), _on(device, plan.key_token)
-    key_shown, pool = _on(device, plan.key_shown), _on(device, plan.pool)
+    h, o = arranged.heads, heads // arranged.heads
+    (query_tiles, t), key_tiles = arranged.query_token.shape, len(arranged.key_token)
+    query_token, key_token = _on(device, arranged.query_token), _on(device, arranged.key_token)
+    key_shown, pool = _on(device, arranged.key_shown), _on(device, arranged.pool)
 
     q_tiles = q.index_select(2, query_token.flatten()).reshape(b, o, h * query_tiles, t, d)
     k_tiles = k.index_select(2, key_token.flatten()).reshape(b, o, h * key_tiles, t, d)
@@ -112,7 +125,7 @@ def _local(q: Tensor, k: Tensor, v: Tensor, plan: _Plan, extras: _Extras) -> tup
 
     outs: list[Tensor] = []
     lses: list[Tensor] = []
-    for bucket in plan.buckets:
+    for bucket in arranged.buckets:
         r, w = bucket.columns.shape
         rows, columns = _on(device, bucket.rows), _on(device, bucket.columns)
         head, mask_ids = rows // query_tiles, _on(device, bucket.mask_ids)
@@ -133,7 +146,7 @@ def _local(q: Tensor, k: Tensor, v: Tensor, plan: _Plan, extras: _Extras) -> tup
         lses.append(lse)
 
     # From buckets to rows, and from the slots of tiles to tokens.
-    back, place = _on(device, plan.back), _on(device, plan.place)
+    back, place = _on(device, arranged.back), _on(device, arranged.place)
     out = torch.cat(outs, 2).index_select(2, back).reshape(b, heads, query_tiles * t, d)
     lse = torch.cat(lses, 2).index_select(2, back).reshape(b, heads, query_tiles * t)
     return out.index_select(2, place), lse.index_select(2, place)
@@ -216,7 +229,7 @@ class _Bucket:
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class _Arrangement:
     """A layout arranged for gathering. NumPy arrays, as it outlives a call and its device."""
 
     heads: int
@@ -228,8 +241,7 @@ class _Plan:
     """[tiles, t]: is there a token in the slot, and is it no hub?"""
     hubs: Integers
     """[g]: global tokens, whose edges are not in the buckets."""
-    multiset: bool
-    """Do buckets count edges more than once?"""
+    layout: Layout
     place: Integers
     """[n]: the slot of each query token."""
     buckets: tuple[_Bucket, ...]
@@ -238,27 +250,20 @@ class _Plan:
     pool: npt.NDArray[np.uint8]
     """The masks of the layout, then one that shows everything, then one that shows nothing."""
 
-    def with_hubs(self, tokens: Integers) -> _Plan:
-        """The same with more global tokens."""
-        if self.multiset and len(tokens):
-            raise ValueError(
-                'impl="gather" cannot run this call: the graph counts some edges more than once, '
-                'which it cannot combine with global_tokens; impl="reference" can'
-            )
-        key_shown = self.key_shown & ~np.isin(self.key_token, tokens)
-        return replace(self, key_shown=key_shown, hubs=np.union1d(self.hubs, tokens))
+    def with_marked(self, marked: Tensor) -> _Arrangement:
+        """The same with more global tokens, bool [n]."""
+        check_edges_count_once(NAME, self.layout, marked)
+        hubs = all_global_tokens(self.layout, marked).astype(np.int64)
+        return replace(self, hubs=hubs, key_shown=self.key_shown & ~np.isin(self.key_token, hubs))
 
 
-def _constant_plan(key: str, n: int, heads: int) -> _Plan:
-    return eagerly(_plan, key, n, heads)
-
-
-# What torch.compiler.assume_constant_result does, which would import the compiler (1.5 s).
-_constant_plan._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
+@constant
+def _constant_arrangement(key: str, n: int, heads: int) -> _Arrangement:
+    return eagerly(_arrangement, Graphs.from_key(key).of(0, n).key, n, heads)
 
 
 @functools.lru_cache(maxsize=64)
-def _plan(key: str, n: int, heads: int) -> _Plan:
+def _arrangement(key: str, n: int, heads: int) -> _Arrangement:
     layout = Graph.from_key(key).layout(n, heads)
     first = layout.row_ptr[:, :-1].reshape(-1)
     counts = np.diff(layout.row_ptr, axis=1).reshape(-1)
@@ -281,18 +286,18 @@ def _plan(key: str, n: int, heads: int) -> _Plan:
         mask_ids[mask_ids < 0] = everything
         buckets.append(_Bucket(rows, columns, mask_ids))
 
-    query_token, query_exists = _slots(layout.queries)
-    key_token, key_exists = _slots(layout.keys)
+    query_token, query_exists = layout.queries.slots
+    key_token, key_exists = layout.keys.slots
     place = np.empty(layout.queries.tokens, np.int64)
     place[query_token[query_exists]] = np.flatnonzero(query_exists)
     hubs = layout.global_tokens.astype(np.int64)
-    return _Plan(
+    return _Arrangement(
         heads=len(layout.row_ptr),
         query_token=query_token,
         key_token=key_token,
         key_shown=key_exists & ~np.isin(key_token, hubs),
         hubs=hubs,
-        multiset=layout.multiset,
+        layout=layout,
         place=place,
         buckets=tuple(buckets),
         back=np.argsort(np.concatenate([bucket.rows for bucket in buckets])),
@@ -305,12 +310,3 @@ def _width(counts: Integers) -> Integers:
     counts = np.maximum(counts, 1)
     power = 1 << np.ceil(np.log2(counts)).astype(np.int64)
     return np.where((counts <= power // 4 * 3) & (power >= 4), power // 4 * 3, power)
-
-
-def _slots(tiling: Tiling) -> tuple[Integers, npt.NDArray[np.bool_]]:
-    """The token in each slot of tiles padded to one size, [tiles, t], and whether there is one."""
-    starts = tiling.starts.astype(np.int64)
-    position = starts[:-1, None] + np.arange(tiling.size)
-    exists = position < starts[1:, None]
-    position = np.minimum(position, tiling.tokens - 1)
-    return (position if tiling.order is None else tiling.order[position].astype(np.int64)), exists

@@ -13,7 +13,8 @@ import glob
 import importlib
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,15 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from longbird.graph.base import Graph
 from longbird.layout import Layout
-from longbird.ops.call import Call, globals_of, sequences
+from longbird.ops.call import (
+    Call,
+    all_global_tokens,
+    check_edges_count_once,
+    marked_tokens,
+    sequences,
+)
+from longbird.ops.graphs import Graphs
 
 NAME = "native"
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in csrc/attention.h
@@ -105,43 +112,39 @@ def is_transformed(*tensors: Tensor) -> bool:
 
 def run(call: Call) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
-    return torch.ops.longbird.native_attention(
-        call.q,
-        call.k,
-        call.v,
-        call.graph.key,
-        call.lengths,
-        call.cu_seqlens,
-        call.global_tokens,
-        call.relative_bias,
-        call.dropout_p,
-        call.dropout_seed,
-        call.scale,
-    )
+    operands = [getattr(call, name) for name in OPERANDS]
+    operands[GRAPH] = call.graph.key
+    return torch.ops.longbird.native_attention(*operands)
+
+
+# The operands of the operator are the fields of a call that say what to compute, in their order;
+# the graph goes by its key.
+TYPES = {"Tensor": "Tensor", "Tensor | None": "Tensor?", "Graphs": "str", "float": "float"}
+OPERANDS = {
+    field.name: TYPES[str(field.type)] for field in fields(Call) if field.name != "return_lse"
+}
+SCHEMA = ", ".join(f"{kind} {name}" for name, kind in OPERANDS.items())
+GRAPH, BIAS = (list(OPERANDS).index(name) for name in ("graph", "relative_bias"))
+NOT_TENSORS = [
+    place for place, kind in enumerate(OPERANDS.values()) if not kind.startswith("Tensor")
+]
+
+
+def _call(operands: Sequence[Any]) -> Call:
+    """The call of these operands, with q, k and v as the kernels take them."""
+    q, k, v, graph, *others = operands
+    return Call(_rows(q), _rows(k), _rows(v), Graphs.from_key(graph), *others)
 
 
 # ---- forward ----
 
 
-@torch.library.custom_op("longbird::native_attention", mutates_args=())
-def native_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    graph: str,
-    lengths: Tensor | None,
-    cu_seqlens: Tensor | None,
-    global_tokens: Tensor | None,
-    relative_bias: Tensor | None,
-    dropout_p: float,
-    dropout_seed: Tensor | None,
-    scale: float,
-) -> tuple[Tensor, Tensor]:
-    """Output and log-sum-exp; the arguments are those of `Call`, the graph by its key."""
-    call = Call(
-        _rows(q), _rows(k), _rows(v), Graph.from_key(graph), lengths, cu_seqlens, global_tokens,
-        relative_bias, dropout_p, dropout_seed, scale,
-    )  # fmt: skip
+@torch.library.custom_op(
+    "longbird::native_attention", mutates_args=(), schema=f"({SCHEMA}) -> (Tensor, Tensor)"
+)
+def native_attention(*operands: Any) -> tuple[Tensor, Tensor]:
+    """Output and log-sum-exp."""
+    call = _call(operands)
     out, lse = _empty_outputs(call)
     problem, _bias = _problem(call, out, lse)
     extension().forward(problem, torch.get_num_threads())
@@ -149,81 +152,69 @@ def native_attention(
 
 
 @native_attention.register_fake
-def _(
-    q: Tensor, k: Tensor, v: Tensor, graph: str, lengths: Tensor | None, cu_seqlens: Tensor | None,
-    global_tokens: Tensor | None, relative_bias: Tensor | None, dropout_p: float,
-    dropout_seed: Tensor | None, scale: float,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def _(q: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     return torch.empty_like(_rows(q)), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
 # ---- backward ----
 
 
-@torch.library.custom_op("longbird::native_attention_backward", mutates_args=())
+@torch.library.custom_op(
+    "longbird::native_attention_backward",
+    mutates_args=(),
+    schema=f"(Tensor grad_out, Tensor grad_lse, Tensor out, Tensor lse, {SCHEMA})"
+    " -> (Tensor, Tensor, Tensor, Tensor)",
+)
 def native_attention_backward(
-    grad_out: Tensor,
-    grad_lse: Tensor,
-    out: Tensor,
-    lse: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    graph: str,
-    lengths: Tensor | None,
-    cu_seqlens: Tensor | None,
-    global_tokens: Tensor | None,
-    relative_bias: Tensor | None,
-    dropout_p: float,
-    dropout_seed: Tensor | None,
-    scale: float,
+    grad_out: Tensor, grad_lse: Tensor, out: Tensor, lse: Tensor, *operands: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of q, k, v and relative_bias (empty if there is none)."""
-    call = Call(
-        _rows(q), _rows(k), _rows(v), Graph.from_key(graph), lengths, cu_seqlens, global_tokens,
-        relative_bias, dropout_p, dropout_seed, scale,
-    )  # fmt: skip
-    new = torch.zeros_like if lengths is not None else torch.empty_like
+    call = _call(operands)
+    new = torch.zeros_like if call.lengths is not None else torch.empty_like
     grads = [new(x) for x in (call.q, call.k, call.v)]
-    grad_bias = _empty_bias_gradient(q, relative_bias)
+    grad_bias = _empty_bias_gradient(call.q, call.relative_bias)
     problem, _bias = _problem(call, out, lse, grad_bias)
     grad_out, grad_lse = _rows(grad_out), grad_lse.float()
     problem.grad_out = _address(grad_out, call.packed)
-    problem.grad_lse = _address(grad_lse[..., None], call.packed)
+    problem.grad_lse = _address(grad_lse, call.packed)
     problem.grad_q, problem.grad_k, problem.grad_v = (_address(x, call.packed) for x in grads)
     extension().backward(problem, torch.get_num_threads())
-    if relative_bias is not None:
-        grad_bias = grad_bias.to(relative_bias.dtype)
+    if call.relative_bias is not None:
+        grad_bias = grad_bias.to(call.relative_bias.dtype)
     return grads[0], grads[1], grads[2], grad_bias
 
 
 @native_attention_backward.register_fake
 def _(
-    grad_out: Tensor, grad_lse: Tensor, out: Tensor, lse: Tensor, q: Tensor, k: Tensor, v: Tensor,
-    graph: str, lengths: Tensor | None, cu_seqlens: Tensor | None, global_tokens: Tensor | None,
-    relative_bias: Tensor | None, dropout_p: float, dropout_seed: Tensor | None, scale: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    grads = [torch.empty_like(_rows(x)) for x in (q, k, v)]
+    grad_out: Tensor, grad_lse: Tensor, out: Tensor, lse: Tensor, *operands: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    q, k, v = operands[:3]
+    relative_bias = operands[BIAS]
     grad_bias = _empty_bias_gradient(q, relative_bias)
     if relative_bias is not None:
         grad_bias = grad_bias.to(relative_bias.dtype)
-    return grads[0], grads[1], grads[2], grad_bias
+    return *(torch.empty_like(_rows(x)) for x in (q, k, v)), grad_bias  # type: ignore[return-value]
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    # The graph itself, not its key: the key of a large graph means nothing once the graph is gone.
-    ctx.graph, ctx.dropout_p, ctx.scale = Graph.from_key(inputs[3]), inputs[8], inputs[10]
-    ctx.save_for_backward(*inputs[:3], *inputs[4:8], inputs[9], *output)
+    # The graphs themselves too: the key of a large graph means nothing once the graph is gone.
+    ctx.graph = Graphs.from_key(inputs[GRAPH])
+    tensors = list(inputs)
+    for place in NOT_TENSORS:
+        tensors[place] = None
+    ctx.others = [inputs[place] for place in NOT_TENSORS]
+    ctx.save_for_backward(*output, *tensors)
 
 
-def _backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor) -> tuple[Any, ...]:
-    q, k, v, lengths, cu_seqlens, global_tokens, relative_bias, seed, out, lse = ctx.saved_tensors
-    grads = torch.ops.longbird.native_attention_backward(
-        grad_out, grad_lse, out, lse, q, k, v, ctx.graph.key, lengths, cu_seqlens, global_tokens,
-        relative_bias, ctx.dropout_p, seed, ctx.scale,
-    )  # fmt: skip
-    grad_bias = None if relative_bias is None else grads[3]
-    return *grads[:3], None, None, None, None, grad_bias, None, None, None
+def _backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor) -> tuple[Tensor | None, ...]:
+    out, lse, *operands = ctx.saved_tensors
+    for place, operand in zip(NOT_TENSORS, ctx.others, strict=True):
+        operands[place] = operand
+    found = torch.ops.longbird.native_attention_backward(grad_out, grad_lse, out, lse, *operands)
+    grads: list[Tensor | None] = [None] * len(OPERANDS)
+    grads[:3] = found[:3]
+    grads[BIAS] = None if operands[BIAS] is None else found[3]
+    return tuple(grads)
 
 
 native_attention.register_autograd(_backward, setup_context=_setup_context)
@@ -264,10 +255,10 @@ def _problem(
     call: Call, out: Tensor, lse: Tensor, grad_bias: Tensor | None = None
 ) -> tuple[Any, Tensor | None]:
     """The kernels' view of a call, and the bias that it points into."""
-    problem = extension().Problem()
+    problem, packed = extension().Problem(), call.packed
     problem.heads, problem.head_dim, problem.scale = call.heads, call.head_dim, call.scale
     problem.q, problem.k, problem.v, problem.out, problem.lse = (
-        _address(x, call.packed) for x in (call.q, call.k, call.v, out, lse[..., None])
+        _address(x, packed) for x in (call.q, call.k, call.v, out, lse)
     )
     bias = None
     if call.relative_bias is not None:
@@ -283,6 +274,7 @@ def _problem(
 
 
 def _address(x: Tensor, packed: bool) -> Any:
+    """Where [batch, heads, n, ...] or packed [tokens, heads, ...] is in memory."""
     strides = (0, x.stride(1), x.stride(0)) if packed else x.stride()[:3]
     return extension().Tensor(x.data_ptr(), DTYPES[x.dtype], *strides)
 
@@ -292,32 +284,27 @@ def _sequences(call: Call) -> Iterator[tuple[Layout, int, int, int, np.ndarray]]
     for number, (start, length) in enumerate(sequences(call)):
         if length == 0:
             continue
-        layout = call.graph.layout(length, call.heads)
-        global_tokens = layout.global_tokens
-        marked = globals_of(call, number, start, length)
-        if marked is not None:
-            global_tokens = np.union1d(global_tokens, marked.nonzero().flatten().numpy())
-        if layout.multiset and global_tokens.size:
-            raise ValueError(
-                f"the native kernels cannot add global tokens to {call.graph}, which counts some "
-                'edges twice; use impl="reference"'
-            )
+        layout = call.graph.of(number, length).layout(length, call.heads)
+        marked = marked_tokens(call, number, start, length)
+        check_edges_count_once(NAME, layout, marked)
+        global_tokens = all_global_tokens(layout, marked).astype(np.int32)
         batch, start = (0, start) if call.packed else (number, 0)
-        yield layout, number, batch, start, global_tokens.astype(np.int32)
+        yield layout, number, batch, start, global_tokens
 
 
 _layouts: weakref.WeakKeyDictionary[Layout, Any] = weakref.WeakKeyDictionary()
 
 
 def _native_layout(layout: Layout) -> Any:
-    if layout not in _layouts:
+    found = _layouts.get(layout)
+    if found is None:
         none = np.zeros(0, dtype=np.int32)
         arrays: list[Any] = []
         for tiling in (layout.queries, layout.keys):
             order = none if tiling.order is None else tiling.order
             arrays += [tiling.starts, order, tiling.step]
-        _layouts[layout] = extension().layout(
+        found = _layouts[layout] = extension().layout(
             layout.queries.size, *arrays, layout.row_ptr, layout.columns, layout.mask_ids,
             layout.masks,
         )  # fmt: skip
-    return _layouts[layout]
+    return found

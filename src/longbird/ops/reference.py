@@ -13,7 +13,8 @@ from torch import Tensor
 
 from longbird.graph.base import Graph
 from longbird.ops import dropout
-from longbird.ops.call import Call, eagerly, lse_dtype, over_sequences
+from longbird.ops.call import Call, lse_dtype, over_sequences
+from longbird.ops.tracing import eagerly
 
 NAME = "reference"
 
@@ -32,13 +33,13 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
     """Every sequence of the call alone, by `attend`."""
 
     def one(
-        q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, marked: Tensor | None
+        q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, first: int, marked: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         return attend(
             q,
             k,
             v,
-            call.graph,
+            call.graph.of(first, q.shape[2]),
             global_tokens=marked,
             relative_bias=call.relative_bias,
             dropout_p=call.dropout_p,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,18 +13,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longbird.graph.base import Graph
-from longbird.layout.layout import Layout
-from longbird.ops.call import Call, lse_dtype, sequences
+from longbird.layout import Layout
+from longbird.ops.call import Call, all_global_tokens, lse_dtype, marked_tokens, sequences
+from longbird.ops.graphs import GraphArgument
 
 Integers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseRows:
     """Weights of some queries over the keys that each of them sees, in token numbers.
 
-    The rows are those of every batch row, head and chosen query, in this order.
+    `row` gives those of one query. The rows are those of every batch row, head and chosen query,
+    in this order.
     """
 
     shape: tuple[int, ...]
@@ -39,12 +41,62 @@ class SparseRows:
     """[entries]: those of a row sum to 1; a row without keys has none."""
 
     def row(self, *index: int) -> tuple[Tensor, Tensor]:
-        """The keys and weights of one row, by its place in each axis of `shape`."""
-        if len(index) != len(self.shape):
-            raise ValueError(f"row takes {len(self.shape)} numbers, received {len(index)}")
-        number = int(np.ravel_multi_index(index, self.shape))
+        """The keys that one token sees, and their weights.
+
+        Args:
+            index: Batch row, head and token: `row(batch, head, token)`. Where there is only one
+                batch row, or only one head, its number may be left out: `row(head, token)`,
+                `row(token)`.
+
+        Raises:
+            ValueError: There is no such row; the message says what there is.
+
+        Examples:
+            >>> import torch, longbird as lb
+            >>> q, k = torch.randn(2, 1, 4, 1000, 32).unbind()  # one batch row, four heads
+            >>> weights = lb.attention_weights(q, k, lb.Window(1) | lb.GlobalTokens([0]), [500])
+            >>> weights
+            SparseRows(batch: 1, heads: 4, tokens: [500], weights: 16)
+            >>> keys, values = weights.row(3, 500)
+            >>> keys
+            tensor([  0, 499, 500, 501])
+        """
+        batch, heads, queries = (1, *self.shape)[-3:]
+        place = [operator.index(number) for number in index]
+        for axis, size in enumerate((batch, heads)):
+            if size == 1 and len(place) < 3:
+                place.insert(axis, 0)
+        if len(place) != 3 or not (0 <= place[0] < batch and 0 <= place[1] < heads):
+            raise ValueError(
+                f"row takes the numbers of a batch row (of {batch}), a head (of {heads}) and a "
+                "token, of which the first two may be left out where there is only one; received "
+                f"row({', '.join(map(str, index))})"
+            )
+        row, head, token = place
+        found = (self.queries == token).nonzero()
+        if not len(found):
+            raise ValueError(
+                f"there are no weights of token {token}, only of {self._tokens()}; the argument "
+                "rows chooses the tokens"
+            )
+        number = (row * heads + head) * queries + int(found[0])
         start, end = self.row_ptr[number : number + 2].tolist()
         return self.keys[start:end], self.weights[start:end]
+
+    def _tokens(self) -> str:
+        tokens: list[int] = self.queries.tolist()
+        if len(tokens) > 4 and tokens == list(range(tokens[0], tokens[-1] + 1)):
+            return f"[{tokens[0]} to {tokens[-1]}]"
+        shown = ", ".join(map(str, tokens[:8]))
+        return f"[{shown}]" if len(tokens) <= 8 else f"[{shown}, ... {len(tokens)} tokens]"
+
+    def __repr__(self) -> str:
+        """What there is, without the numbers."""
+        batch = f"batch: {self.shape[0]}, " if len(self.shape) == 3 else ""
+        return (
+            f"SparseRows({batch}heads: {self.shape[-2]}, tokens: {self._tokens()}, "
+            f"weights: {len(self.weights)})"
+        )
 
     def with_rows(self, batch: int, queries: Tensor, weights: Tensor) -> SparseRows:
         """The same with other weights for queries of one batch row, over the keys they have.
@@ -85,7 +137,7 @@ def rows_of(scores: Tensor, keys: Tensor, queries: Tensor) -> SparseRows:
 def attention_weights(
     q: Tensor,
     k: Tensor,
-    graph: Graph,
+    graph: GraphArgument,
     rows: Sequence[int] | Tensor | None = None,
     *,
     lengths: Tensor | Sequence[int] | None = None,
@@ -98,8 +150,8 @@ def attention_weights(
     Args:
         q: [batch, heads, n, head_dim] or [heads, n, head_dim].
         k: Keys, of the shape of q.
-        graph: Which query sees which key.
-        rows: Token numbers of the queries to look at; by default all.
+        graph: As for `attention`.
+        rows: Numbers of the tokens whose weights are wanted; by default all.
         lengths: [batch], the real lengths of right-padded rows; padding sees nothing.
         global_tokens: bool [batch, n], or [n] without a batch axis.
         relative_bias: As for `attention`.
@@ -116,7 +168,7 @@ def attention_weights(
         >>> import torch, longbird as lb
         >>> q, k = torch.randn(2, 4, 100_000, 32).unbind()
         >>> weights = lb.attention_weights(q, k, lb.Window(2), rows=[0, 500])
-        >>> keys, values = weights.row(3, 1)
+        >>> keys, values = weights.row(3, 500)  # of head 3, token 500
         >>> keys
         tensor([498, 499, 500, 501, 502])
         >>> round(float(values.sum()), 5)
@@ -176,9 +228,11 @@ def _chosen(rows: Sequence[int] | Tensor | None, n: int) -> Integers:
     if chosen.size == 0:
         return np.zeros(0, np.int64)
     if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
-        raise TypeError(f"rows must be token numbers, received {rows!r}")
+        raise TypeError(f"rows must be a list of token numbers, received {rows!r:.80}")
     if chosen.min() < 0 or chosen.max() >= n:
-        raise ValueError(f"rows must be between 0 and n - 1 = {n - 1}, received {rows!r}")
+        raise ValueError(
+            f"rows must be token numbers between 0 and n - 1 = {n - 1}, received {rows!r:.80}"
+        )
     return chosen.astype(np.int64)
 
 
@@ -195,17 +249,15 @@ class _Edges:
 
 def _edges(call: Call, queries: Integers) -> Iterator[_Edges]:
     """For every batch row and head."""
-    for number, (_, length) in enumerate(sequences(call)):
+    for number, (start, length) in enumerate(sequences(call)):
         if length == 0:
             nothing = np.zeros(0, np.int64)
             for _ in range(call.heads):
                 yield _Edges(np.zeros(len(queries), np.int64), nothing, nothing)
             continue
-        layout = call.graph.layout(length, call.heads)
-        hubs = layout.global_tokens.astype(np.int64)
-        if call.global_tokens is not None:
-            marked = call.global_tokens[number, :length].nonzero()[:, 0]
-            hubs = np.union1d(hubs, marked.cpu().numpy())
+        layout = call.graph.of(number, length).layout(length, call.heads)
+        marked = marked_tokens(call, number, start, length)
+        hubs = all_global_tokens(layout, marked).astype(np.int64)
         seen_by = [
             [_row(layout, head, query, hubs) for query in _places(layout, queries)]
             for head in range(len(layout.row_ptr))

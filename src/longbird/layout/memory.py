@@ -1,0 +1,71 @@
+"""How large a layout would be, before it is built."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from longbird.graph.base import Graph
+
+# What building takes at least, with the arrays that are sorted and then thrown away.
+TILE_BYTES = 56
+# Layouts of up to this many tiles are built without a second thought.
+FEW_TILES = 2**24
+
+
+def estimated_tiles(graph: Graph | None, n: int, heads: int, size: int, step: int) -> float:
+    """About how many tiles the layout of a graph would have, over all heads that differ.
+
+    Args:
+        graph: The graph; None for global tokens alone, which are not tiles.
+        n: Number of tokens.
+        heads: Number of heads.
+        size: Most tokens in a tile.
+        step: Distance between the tokens of a tile.
+    """
+    if graph is None:
+        return 0.0
+    return step * graph.tile_count(n, size * step) * (heads if graph.per_head else 1)
+
+
+def estimated_bytes(tiles: float, n: int, size: int, step: int) -> float:
+    """About how much memory building a layout takes; sorted tokens are listed several times."""
+    return TILE_BYTES * tiles + n * (1 + 40 / size + (24 if step > 1 else 0))
+
+
+def check_memory(
+    graph: Graph | None, n: int, heads: int, size: int, step: int, queries: int
+) -> None:
+    """Raises a ValueError if a layout could not be built in the memory of this machine."""
+    rows = -(-n // size)
+    if heads * rows * rows <= FEW_TILES:
+        return
+    tiles = estimated_tiles(graph, n, heads, size, step) * queries / max(n, 1)
+    needed = estimated_bytes(tiles, n, size, step)
+    if needed > machine_bytes():
+        raise ValueError(
+            f"the layout of {graph!r:.200} over {n:,} tokens would have about {tiles:.2g} tiles, "
+            f"and building it would take {in_words(needed)} of the {in_words(machine_bytes())} "
+            "that this machine has; choose a sparser graph or fewer tokens"
+        )
+
+
+def machine_bytes() -> float:
+    """Memory of the machine; unlimited where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def in_words(size: float) -> str:
+    """A number of bytes as people say it.
+
+    Examples:
+        >>> in_words(3.9e12)
+        '3.9 TB'
+    """
+    units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+    power = min(int(math.log(max(size, 1), 1000)), len(units) - 1)
+    number = size / 1000**power
+    return f"{number:.2g} {units[power]}" if number < 100 else f"{number:.0f} {units[power]}"
