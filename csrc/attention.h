@@ -73,6 +73,10 @@ struct Runtime {
 bool forward(const Problem& problem, const Runtime& runtime);
 bool backward(const Problem& problem, const Runtime& runtime);
 
+// The most bytes that a call allocates at any moment. Of the tensors only dtypes and strides matter: they may point to
+// nothing. With several threads it is a bound, because what they do at the same time is not known before.
+int64_t work_space(const Problem& problem, int threads, bool backward);
+
 // out = gelu(x), or where a gradient is given, out = grad_out * gelu'(x); all `count` floats side by side.
 void gelu(const float* x, const float* grad_out, float* out, int64_t count, int threads);
 
@@ -90,6 +94,7 @@ struct Kernels {
     const char* name;
     bool (*forward)(const Problem&, const Runtime&);
     bool (*backward)(const Problem&, const Runtime&);
+    int64_t (*work_space)(const Problem&, int, bool);
     void (*gelu)(const float*, const float*, float*, int64_t, int);
 };
 

@@ -4,5 +4,5 @@
 
 namespace longbird {
 extern const Kernels kernels_avx512;
-const Kernels kernels_avx512 = {"avx512", run_forward, run_backward, run_gelu};
+const Kernels kernels_avx512 = {"avx512", run_forward, run_backward, count_work_space, run_gelu};
 }  // namespace longbird

@@ -4,5 +4,5 @@
 
 namespace longbird {
 extern const Kernels kernels_baseline;
-const Kernels kernels_baseline = {"baseline", run_forward, run_backward, run_gelu};
+const Kernels kernels_baseline = {"baseline", run_forward, run_backward, count_work_space, run_gelu};
 }  // namespace longbird

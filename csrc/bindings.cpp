@@ -124,6 +124,7 @@ NB_MODULE(_native, m) {
 
     m.def("forward", [](const Problem& p, int threads) { run(forward, p, threads); });
     m.def("backward", [](const Problem& p, int threads) { run(backward, p, threads); });
+    m.def("work_space", [](const Problem& p, int threads, bool backward) { return work_space(p, threads, backward); });
     m.def("gelu", [](uintptr_t x, uintptr_t grad_out, uintptr_t out, int64_t count, int threads) {
         nb::gil_scoped_release release;
         gelu((const float*)pointer(x), (const float*)pointer(grad_out), (float*)pointer(out), count, threads);

@@ -56,6 +56,9 @@ const Kernels*& chosen() {
 
 bool forward(const Problem& problem, const Runtime& runtime) { return chosen()->forward(problem, runtime); }
 bool backward(const Problem& problem, const Runtime& runtime) { return chosen()->backward(problem, runtime); }
+int64_t work_space(const Problem& problem, int threads, bool backward) {
+    return chosen()->work_space(problem, threads, backward);
+}
 
 void gelu(const float* x, const float* grad_out, float* out, int64_t count, int threads) {
     chosen()->gelu(x, grad_out, out, count, threads);

@@ -9,32 +9,33 @@ namespace {
 
 using namespace longbird;
 
-// The sums of grad_k, grad_v and grad_bias of one unit of work: rows of padded_dim floats for every position and every
+// The sums of grad_k, grad_v and grad_bias of one piece of work: rows of padded_dim floats for every position and every
 // global token. They are the gradients themselves where those have this form, which saves copying them.
 struct Sums {
+    int64_t tokens, globals;  // floats
     float *k, *v;
     Floats own_k, own_v, global_k, global_v;
-    std::vector<double> bias;  // [2 * reach + 1]
+    double* bias;  // by distance, that of distance 0; lives longer than these
 
-    void start(const Problem& p, const Sequence& seq, int64_t head, int padded_dim, bool in_place) {
-        const int64_t tokens = (int64_t)seq.layout->keys.tokens() * padded_dim;
-        const int64_t globals = (int64_t)seq.globals.size() * padded_dim;
+    Sums() = default;
+    Sums(const Problem& p, const Sequence& seq, int64_t head, int padded_dim, bool alone, double* bias, Memory& memory)
+        : tokens((int64_t)seq.layout->keys.tokens() * padded_dim), globals((int64_t)seq.globals.size() * padded_dim),
+          bias(bias) {
         const HeadView grad_k = view(p.grad_k, seq, head), grad_v = view(p.grad_v, seq, head);
-        const auto fits = [&](const HeadView& x) { return x.dtype == DType::f32 && x.token_stride == padded_dim; };
-        if (in_place && p.head_dim == padded_dim && !seq.layout->keys.order && fits(grad_k) && fits(grad_v)) {
+        const bool as_they_are = alone && p.head_dim == padded_dim && !seq.layout->keys.order;
+        if (as_they_are && in_place(grad_k, padded_dim) && in_place(grad_v, padded_dim)) {
             k = grad_k.floats(0), v = grad_v.floats(0);
         } else {
-            own_k = allocate(tokens), own_v = allocate(tokens);
+            own_k = memory.floats(tokens), own_v = memory.floats(tokens);
             k = own_k.get(), v = own_v.get();
         }
-        global_k = allocate(globals), global_v = allocate(globals);
-        for (float* sums : {k, v}) std::memset(sums, 0, tokens * 4);
-        for (float* sums : {global_k.get(), global_v.get()}) std::memset(sums, 0, globals * 4);
-        bias.assign(p.bias ? 2 * bias_reach(p, seq) + 1 : 0, 0.0);
+        global_k = memory.floats(globals), global_v = memory.floats(globals);
     }
 
-    double& bias_at(int64_t index) { return bias[bias.size() / 2 + index]; }
-    void free() { own_k.reset(), own_v.reset(), global_k.reset(), global_v.reset(); }  // all but the bias
+    void clear() {
+        for (float* sums : {k, v}) std::memset(sums, 0, tokens * 4);
+        for (float* sums : {global_k.get(), global_v.get()}) std::memset(sums, 0, globals * 4);
+    }
 };
 
 template <bool Dropout>
@@ -64,7 +65,7 @@ void bias_gradients(const Row& row, const Tile& keys, Range range, int g, float*
         } else {
             const int count = std::min(G, row.queries.count - g * G);
             for (int i = 0; i < count; i++)
-                sums.bias_at(row.bias_index((int64_t)keys.token(j) - row.queries.token(g * G + i))) += dx[i];
+                sums.bias[row.bias_index((int64_t)keys.token(j) - row.queries.token(g * G + i))] += dx[i];
         }
         for (int h = 0; h < 2; h++) store(dx + h * W, load(dx + h * W) * row.p.scale);
     }
@@ -163,7 +164,7 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
                      to_k);
         if (row.table && row.regular(entry.keys))
             for (int u = 0; u < row.groups * G + s.tile - 1; u++)
-                sums.bias_at(row.bias_index_of(u, entry.keys, s.tile)) += s.bias_grad[u];
+                sums.bias[row.bias_index_of(u, entry.keys, s.tile)] += s.bias_grad[u];
     });
 
     std::fill_n(s.m.get(), row.groups * G, 1.0f);
@@ -172,7 +173,7 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
         if (!row.skips(i)) write_row(grad_q, row.queries.token(i), s.rows.get() + (int64_t)i * s.padded_dim, s.dim);
 }
 
-// Adds up the sums of the chunks of a head, in order, in those of the first, and writes grad_k and grad_v.
+// Adds up the sums of the chunks of a head, in order, in those of the first, writes grad_k and grad_v, and frees the sums.
 void write_sums(const Problem& p, const Sequence& seq, int64_t head, std::vector<Sums>& parts, int padded_dim) {
     const HeadView grad_k = view(p.grad_k, seq, head), grad_v = view(p.grad_v, seq, head);
     const Tiling& keys = seq.layout->keys;
@@ -182,10 +183,10 @@ void write_sums(const Problem& p, const Sequence& seq, int64_t head, std::vector
     };
     Sums& sum = parts[0];
     for (size_t part = 1; part < parts.size(); part++) {
-        add(sum.k, parts[part].k, (int64_t)keys.tokens() * padded_dim);
-        add(sum.v, parts[part].v, (int64_t)keys.tokens() * padded_dim);
-        add(sum.global_k.get(), parts[part].global_k.get(), (int64_t)seq.globals.size() * padded_dim);
-        add(sum.global_v.get(), parts[part].global_v.get(), (int64_t)seq.globals.size() * padded_dim);
+        add(sum.k, parts[part].k, sum.tokens);
+        add(sum.v, parts[part].v, sum.tokens);
+        add(sum.global_k.get(), parts[part].global_k.get(), sum.globals);
+        add(sum.global_v.get(), parts[part].global_v.get(), sum.globals);
     }
     for (int64_t position = 0; !seq.globals.empty() && position < keys.tokens(); position++) {
         const auto global = std::lower_bound(seq.globals.begin(), seq.globals.end(), token_at(position));
@@ -198,7 +199,7 @@ void write_sums(const Problem& p, const Sequence& seq, int64_t head, std::vector
         write_row(grad_k, token_at(position), sum.k + position * padded_dim, (int)p.head_dim);
         write_row(grad_v, token_at(position), sum.v + position * padded_dim, (int)p.head_dim);
     }
-    for (Sums& part : parts) part.free();
+    for (Sums& part : parts) part = Sums();
 }
 
 }  // namespace

@@ -86,12 +86,12 @@ void forward_row(const Row& row, int row_number, Scratch& s) {
         }
     });
 
-    for (int i = 0; i < row.groups * G; i++) {
+    for (int i = 0; i < row.queries.count; i++) {
+        if (row.skips(i)) continue;
         const float sum = s.l[i];
-        if (i < row.queries.count && !row.skips(i))
-            *lse.floats(row.queries.token(i)) = sum == 0 ? -INFINITY : (s.m[i] + std::log2(sum)) * LN2;
-        s.l[i] = sum == 0 ? 0 : 1 / sum;
+        *lse.floats(row.queries.token(i)) = sum == 0 ? -INFINITY : (s.m[i] + std::log2(sum)) * LN2;
     }
+    for (int i = 0; i < row.groups * G; i++) s.l[i] = s.l[i] == 0 ? 0 : 1 / s.l[i];
     from_lanes(s.out.get(), row.groups, s, s.l.get(), s.rows.get());
     for (int i = 0; i < row.queries.count; i++)
         if (!row.skips(i)) write_row(out, row.queries.token(i), s.rows.get() + (int64_t)i * s.padded_dim, s.dim);

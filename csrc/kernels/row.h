@@ -61,7 +61,7 @@ struct Row {
     // The keys and values of the tile that comes after this one.
     Ahead ahead(const HeadView& k, const HeadView& v, int after, const Scratch& s) const {
         Ahead next;
-        if (after < 0 || seq.layout->keys.order || !in_place(k, s) || !in_place(v, s)) return next;
+        if (after < 0 || seq.layout->keys.order || !in_place(k, s.dim) || !in_place(v, s.dim)) return next;
         const Tile tile = tile_of(seq.layout->keys, after);
         next.add(k.floats(tile.first)), next.add(v.floats(tile.first));
         next.lines = tile.count * s.dim / 16;
@@ -122,7 +122,7 @@ void adjust_scores(const Row& row, const Entry& entry, Range keys, int g, float*
 
 // 1 / (1 - p) for the edges from W queries to one key that dropout keeps, 0 for the others.
 Vec kept(const Row& row, const Scratch& s, int g, int h, int32_t key) {
-    const UintVec number = mix(load(s.dropout_row.data() + g * G + h * W) + (uint32_t)key);
+    const UintVec number = mix(load(s.dropout_row.get() + g * G + h * W) + (uint32_t)key);
     const IntVec keep = number >= row.keep_from;
     return keep ? splat(row.keep_factor) : Vec{};
 }

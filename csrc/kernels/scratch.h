@@ -1,10 +1,7 @@
 // The scratch memory of one thread, and the tiles that are brought into it.
 #pragma once
 
-#include <cstdlib>
-#include <memory>
-#include <new>
-
+#include "memory.h"
 #include "products.h"
 #include "tiles.h"
 #include "transpose.h"
@@ -17,53 +14,52 @@ constexpr int SLOTS = 1024;  // key tiles that a thread may keep copies of
 
 int round_up(int64_t x, int64_t to) { return (int)((x + to - 1) / to * to); }
 
-struct Free {
-    void operator()(float* p) const { std::free(p); }
-};
-using Floats = std::unique_ptr<float[], Free>;
+// Rows of `dim` floats side by side need no copy.
+template <class View>
+bool in_place(const View& x, int dim) {
+    return x.dtype == DType::f32 && x.token_stride == dim;
+}
 
-Floats allocate(int64_t count) {
-    float* p = (float*)std::aligned_alloc(64, ((size_t)count * 4 + 127) / 64 * 64);
-    if (!p) throw std::bad_alloc();
-    return Floats(p);
+// The key tiles of a sequence that need one. Global tokens lie anywhere.
+int copied_tiles(const Problem& p, const Sequence& seq) {
+    const int dim = (int)p.head_dim;
+    const bool as_they_are = !seq.layout->keys.order && in_place(p.k, dim) && in_place(p.v, dim);
+    return (as_they_are ? 0 : seq.layout->keys.count) + global_tiles(seq);
 }
 
 struct Scratch {
-    int dim, padded_dim;                // channels, and the same rounded up to a multiple of G
-    int tile, groups;                   // most tokens of a tile, and groups of G queries in it
-    Floats q, out, grad_out, grad_q;    // [group][channel][G]
-    Floats s, t;                        // [group][key][G]: scores, then probabilities; and their gradients
-    Floats rows, q_rows, grad_rows;     // [query][padded_dim]
-    Floats k, v;                        // [slot][key][dim], see key_rows
-    std::vector<int> slots;             // the number of the tile in each slot
-    int64_t slots_head = -1;            // whose tiles they are
-    Floats bias, bias_grad, line;       // relative bias by i - j; of one key
-    Floats m, l, delta;                 // [query]
-    std::vector<uint32_t> dropout_row;  // [query]
+    int dim, padded_dim;              // channels, and the same rounded up to a multiple of G
+    int tile = 1, groups;             // most tokens of a tile, and groups of G queries in it
+    int slot_count = 0;               // copies of key tiles, see key_rows
+    int64_t slots_head = -1;          // whose tiles they are
+    Array<int32_t> slots;             // the number of the tile in each slot
+    Floats k, v;                      // [slot][key][dim]
+    Floats q, out, grad_out, grad_q;  // [group][channel][G]
+    Floats s, t;                      // [group][key][G]: scores, then probabilities; and their gradients
+    Floats rows, q_rows, grad_rows;   // [query][padded_dim]
+    Floats bias, bias_grad, line;     // relative bias by i - j; of one key
+    Floats m, l, delta;               // [query]
+    Array<uint32_t> dropout_row;      // [query]
 
-    Scratch(const Problem& p, bool backward) {
-        dim = (int)p.head_dim;
-        padded_dim = round_up(dim, G);
-        tile = 1;
-        int key_tiles = 0;
+    Scratch(const Problem& p, bool backward, Memory& memory) : dim((int)p.head_dim), padded_dim(round_up(dim, G)) {
         for (const Sequence& seq : p.sequences) {
             tile = std::max<int>(tile, seq.layout->tile_size);
-            key_tiles = std::max(key_tiles, seq.layout->keys.count + global_tiles(seq));
+            slot_count = std::max(slot_count, std::min(copied_tiles(p, seq), SLOTS));
         }
-        slots.resize(std::min(key_tiles, SLOTS));
         groups = round_up(tile, G) / G;
-        const int64_t lanes = groups * G, matrix = lanes * padded_dim;
-        q = allocate(matrix), out = allocate(matrix), rows = allocate(matrix);
-        s = allocate((int64_t)groups * tile * G);
-        k = allocate((int64_t)slots.size() * tile * dim), v = allocate((int64_t)slots.size() * tile * dim);
-        bias = allocate(2 * lanes + tile), line = allocate(lanes);
-        m = allocate(lanes), l = allocate(lanes);
-        dropout_row.resize(lanes);
+        const int64_t lanes = groups * G, matrix = lanes * padded_dim, square = lanes * tile;
+        const int64_t copies = (int64_t)slot_count * tile * dim;
+        q = memory.floats(matrix), out = memory.floats(matrix), rows = memory.floats(matrix);
+        s = memory.floats(square);
+        slots = memory.array<int32_t>(slot_count), k = memory.floats(copies), v = memory.floats(copies);
+        bias = memory.floats(2 * lanes + tile), line = memory.floats(lanes);
+        m = memory.floats(lanes), l = memory.floats(lanes);
+        dropout_row = memory.array<uint32_t>(lanes);
         if (!backward) return;
-        grad_out = allocate(matrix), grad_q = allocate(matrix);
-        q_rows = allocate(matrix), grad_rows = allocate(matrix);
-        t = allocate((int64_t)groups * tile * G);
-        bias_grad = allocate(2 * lanes + tile), delta = allocate(lanes);
+        grad_out = memory.floats(matrix), grad_q = memory.floats(matrix);
+        q_rows = memory.floats(matrix), grad_rows = memory.floats(matrix);
+        t = memory.floats(square);
+        bias_grad = memory.floats(2 * lanes + tile), delta = memory.floats(lanes);
     }
 };
 
@@ -84,15 +80,13 @@ struct KeyRows {
     const float *k, *v;
 };
 
-bool in_place(const HeadView& x, const Scratch& s) { return x.dtype == DType::f32 && x.token_stride == s.dim; }
-
 KeyRows key_rows(const HeadView& k, const HeadView& v, const Tile& tile, int64_t head, Scratch& s) {
-    if (!tile.tokens && in_place(k, s) && in_place(v, s)) return {k.floats(tile.first), v.floats(tile.first)};
+    if (!tile.tokens && in_place(k, s.dim) && in_place(v, s.dim)) return {k.floats(tile.first), v.floats(tile.first)};
     if (s.slots_head != head) {
-        std::fill(s.slots.begin(), s.slots.end(), -1);
+        std::fill_n(s.slots.get(), s.slot_count, -1);
         s.slots_head = head;
     }
-    const int slot = tile.number % (int)s.slots.size();
+    const int slot = tile.number % s.slot_count;
     const int64_t offset = (int64_t)slot * s.tile * s.dim;
     if (s.slots[slot] != tile.number) {
         s.slots[slot] = tile.number;

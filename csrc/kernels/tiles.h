@@ -47,7 +47,7 @@ struct HeadView {
 };
 
 HeadView view(const Tensor& t, const Sequence& seq, int64_t head) {
-    if (!t.data) return {nullptr, t.dtype, 0};
+    if (!t.data) return {nullptr, t.dtype, t.token_stride};
     const int64_t offset = seq.batch * t.sequence_stride + head * t.head_stride + seq.token_start * t.token_stride;
     return {(char*)t.data + offset * (t.dtype == DType::f32 ? 4 : 2), t.dtype, t.token_stride};
 }

@@ -11,6 +11,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <numeric>
 #include <thread>
 
 #include "backward.h"
@@ -31,10 +33,14 @@ struct Item {
     int64_t entries;
 };
 
-// Runs work(item number, scratch, keep_going) for all items, heaviest items first in line; false if stopped.
+int team_size(int threads, size_t items) {
+    return (int)std::min<size_t>(std::max(threads, 1), std::max<size_t>(items, 1));
+}
+
+// Runs work(item number, scratch, keep_going) for all items in turn; false if stopped.
 template <class Work>
 bool run_items(const Problem& p, const Runtime& runtime, size_t count, bool backward, const Work& work) {
-    const int threads = (int)std::min<size_t>(std::max(runtime.threads, 1), std::max<size_t>(count, 1));
+    const int threads = team_size(runtime.threads, count);
     std::atomic<size_t> next{0}, done{0};
     std::atomic<bool> stop{false}, out_of_memory{false};
     run_on_threads(threads, [&](int thread) {
@@ -48,7 +54,8 @@ bool run_items(const Problem& p, const Runtime& runtime, size_t count, bool back
             return !stop.load(std::memory_order_relaxed);
         };
         try {
-            Scratch scratch(p, backward);
+            Memory memory;
+            Scratch scratch(p, backward, memory);
             for (size_t i; keep_going() && (i = next++) < count; done++) work(i, scratch, keep_going);
         } catch (const std::bad_alloc&) {
             out_of_memory = stop = true;
@@ -87,37 +94,60 @@ void with_dim(int64_t head_dim, const Call& call) {
     }
 }
 
-bool run_forward(const Problem& p, const Runtime& runtime) {
-    const std::vector<float> table = bias_in_log2(p);
-    std::vector<Item> items;
+// ---- forward ----
+
+// Calls visit(item) for items of a few rows each.
+template <class Visit>
+void for_each_item(const Problem& p, const Visit& visit) {
     for (const Sequence& seq : p.sequences)
         for (int64_t head = 0; head < p.heads; head++)
             for (int row = 0, rows = row_count(seq); row < rows;) {
                 Item item{&seq, head, row, row, 0};
                 do item.entries += entry_count(seq, head, item.end++);
                 while (item.end < rows && item.entries + entry_count(seq, head, item.end) <= LIGHT_ITEM);
-                items.push_back(item);
+                visit(item);
                 row = item.end;
             }
-    std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-        return a.entries > 2 * LIGHT_ITEM && b.entries <= 2 * LIGHT_ITEM;
-    });
+}
+
+struct ForwardWork {
+    std::vector<float> table;
+    std::vector<Item> items;
+
+    explicit ForwardWork(const Problem& p) : table(bias_in_log2(p)) {
+        size_t count = 0;
+        for_each_item(p, [&](const Item&) { count++; });
+        items.reserve(count);
+        // The heavy ones first, so that the threads end together.
+        for (const bool heavy : {true, false})
+            for_each_item(p, [&](const Item& item) {
+                if ((item.entries > 2 * LIGHT_ITEM) == heavy) items.push_back(item);
+            });
+    }
+    int64_t bytes() const { return bytes_of(table) + bytes_of(items); }
+};
+
+bool run_forward(const Problem& p, const Runtime& runtime) {
+    const ForwardWork work(p);
     bool finished = true;
     with_dim(p.head_dim, [&](auto dim) {
-        finished = run_items(p, runtime, items.size(), false, [&](size_t i, Scratch& s, const auto& keep_going) {
-            const Item& item = items[i];
+        finished = run_items(p, runtime, work.items.size(), false, [&](size_t i, Scratch& s, const auto& keep_going) {
+            const Item& item = work.items[i];
+            const float* table = head_table(p, work.table, item.head);
             for (int row = item.begin; row < item.end && keep_going(); row++)
-                forward_row<decltype(dim)::value>(Row(p, *item.seq, item.head, row, head_table(p, table, item.head)),
-                                                  row, s);
+                forward_row<decltype(dim)::value>(Row(p, *item.seq, item.head, row, table), row, s);
         });
     });
     return finished;
 }
 
-// One head of one sequence in the backward pass, cut into items that share its entries equally.
+// ---- backward ----
+
+// One head of one sequence, cut into items that share its entries equally.
 struct Unit {
     std::vector<Item> items;
-    std::vector<Sums> sums;
+    std::vector<Sums> sums;    // of each item, while it is needed
+    std::vector<double> bias;  // [item][2 * reach + 1]
     int64_t entries = 0;
     std::atomic<int> unfinished{0};
 
@@ -126,6 +156,7 @@ struct Unit {
         for (int row = 0; row < rows; row++) entries += entry_count(seq, head, row);
         const int64_t most = (PARALLEL_HEADS + p.heads - 1) / p.heads;
         const int64_t chunks = std::clamp<int64_t>(entries / LIGHT_CHUNK, 1, most);
+        items.reserve(chunks);
         int64_t seen = 0;
         for (int64_t chunk = 0, row = 0; chunk < chunks; chunk++) {
             Item item{&seq, head, (int)row, (int)row, 0};
@@ -135,46 +166,106 @@ struct Unit {
             row = item.end;
         }
         sums.resize(items.size());
+        bias.resize(p.bias ? items.size() * bias_width(p) : 0);
         unfinished = (int)items.size();
+    }
+    int64_t bytes() const { return sizeof(Unit) + bytes_of(items) + bytes_of(sums) + bytes_of(bias); }
+
+    const Sequence& seq() const { return *items[0].seq; }
+    int64_t reach(const Problem& p) const { return bias_reach(p, seq()); }
+    int64_t bias_width(const Problem& p) const { return 2 * reach(p) + 1; }
+    double* bias_of(const Problem& p, int item) {
+        return bias.empty() ? nullptr : bias.data() + item * bias_width(p) + reach(p);
+    }
+    Sums start(const Problem& p, int item, Memory& memory) {
+        return Sums(p, seq(), items[0].head, round_up(p.head_dim, G), items.size() == 1, bias_of(p, item), memory);
     }
 };
 
-bool run_backward(const Problem& p, const Runtime& runtime) {
-    const std::vector<float> table = bias_in_log2(p);
-    const int padded_dim = round_up(p.head_dim, G);
+struct BackwardWork {
+    std::vector<float> table;
     std::vector<std::unique_ptr<Unit>> units;
-    for (const Sequence& seq : p.sequences)
-        for (int64_t head = 0; head < p.heads; head++) units.push_back(std::make_unique<Unit>(p, seq, head));
-    // The heaviest first, so that the threads end together; all of a unit in turn, so that few sums are alive at once.
-    std::vector<std::pair<Unit*, int>> queue;
-    for (const auto& unit : units)
-        for (int item = 0; item < (int)unit->items.size(); item++) queue.emplace_back(unit.get(), item);
-    std::stable_sort(queue.begin(), queue.end(),
-                     [](const auto& a, const auto& b) { return a.first->entries > b.first->entries; });
+    std::vector<std::pair<Unit*, int>> queue;  // an item of a unit
+    std::vector<double> bias_total;            // [head][2 * radius + 1]
 
+    explicit BackwardWork(const Problem& p) : table(bias_in_log2(p)), bias_total(table.size()) {
+        units.reserve(p.sequences.size() * p.heads);
+        size_t count = 0;
+        for (const Sequence& seq : p.sequences)
+            for (int64_t head = 0; head < p.heads; head++) {
+                units.push_back(std::make_unique<Unit>(p, seq, head));
+                count += units.back()->items.size();
+            }
+        queue.reserve(count);
+        for (const auto& unit : units)
+            for (int item = 0; item < (int)unit->items.size(); item++) queue.emplace_back(unit.get(), item);
+        // The heaviest first, so that the threads end together; all of a unit in turn, so that few sums are alive at
+        // once.
+        std::stable_sort(queue.begin(), queue.end(),
+                         [](const auto& a, const auto& b) { return a.first->entries > b.first->entries; });
+    }
+
+    int64_t bytes() const {
+        int64_t bytes = bytes_of(table) + bytes_of(units) + bytes_of(queue) + bytes_of(bias_total);
+        for (const auto& unit : units) bytes += unit->bytes();
+        return bytes;
+    }
+
+    // The most that the sums of grad_k and grad_v take at a time: a thread has one item at hand, and the sums of a unit
+    // live until its last item is done, so there are at most as many units with sums as threads.
+    int64_t bytes_of_sums(const Problem& p, int threads) const {
+        std::vector<int64_t> bytes;
+        for (const auto& unit : units) {
+            Memory memory{true};
+            for (int item = 0; item < (int)unit->items.size(); item++) unit->start(p, item, memory);
+            bytes.push_back(memory.bytes);
+        }
+        std::sort(bytes.begin(), bytes.end(), std::greater<int64_t>());
+        return std::accumulate(bytes.begin(), bytes.begin() + std::min<size_t>(threads, bytes.size()), (int64_t)0);
+    }
+};
+
+void write_bias_gradient(const Problem& p, BackwardWork& work) {
+    const int64_t width = 2 * p.bias_radius + 1;
+    for (const auto& unit : work.units)
+        for (int item = 0; item < (int)unit->items.size(); item++)
+            for (int64_t reach = unit->reach(p), x = -reach; x <= reach; x++)
+                work.bias_total[unit->items[item].head * width + p.bias_radius + x] += unit->bias_of(p, item)[x];
+    for (size_t i = 0; i < work.bias_total.size(); i++) p.grad_bias[i] = (float)work.bias_total[i];
+}
+
+bool run_backward(const Problem& p, const Runtime& runtime) {
+    BackwardWork work(p);
     bool finished = true;
     with_dim(p.head_dim, [&](auto dim) {
-        finished = run_items(p, runtime, queue.size(), true, [&](size_t i, Scratch& s, const auto& keep_going) {
-            Unit& unit = *queue[i].first;
-            const Item& item = unit.items[queue[i].second];
-            Sums& sums = unit.sums[queue[i].second];
-            sums.start(p, *item.seq, item.head, padded_dim, unit.items.size() == 1);
+        finished = run_items(p, runtime, work.queue.size(), true, [&](size_t i, Scratch& s, const auto& keep_going) {
+            const auto [unit, number] = work.queue[i];
+            const Item& item = unit->items[number];
+            const float* table = head_table(p, work.table, item.head);
+            Memory memory;
+            Sums& sums = unit->sums[number] = unit->start(p, number, memory);
+            sums.clear();
             for (int row = item.begin; row < item.end && keep_going(); row++)
-                backward_row<decltype(dim)::value>(Row(p, *item.seq, item.head, row, head_table(p, table, item.head)),
-                                                   row, s, sums);
-            if (--unit.unfinished == 0) write_sums(p, *item.seq, item.head, unit.sums, padded_dim);
+                backward_row<decltype(dim)::value>(Row(p, *item.seq, item.head, row, table), row, s, sums);
+            if (--unit->unfinished == 0) write_sums(p, *item.seq, item.head, unit->sums, s.padded_dim);
         });
     });
-    if (finished && p.bias) {
-        const int64_t width = 2 * p.bias_radius + 1;
-        std::vector<double> total(p.heads * width, 0.0);
-        for (const auto& unit : units)
-            for (Sums& sums : unit->sums)
-                for (int64_t reach = (int64_t)sums.bias.size() / 2, x = -reach; x <= reach; x++)
-                    total[unit->items[0].head * width + p.bias_radius + x] += sums.bias_at(x);
-        for (size_t i = 0; i < total.size(); i++) p.grad_bias[i] = (float)total[i];
-    }
+    if (finished && p.bias) write_bias_gradient(p, work);
     return finished;
+}
+
+// ---- work space ----
+
+int64_t count_work_space(const Problem& p, int threads, bool backward) {
+    Memory scratch{true};
+    Scratch(p, backward, scratch);
+    if (!backward) {
+        const ForwardWork work(p);
+        return work.bytes() + team_size(threads, work.items.size()) * scratch.bytes;
+    }
+    const BackwardWork work(p);
+    const int team = team_size(threads, work.queue.size());
+    return work.bytes() + team * scratch.bytes + work.bytes_of_sums(p, team);
 }
 
 }  // namespace
