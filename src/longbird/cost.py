@@ -1,8 +1,9 @@
-"""What attention along a graph will cost on this machine, before it is run.
+"""What a call of attention costs on this machine, before it is made.
 
-Work and memory are counted from the layout, exactly. Time comes from a calibration: a second or
-two in which a few small calls of sparse and of dense attention are timed here, with the threads
-that torch has now. Nothing is assumed about the processor.
+Work is counted from the layout, exactly; the native kernels themselves say what work space they
+take. Time comes from a calibration: a second or two in which a few small calls of sparse and of
+dense attention are timed here, with the threads that torch has now. Nothing is assumed about the
+processor.
 """
 
 from __future__ import annotations
@@ -20,17 +21,24 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from longbird.graph.base import Graph
-from longbird.graph.presets import bigbird
+from longbird.graph import Graph, as_graph, bigbird
+from longbird.graph.arguments import integer
+from longbird.graph.edges import _Pairs
 from longbird.layout import Layout
+from longbird.layout.compile import pieces
+from longbird.layout.layout import estimate
+from longbird.ops import native
 from longbird.ops.api import attention
-from longbird.ops.call import Call
+from longbird.ops.call import DTYPES, Call
 from longbird.ops.dispatch import choose
 
 # Multiplications and additions for one query and one key of one head, per element of the head:
 # forward multiplies q with k and the weight with v; backward does the first again and adds four.
 FLOPS_FORWARD = 4
 FLOPS_FORWARD_BACKWARD = 14
+
+# Layouts of so many tiles, or of so many edges that are listed one by one, take a few seconds.
+MOST_LISTED = 2**22
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class Plan:
     """What attention costs: all layers and the whole batch.
 
     Attributes:
-        graph: What attends to what.
+        graph: What attends to what; in the first layer, if every layer has a graph of its own.
         n: Tokens of a sequence.
         batch: Sequences.
         heads: Heads of a layer.
@@ -106,7 +114,8 @@ class Plan:
         layers: Layers that attend, one after the other.
         dtype: Storage of q, k, v and the output.
         backward: Is the backward pass counted too?
-        edges: Query-key pairs of the graph, over all heads of one sequence and layer.
+        edges: Query-key pairs of the graph, over all heads of one sequence and layer; if layers
+            differ, of an average one.
         computed: Pairs that are computed for them, because tiles are computed whole.
         flops: Floating-point operations that the edges need.
         flops_computed: Those that are done.
@@ -114,8 +123,9 @@ class Plan:
         bytes_output: The output of one layer.
         bytes_gradients: Gradients of q, k, v and the output of one layer; 0 without backward.
         bytes_saved: Kept from forward to backward besides q, k, v and outputs, over all layers.
-        bytes_layout: The layout, which lives as long as it is cached.
-        bytes_scratch: Work space of the native kernels; None for another implementation.
+        bytes_layout: The layouts of all layers, which live as long as they are cached.
+        bytes_scratch: The most work space that the native kernels take at any moment, as they
+            count it themselves (with several threads, a bound); None for another implementation.
         seconds: Predicted time.
         dense_seconds: Predicted time of dense attention (torch SDPA) for the same tokens.
         crossover: The length from which on sparse is predicted to win, None if it never does up to
@@ -198,7 +208,7 @@ class Plan:
 
 
 def plan(
-    graph_or_config: Graph | Mapping[str, Any],
+    graph_or_config: Graph | str | Mapping[str, Any] | Any,
     n: int,
     *,
     heads: int = 12,
@@ -211,8 +221,18 @@ def plan(
     """Predict FLOPs, bytes and time of attention, and the length above which sparse wins here.
 
     Args:
-        graph_or_config: A graph, or a mapping with `graph` (a Graph or its JSON) and, as needed,
-            `heads`, `head_dim` and `layers`, which then replace the arguments.
+        graph_or_config: What is to run, one of
+
+            - a graph, its expression as text, or its JSON;
+            - a mapping with such a `graph` and, as needed, `heads`, `head_dim` and `layers`;
+            - the configuration of a model, such as a `LongbirdConfig`: all its layers, each along
+              its own graph (of an encoder-decoder, those of the encoder). Layers that differ by
+              their seeds alone are counted as the first of them.
+
+            What a mapping or a configuration says replaces the arguments below. Tensors are
+            assumed to lie as [batch, heads, n, head_dim]; those of a configuration as its model
+            has them, with the heads of a token side by side, which takes the native kernels more
+            work space.
         n: Tokens of a sequence.
         heads: Heads.
         head_dim: Size of a head.
@@ -224,6 +244,11 @@ def plan(
     Returns:
         The plan; printing it gives a short table.
 
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or counting the edges would take more than a few
+            seconds; the message says how large the layout would be.
+
     Examples:
         >>> import longbird as lb
         >>> known = Calibration(
@@ -233,40 +258,37 @@ def plan(
         ...     threads=2,
         ...     seconds=0.0,
         ... )
-        >>> plan = lb.plan(lb.bigbird(), 4096, calibration=known)
+        >>> plan = lb.plan("bigbird", 4096, calibration=known)
         >>> plan.crossover <= 1024, plan.speedup > 6
         (True, True)
+        >>> lb.plan(lb.LongbirdConfig(num_hidden_layers=6), 4096, calibration=known).layers
+        6
     """
-    layers = 1
-    if isinstance(graph_or_config, Mapping):
-        graph, heads, head_dim, layers = _config(graph_or_config, heads, head_dim)
-    else:
-        graph = graph_or_config
-    if not isinstance(graph, Graph):
-        raise TypeError(
-            f"received {type(graph).__name__}, expected a Graph or a mapping with one as 'graph'"
-        )
-    for name, value in (
-        ("n", n),
-        ("heads", heads),
-        ("head_dim", head_dim),
-        ("batch", batch),
-        ("layers", layers),
-    ):
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1")
-
-    layout = graph.layout(n, heads=heads)
+    asked = _Layers.of(graph_or_config, heads, head_dim)
+    n, batch = integer(n, "n", least=1), integer(batch, "batch", least=1)
+    if dtype not in DTYPES:
+        raise TypeError(f"dtype must be one of {', '.join(map(str, DTYPES))}, received {dtype!r}")
+    heads, head_dim, layers = asked.heads, asked.head_dim, len(asked.graphs)
+    different = list(dict.fromkeys(asked.counted))
+    _check_size(different, n, heads)
+    layouts = {graph: graph.layout(n, heads=heads) for graph in different}
+    first = asked.counted[0]
     if calibration is None:
-        calibration = calibrate(heads, head_dim, dtype, backward, block=layout.queries.size)
-    edges, computed = layout.edges() * batch * layers, computed_pairs(layout) * batch * layers
-    flops = head_dim * (FLOPS_FORWARD_BACKWARD if backward else FLOPS_FORWARD)
-    itemsize = torch.empty((), dtype=dtype).element_size()
-    tensor = batch * heads * n * head_dim * itemsize
-    log_sum_exp = batch * heads * n * 4
-    crossover, searched = _crossover(graph, n, heads, calibration)
+        calibration = calibrate(heads, head_dim, dtype, backward, block=layouts[first].size)
+
+    edges = {graph: layout.edges() for graph, layout in layouts.items()}
+    computed = {graph: computed_pairs(layout) for graph, layout in layouts.items()}
+    all_edges, all_computed = (sum(pairs[g] for g in asked.counted) for pairs in (edges, computed))
+    cached = dict(zip(asked.graphs, asked.counted, strict=True)).values()
+    flops = batch * head_dim * (FLOPS_FORWARD_BACKWARD if backward else FLOPS_FORWARD)
+    tensor = batch * heads * n * head_dim * dtype.itemsize
+    scratch = None
+    if calibration.implementation == native.NAME and native.missing() is None:
+        calls = (asked.call(graph, n, batch, dtype) for graph in different)
+        scratch = max(native.work_space(call, calibration.threads, backward) for call in calls)
+    crossover, searched = _crossover(first, n, heads, calibration)
     return Plan(
-        graph=graph,
+        graph=first,
         n=n,
         batch=batch,
         heads=heads,
@@ -274,26 +296,105 @@ def plan(
         layers=layers,
         dtype=dtype,
         backward=backward,
-        edges=layout.edges(),
-        computed=computed_pairs(layout),
-        flops=edges * flops,
-        flops_computed=computed * flops,
+        edges=all_edges // layers,
+        computed=all_computed // layers,
+        flops=all_edges * flops,
+        flops_computed=all_computed * flops,
         bytes_inputs=3 * tensor,
         bytes_output=tensor,
         bytes_gradients=4 * tensor if backward else 0,
-        bytes_saved=log_sum_exp * layers,
-        bytes_layout=layout.nbytes,
-        bytes_scratch=(
-            _native_scratch(layout, heads, head_dim, calibration.threads, backward)
-            if calibration.implementation == "native"
-            else None
-        ),
-        seconds=layers * calibration.sparse(computed // layers),
+        bytes_saved=batch * heads * n * 4 * layers,  # the log-sum-exp of every query
+        bytes_layout=sum(layouts[graph].nbytes for graph in cached),
+        bytes_scratch=scratch,
+        seconds=sum(calibration.sparse(batch * computed[graph]) for graph in asked.counted),
         dense_seconds=layers * calibration.dense(batch * heads * n * n),
         crossover=crossover,
         crossover_searched=searched,
         calibration=calibration,
     )
+
+
+@dataclass(frozen=True)
+class _Layers:
+    """Layers that attend one after the other."""
+
+    graphs: tuple[Graph, ...]
+    """The graph of each layer."""
+    counted: tuple[Graph, ...]
+    """The graph that stands for it where edges are counted: another seed gives about as many."""
+    heads: int
+    head_dim: int
+    packed: bool = False
+    """Are the tensors [tokens, heads, head_dim], as models have them?"""
+
+    @staticmethod
+    def of(source: Any, heads: int, head_dim: int) -> _Layers:
+        """What `plan` was asked about."""
+        if hasattr(source, "num_attention_heads"):
+            return _Layers._of_config(source)
+        layers = 1
+        if isinstance(source, Mapping) and "type" not in source:
+            known = {"graph", "heads", "head_dim", "layers"}
+            if "graph" not in source or set(source) - known:
+                raise ValueError(
+                    f"received a mapping with the keys {sorted(map(str, source))}, expected "
+                    "'graph' and, as needed, 'heads', 'head_dim' and 'layers'"
+                )
+            heads, head_dim = source.get("heads", heads), source.get("head_dim", head_dim)
+            layers, source = source.get("layers", 1), source["graph"]
+        graphs = (as_graph(source),) * integer(layers, "layers", least=1)
+        heads, head_dim = integer(heads, "heads", least=1), integer(head_dim, "head_dim", least=1)
+        return _Layers(graphs, graphs, heads, head_dim)
+
+    @staticmethod
+    def _of_config(config: Any) -> _Layers:
+        needed = ("graph", "hidden_size", "num_hidden_layers")
+        missing = [name for name in needed if not hasattr(config, name)]
+        if missing:
+            raise TypeError(
+                f"received a {type(config).__name__} without {' and '.join(missing)}; expected a "
+                "graph, or a configuration with a graph, such as longbird.LongbirdConfig"
+            )
+        layers = integer(config.num_hidden_layers, "num_hidden_layers", least=1)
+        heads = integer(config.num_attention_heads, "num_attention_heads", least=1)
+        one_for_all = not isinstance(config.graph, list | tuple)
+        found = getattr(config, "layer_graphs", None) or config.graph
+        found = [found] * layers if not isinstance(found, list | tuple) else found
+        if len(found) != layers:
+            raise ValueError(f"received {len(found)} graphs for {layers} layers, expected as many")
+        graphs = tuple(as_graph(graph) for graph in found)
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+        head_dim = integer(head_dim, "head_dim", least=1)
+        counted = graphs[:1] * layers if one_for_all else graphs
+        return _Layers(graphs, counted, heads, head_dim, packed=True)
+
+    def call(self, graph: Graph, n: int, batch: int, dtype: torch.dtype) -> Call:
+        """The call of one layer, on tensors without memory."""
+        shape, starts = (batch, self.heads, n, self.head_dim), None
+        if self.packed:
+            shape, starts = (batch * n, self.heads, self.head_dim), torch.arange(batch + 1) * n
+        q = torch.empty(shape, dtype=dtype, device="meta")
+        return Call.checked(q, q, q, graph, cu_seqlens=starts)
+
+
+def _check_size(graphs: Sequence[Graph], n: int, heads: int) -> None:
+    """Raises a ValueError where layouts would take long to build."""
+    if sum(_listed(graph, n, heads) for graph in graphs) <= MOST_LISTED:
+        return
+    largest = max(graphs, key=lambda graph: _listed(graph, n, heads))
+    tiles, size, memory = estimate(largest, n, heads)
+    raise ValueError(
+        f"plan counts edges in the layout, and that of {largest!r:.200} over {n:,} tokens and "
+        f"{_count(heads, 'head')} would have about {_many(tiles)} tiles of {size} x {size} "
+        f"tokens and take {_bytes(memory)} to build, which is more than a few seconds' work; "
+        "plan fewer tokens (the cost of a sparse graph grows in proportion to them)"
+    )
+
+
+def _listed(graph: Graph, n: int, heads: int) -> float:
+    """About how many tiles, or edges one by one, a layout is built from; at least n / 8."""
+    edges = sum(p.tile_count(n, 1) for p in pieces(graph.at(n)) if isinstance(p, _Pairs))
+    return max(estimate(graph, n, heads)[0], edges, n / 8)
 
 
 def computed_pairs(layout: Layout) -> int:
@@ -311,24 +412,6 @@ def computed_pairs(layout: Layout) -> int:
     listed = int((keys_of_row * rows).sum()) * (layout.heads // layout.row_ptr.shape[0])
     around = layout.queries.tokens + layout.keys.tokens
     return listed + layout.heads * len(layout.global_tokens) * around
-
-
-def _native_scratch(
-    layout: Layout, heads: int, head_dim: int, threads: int, backward: bool
-) -> int:
-    """Work space of csrc/attention-inl.h: a few tiles a thread, and sums of gradients in backward.
-
-    Backward adds up grad_k and grad_v of a whole head in float32 before it writes them (in place
-    if it can; this is the bound). That is one pair of sums for each thread, or where there are
-    fewer than eight heads, one for each of the chunks that every head is cut into.
-    """
-    tile = layout.queries.size
-    matrices, squares = (9, 2) if backward else (5, 1)
-    scratch = threads * (matrices * tile * head_dim + squares * tile * tile)
-    if backward:
-        pieces = threads * -(-8 // heads)
-        scratch += pieces * 2 * layout.keys.tokens * head_dim
-    return 4 * scratch
 
 
 def calibrate(
@@ -421,7 +504,10 @@ def _typical_seconds(call: Callable[[], None], budget: float = 0.15) -> float:
 def _crossover(
     graph: Graph, n: int, heads: int, calibration: Calibration
 ) -> tuple[int | None, int]:
-    """The length from which on sparse wins for good, and how far was looked."""
+    """The length from which on sparse wins for good, and how far was looked.
+
+    That is as far as layouts are quick to build, and up to 8,192 tokens or n.
+    """
 
     def wins(length: int) -> bool:
         try:
@@ -433,6 +519,7 @@ def _crossover(
 
     lengths = [2**power for power in range(4, 14)]
     lengths += [n] if n > lengths[-1] else []
+    lengths = [m for m in lengths if m <= n or _listed(graph, m, heads) <= MOST_LISTED]
     losing = [length for length in lengths if not wins(length)]
     if not losing:
         return lengths[0], lengths[-1]
@@ -446,22 +533,6 @@ def _crossover(
     return high, lengths[-1]
 
 
-def _config(config: Mapping[str, Any], heads: int, head_dim: int) -> tuple[Graph, int, int, int]:
-    known = {"graph", "heads", "head_dim", "layers"}
-    if "graph" not in config or set(config) - known:
-        raise ValueError(
-            f"received a mapping with the keys {sorted(config)}, expected 'graph' and none but "
-            f"{sorted(known)}"
-        )
-    graph = config["graph"]
-    return (
-        Graph.from_json(graph) if isinstance(graph, str) else graph,
-        config.get("heads", heads),
-        config.get("head_dim", head_dim),
-        config.get("layers", 1),
-    )
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
@@ -471,7 +542,12 @@ def _seconds(seconds: float) -> str:
 
 
 def _bytes(count: float) -> str:
-    return _in_units(count, ("B", "kB", "MB", "GB", "TB"))
+    return _in_units(count, ("B", "kB", "MB", "GB", "TB", "PB", "EB"))
+
+
+def _many(count: float) -> str:
+    powers = ("", "thousand", "million", "billion", "trillion", "quadrillion", "quintillion")
+    return _in_units(count, powers).rstrip()
 
 
 def _flops(count: float) -> str:

@@ -308,3 +308,21 @@ def _native_layout(layout: Layout) -> Any:
             layout.masks,
         )  # fmt: skip
     return found
+
+
+# ---- what they take ----
+
+
+def work_space(call: Call, threads: int, backward: bool) -> int:
+    """The most bytes that the kernels allocate for a call at any moment, besides its tensors.
+
+    Of these only shapes, dtypes and strides matter: they may be on the "meta" device.
+    """
+    module = extension()
+    problem, _bias = _problem(call, *_empty_outputs(call))
+    needed: int = module.work_space(problem, threads, False)
+    if backward:
+        grads = (_address(torch.empty_like(x), call.packed) for x in (call.k, call.v))
+        problem.grad_k, problem.grad_v = grads
+        needed = max(needed, module.work_space(problem, threads, True))
+    return needed
