@@ -25,6 +25,9 @@ from torch import Tensor
 LARGEST_JSON = 64_000_000
 """Bytes; the largest index of shards and the largest tokenizer that we know have 20 MB."""
 
+MOST_TENSORS = 100_000
+"""Of a model; each name is compared with a table."""
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -157,6 +160,8 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
                 if name in found:  # which of them counts would be a guess
                     raise ValueError(f"it has {name}, which {found[name].file.name} has, too")
                 header = tensors.get_slice(name)
+                if len(found) >= MOST_TENSORS:
+                    raise ValueError(f"it has more than {MOST_TENSORS:,} tensors")
                 is_real = header.get_dtype().startswith(("F", "BF"))
                 found[name] = Stored(file, name, tuple(header.get_shape()), is_real)
     return found
@@ -189,6 +194,8 @@ def stored_arrays(file: Path) -> dict[str, Stored]:
         raise FileNotFoundError(f"there is no file {file}")
     with _unpacking(file), zipfile.ZipFile(file) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        if len(members) > MOST_TENSORS:
+            raise ValueError(f"it has more than {MOST_TENSORS:,} arrays")
         if len({member.filename for member in members}) < len(archive.infolist()):
             raise ValueError("it has a member twice, or one that is no array")
         return {x.name: x for x in (_stored_array(file, archive, member) for member in members)}

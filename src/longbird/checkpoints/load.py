@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,16 @@ from transformers import CONFIG_MAPPING, GenerationConfig
 from transformers.utils import logging
 
 from longbird.checkpoints.detect import HUB, family_of, find_folder, is_arrays, model_type_of
-from longbird.checkpoints.files import Stored, read_json, stored_arrays, stored_tensors
-from longbird.checkpoints.names import Family, ModelClass, NameMap, for_class
-from longbird.checkpoints.report import Fit, Shape, check_head_size, compare
-from longbird.checkpoints.tensorflow import from_tensorflow, is_head
+from longbird.checkpoints.files import Stored, read_json, stored_tensors
+from longbird.checkpoints.names import Family, ModelClass, for_class
+from longbird.checkpoints.report import Fit, check_head_size, compare
+from longbird.checkpoints.sources import (
+    array_source,
+    check_layers,
+    foreign_source,
+    own_names,
+    own_source,
+)
 from longbird.graph import Graph, LegacyBigBird
 from longbird.models import LongbirdModel
 
@@ -32,28 +38,6 @@ WITHOUT_EFFECT = ("use_safetensors", "low_cpu_mem_usage", "trust_remote_code")
 """Options of `from_pretrained` that change nothing here: no code and no pickle is ever read."""
 
 logger = logging.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Source:
-    """The tensors of a file under our names."""
-
-    tensors: Mapping[str, Stored]
-    left_out: Sequence[str]
-    """Tensors without a name of ours that belong to a head."""
-    left_over: Sequence[str]
-    """Tensors without a name of ours that belong to the body."""
-
-    @property
-    def shapes(self) -> dict[str, Shape]:
-        """By our name."""
-        return {name: stored.shape for name, stored in self.tensors.items()}
-
-    def check(self, path: Any) -> None:
-        """Raises if a tensor is not of real numbers."""
-        for name, stored in self.tensors.items():
-            if not stored.is_real:
-                raise ValueError(f"{name} of {path} must be floating point, and is not")
 
 
 def load_checkpoint(
@@ -117,7 +101,7 @@ def load_checkpoint(
     if is_arrays(path):
         if config is None:
             raise ValueError("an .npz file has no configuration: give config=LongbirdConfig(...)")
-        source = _arrays(Path(path), model_class, config)
+        source = array_source(Path(path), model_class, config)
         if graph is None and not isinstance(config.graph, LegacyBigBird):
             logger.warning_once(
                 "Google's checkpoints were trained with LegacyBigBird('google'), and the "
@@ -203,70 +187,11 @@ def check_own(
     return fit, more
 
 
-# ---- what a file has
-
-
-def own_names(names: Collection[str], model: Any) -> NameMap:
-    """The names of tensors of ours in a model with a head or without, and those of other heads."""
-    prefix = f"{model.base_model_prefix}."
-    prefixed = any(name.startswith(prefix) for name in names)
-    with_head = any(name.startswith(prefix) for name in model.state_dict())
-    if prefixed and not with_head:
-        body = {x.removeprefix(prefix): x for x in names if x.startswith(prefix)}
-        return NameMap(body, [name for name in names if not name.startswith(prefix)])
-    added = prefix if with_head and not prefixed else ""
-    return NameMap({added + name: name for name in names}, [])
-
-
-def own_source(stored: Mapping[str, Stored], model: Any) -> Source:
-    """The tensors of a folder of ours."""
-    return _source(own_names(stored, model), stored, lambda _: True)
-
-
 def compare_state(model: Any, state: Mapping[str, Any]) -> Fit:
     """How tensors of ours, given rather than read, go with the model that they were put into."""
     names = own_names(state, model)
     shapes = {name: tuple(state[given].shape) for name, given in names.origins.items()}
     return compare(model, shapes, left_out=names.unknown)
-
-
-def foreign_source(folder: Path, family: Family, model_class: ModelClass) -> Source:
-    """The tensors of a folder of another library."""
-    stored = stored_tensors(folder)
-    source = _source(family.ours(stored, model_class), stored, lambda x: family.is_head(x, stored))
-    base = "" if issubclass(model_class, family.base) else f"{family.base.base_model_prefix}."
-    rows = {f"{base}{name}.weight": count for name, count in family.rows.items()}
-    return replace(
-        source,
-        tensors={k: replace(x, rows=rows.get(k)) for k, x in source.tensors.items()},
-    )
-
-
-def _arrays(file: Path, model_class: ModelClass, config: Any) -> Source:
-    if not isinstance(config, model_class.config_class):
-        raise TypeError(
-            f"config must be a {model_class.config_class.__name__}, received "
-            f"{type(config).__name__}"
-        )
-    return _source(*from_tensorflow(stored_arrays(file), model_class), is_head)
-
-
-def _source(names: NameMap, stored: Mapping[str, Stored], of_head: Any) -> Source:
-    return Source(
-        {ours: stored[name] for ours, name in names.origins.items()},
-        [name for name in names.unknown if of_head(name)],
-        [name for name in names.unknown if not of_head(name)],
-    )
-
-
-def check_layers(path: Any, tensors: Collection[str], config: Any) -> None:
-    """Raises if there are many more layers than tensors: building them could take for ever."""
-    for field in ("num_hidden_layers", "decoder_layers"):
-        layers = getattr(config, field, None) or 0
-        if layers > max(len(tensors), 256):
-            raise ValueError(
-                f"{path} has {len(tensors)} tensors, and its configuration {layers} layers"
-            )
 
 
 # ---- configurations

@@ -135,12 +135,17 @@ class Family:
             [origins[name] for name in mapped.unknown],
         )
 
-    def is_head(self, name: str, names: Iterable[str]) -> bool:
-        """Does a tensor among the `names` of a file belong to a head (or a pooler)?"""
+    def is_head(self, name: str, prefixed: bool) -> bool:
+        """Does a tensor belong to a head, or is it a pooler?
+
+        Args:
+            name: Its name.
+            prefixed: Have the names of the body their prefix in this file?
+        """
         bare = name.removeprefix(self.prefix)
         if "pooler" in self.body and matches(bare, [self.body["pooler"]]):
             return True
-        if any(other.startswith(self.prefix) for other in names):
+        if prefixed:
             return not name.startswith(self.prefix)
         return any(matches(name, table.values()) for table in self.heads.values())
 

@@ -59,12 +59,12 @@ class Fit:
 
     def line(self, path: Any) -> str | None:
         """One line that says what is new and what was left out, if anything is."""
-        new = [*self.new, *(name for name in self.missing), *self.reshaped]
+        new = [*self.new, *self.missing, *self.reshaped]
         parts = [
             (new, "new, with random weights to be trained: "),
             ([*self.left_out, *self.left_over], "left out of the file: "),
         ]
-        texts = [what + ", ".join(sorted(names)) for names, what in parts if names]
+        texts = [what + _listed(names) for names, what in parts if names]
         if self.without_pooler:
             texts.append("without a pooler, as the file has none, so that pooler_output is None")
         return f"{self.model_class} of {path}: {'; '.join(texts)}" if texts else None
@@ -77,15 +77,22 @@ class Fit:
     def _body_lines(self, shapes: bool) -> list[str]:
         lines: list[str] = []
         if self.missing:
-            lines.append(f"missing: {', '.join(sorted(self.missing))}")
+            lines.append(f"missing: {_listed(self.missing)}")
         if self.left_over:
-            lines.append(f"left over: {', '.join(sorted(self.left_over))}")
+            lines.append(f"left over: {_listed(self.left_over)}")
         if shapes:
             lines += [
                 f"{name}: {list(stored)} in the file, {list(wanted)} in the model"
                 for name, (stored, wanted) in sorted(self.reshaped.items())
             ]
         return lines
+
+
+def _listed(names: Iterable[str], most: int = 100) -> str:
+    """Names for a message, as far as anyone would read them."""
+    every = sorted(names)
+    more = f", and {len(every) - most:,} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
 
 
 def compare(
@@ -117,7 +124,7 @@ def compare(
         if name in wanted and tuple(shape) != wanted[name]
     }
     unknown = [name for name in found if name not in wanted]
-    head = {name for name in (*missing, *reshaped, *unknown) if is_head(model, wanted, name)}
+    head = head_names(model, (*missing, *reshaped, *unknown))
     # An encoder becomes a decoder: its cross attention is as new as a head.
     if model.config.causal and not any("cross_attention" in name for name in found):
         head |= {name for name in missing if "cross_attention" in name}
@@ -138,13 +145,16 @@ def compare(
     )
 
 
-def is_head(model: Any, wanted: Iterable[str], name: str) -> bool:
-    """Does a tensor of a model belong to its head, or to the pooler?"""
+def head_names(model: Any, names: Iterable[str]) -> set[str]:
+    """Those of the names that belong to the head of a model, or to its pooler."""
     prefix = f"{model.base_model_prefix}."
-    if name.removeprefix(prefix).startswith("pooler."):
-        return True
-    with_head = any(other.startswith(prefix) for other in wanted)
-    return with_head and not name.startswith(prefix)
+    with_head = any(name.startswith(prefix) for name in model.state_dict())
+    return {
+        name
+        for name in names
+        if name.removeprefix(prefix).startswith("pooler.")
+        or (with_head and not name.startswith(prefix))
+    }
 
 
 def check_head_size(

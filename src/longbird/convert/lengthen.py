@@ -16,15 +16,13 @@ from longbird import models
 from longbird.checkpoints.detect import FAMILIES, find_folder
 from longbird.checkpoints.files import Stored, read_json, stored_tensors
 from longbird.checkpoints.load import (
-    check_layers,
     foreign_config,
-    foreign_source,
     generation_settings,
-    own_source,
 )
 from longbird.checkpoints.names import Family
-from longbird.checkpoints.report import is_head
+from longbird.checkpoints.report import head_names
 from longbird.checkpoints.sentence_transformers import read_pipeline
+from longbird.checkpoints.sources import check_layers, foreign_source, own_source
 from longbird.checkpoints.writing import writing_folder
 from longbird.convert.beside import TOKENIZER_FILES, copy_pipeline, copy_tokenizer
 from longbird.convert.certificate import Certificate, TensorRecord, differences
@@ -304,7 +302,8 @@ def _check_complete(
         stored = origins[name]
         if stored is not None and stored.shape[0] != before.max_position_embeddings:
             new.append(name)
-    body = [name for name in new if not is_head(model, wanted, name)]
+    heads = head_names(model, new)
+    body = [name for name in new if name not in heads]
     if body:
         raise ValueError(
             f"{source} does not fit its own config.json: {_listed(body, origins, wanted)}. The "
