@@ -91,7 +91,10 @@ void forward_row(const Row& row, int row_number, Scratch& s) {
         const float sum = s.l[i];
         *lse.floats(row.queries.token(i)) = sum == 0 ? -INFINITY : (s.m[i] + std::log2(sum)) * LN2;
     }
-    for (int i = 0; i < row.groups * G; i++) s.l[i] = s.l[i] == 0 ? 0 : 1 / s.l[i];
+    for (int i = 0; i < row.groups * G; i += W) {
+        const Vec sum = load(s.l.get() + i);
+        store(s.l.get() + i, sum == 0.0f ? Vec{} : 1.0f / sum);
+    }
     from_lanes(s.out.get(), row.groups, s, s.l.get(), s.rows.get());
     for (int i = 0; i < row.queries.count; i++)
         if (!row.skips(i)) write_row(out, row.queries.token(i), s.rows.get() + (int64_t)i * s.padded_dim, s.dim);

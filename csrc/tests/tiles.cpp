@@ -54,10 +54,10 @@ TEST(views_find_every_row_in_every_format) {
 }
 
 TEST(packed_sequences_start_where_they_say) {
-    const std::vector<float> tokens = {0, 1, 2, 3, 4, 5};
-    const Tensor t{const_cast<float*>(tokens.data()), DType::f32, 0, 1, 1};
+    const std::vector<float> numbers = {0, 1, 10, 11, 20, 21, 30, 31};  // [token][head]
+    const Tensor t{const_cast<float*>(numbers.data()), DType::f32, 0, 1, 2};
     Sequence seq;
     seq.token_start = 2;
-    CHECK(*view(t, seq, 0).floats(1) == 3);
+    CHECK(*view(t, seq, 0).floats(0) == 20 && *view(t, seq, 1).floats(1) == 31);
     CHECK(view(Tensor{nullptr, DType::bf16, 9, 9, 7}, seq, 1).base == nullptr);
 }
