@@ -285,7 +285,7 @@ def test_names_that_are_taken():
 
         return Again()
 
-    assert again() == again()  # as in a cell of a notebook that is run twice
+    assert again().to_json() == again().to_json()  # a cell of a notebook that is run twice
 
 
 def test_mistakes_say_what_to_do():
@@ -387,3 +387,48 @@ def test_another_process_finds_the_class_where_it_was_defined(tmp_path):
     assert "unknown graph type 'Diagonal'" in message
     assert "once the module that defines them is imported" in message
     run("import own_pieces, longbird as lb; lb.Graph.from_json(open('j').read()).mask(5, 2)")
+
+
+def test_a_piece_that_is_defined_again_has_its_new_rule(impl):
+    """As when the cell of a notebook is run again."""
+
+    def defined(shift: int) -> type[lb.Graph]:
+        @dataclass(frozen=True)
+        class DefinedAgain(lb.Graph):
+            width: int = 3
+
+            def edge(self, i, j, n):
+                return abs(i - j - shift) <= self.width
+
+        return DefinedAgain
+
+    q, k, v = torch.randn(3, 1, 2, 90, 8, generator=torch.Generator().manual_seed(0)).unbind()
+    old = defined(0)()
+    before = lb.attention(q, k, v, old, impl=impl)
+    new = defined(20)()
+    for graph in (new, "DefinedAgain()", lb.Full() & new, lb.Graph.from_json(new.to_json())):
+        out = lb.attention(q, k, v, graph, impl=impl)
+        torch.testing.assert_close(out, lb.attention(q, k, v, new, impl="reference"))
+    assert old != new and (old | lb.Window(1)) != (new | lb.Window(1))
+    assert torch.equal(lb.attention(q, k, v, old, impl=impl), before)
+
+
+def test_the_rule_of_another_piece_is_not_changed():
+    with pytest.raises(TypeError, match="changes the rule of Window"):
+
+        @dataclass(frozen=True)
+        class Wider(lb.Window):
+            def edge(self, i, j, n):
+                return super().edge(i, j, n) | (j == 80)
+
+
+@pytest.mark.parametrize("fact", [{"period": 0}, {"period": "a"}, {"tile_size": 0}])
+def test_facts_are_checked(fact):
+    class Odd(lb.Graph):
+        def edge(self, i, j, n):
+            return abs(i - j) < 3
+
+    for name, value in fact.items():
+        setattr(Odd, name, value)
+    with pytest.raises((TypeError, ValueError), match=f"Odd {next(iter(fact))} must be"):
+        dataclass(frozen=True)(Odd)()

@@ -139,3 +139,13 @@ def test_loss_of_the_output_is_shifted_once(family):
     del inputs["labels"]
     by_ids = run(model, **inputs, decoder_input_ids=shifted)
     torch.testing.assert_close(by_labels.logits, by_ids.logits)
+
+
+def test_the_labels_of_one_call_say_nothing_about_the_next():
+    model = model_of("bigbird", "ForSequenceClassification", num_labels=2)
+    ids = torch.randint(5, 20, (3, 12))
+    several = model(ids, labels=torch.ones(3, 2)).loss
+    assert model.config.problem_type is None
+    one = model(ids, labels=torch.tensor([0, 1, 1])).loss
+    assert several.isfinite() and one.isfinite()
+    assert torch.equal(model(ids, labels=torch.ones(3, 2)).loss, several)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from longbird.layout import Layout
 
 LONGEST_KEY = 65536
+LARGEST_TILE = 128
 
 # Graphs inside graphs. People write three or four; a file may be hostile.
 DEEPEST = 100
@@ -91,6 +92,10 @@ class Graph(ABC):
     key: str
     _json: str
     _depth: int
+    # Which definitions of redefined pieces it holds: its JSON cannot tell them from earlier ones.
+    _redefined: tuple[int, ...] = ()
+    _definition: ClassVar[int] = 0
+    _definitions: ClassVar[int] = 0
     _types: ClassVar[dict[str, type[Graph]]] = {}
     _living: ClassVar[weakref.WeakValueDictionary[str, Graph]] = weakref.WeakValueDictionary()
 
@@ -132,6 +137,10 @@ class Graph(ABC):
             before the first) and may go beyond the sequence.
         """
         reach = self.reach(n)
+        if not isinstance(reach, Reach):
+            raise TypeError(
+                f"reach of {type(self).__name__} must give a Reach, received {reach!r:.80}"
+            )
         low = first - int(min(reach.behind, n))
         high = last + int(min(reach.ahead, n))
         if not reach.sinks:
@@ -223,6 +232,12 @@ class Graph(ABC):
         name = cls.__name__
         if name.startswith("_"):
             return
+        changed = next((base for base in cls.__mro__[1:] if base in Graph._types.values()), None)
+        if changed is not None and "edge" in cls.__dict__:
+            raise TypeError(
+                f"{name} changes the rule of {changed.__name__}, whose other facts (reach, "
+                "tiles) would then be wrong; derive it from Graph, or combine graphs with | and &"
+            )
         known = Graph._types.get(name)
         # The same module may define it again: a cell of a notebook is run twice.
         if known is not None and known.__module__ != cls.__module__:
@@ -230,6 +245,9 @@ class Graph(ABC):
                 f"there already is a piece called {name}, in {known.__module__}, and a piece is "
                 "found by its name; choose another name for this one"
             )
+        if known is not None:
+            Graph._definitions += 1
+            cls._definition = Graph._definitions
         Graph._types[name] = cls
 
     def __post_init__(self) -> None:
@@ -243,7 +261,12 @@ class Graph(ABC):
                 f"{type(self).__name__} has a field called {min(clash)}, which means something "
                 "else in every graph; choose another name, or leave out its annotation to set it"
             )
+        for fact, most in (("period", MOST_TOKENS), ("tile_size", LARGEST_TILE)):
+            if getattr(self, fact) is not None:
+                integer(getattr(self, fact), f"{type(self).__name__} {fact}", least=1, most=most)
         inside = list(_graphs_in(fields))
+        redefined = {number for graph in inside for number in graph._redefined}
+        redefined |= {type(self)._definition} - {0}
         self._set(
             **fields,
             _depth=1 + max((graph._depth for graph in inside), default=0),
@@ -255,9 +278,10 @@ class Graph(ABC):
         content = {"type": type(self).__name__, **self._content()}
         text = ", ".join(f'"{name}": {jsonform.encode(content[name])}' for name in content)
         text = "{" + text + "}"
-        self._set(_json=text, key=text)
-        if len(text) > LONGEST_KEY:
-            self._set(key="sha256:" + hashlib.sha256(text.encode()).hexdigest())
+        self._set(_json=text, key=text, _redefined=tuple(sorted(redefined)))
+        if len(text) > LONGEST_KEY or redefined:
+            digest = hashlib.sha256(f"{text}{self._redefined or ''}".encode()).hexdigest()
+            self._set(key="sha256:" + digest)
         # `from_key` finds the first of equal graphs, which therefore lives as long as any of them.
         first = Graph._living.setdefault(self.key, self)
         if first is not self:
@@ -463,8 +487,9 @@ class Graph(ABC):
             return graph
         if key.startswith("sha256:"):
             raise ValueError(
-                f"no graph of this process has the key {key}; a key of a large graph "
-                "only works while that graph is alive, so keep it, or use its JSON"
+                f"no graph of this process has the key {key}; the key of a large graph, or of a "
+                "piece that was defined again, only works while that graph is alive, so keep it, "
+                "or use its JSON"
             )
         return _parsed(key)
 

@@ -24,7 +24,7 @@ from longbird.models.losses import (
     check_answers,
     class_loss,
     classes,
-    document_labels,
+    document_loss,
     prediction_loss,
 )
 from longbird.models.outputs import (
@@ -269,8 +269,7 @@ class LongbirdForSequenceClassification(_Head):
         logits = self.classifier(encoded.first)
         loss = None
         if labels is not None:
-            labels = document_labels(labels, logits, self.config)
-            loss = self.loss_function(labels, logits, self.config)
+            loss = document_loss(logits, labels, self.config)
         return LongbirdSequenceClassifierOutput(
             loss=loss,
             logits=logits,

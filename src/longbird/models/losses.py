@@ -43,26 +43,33 @@ def classes(labels: Tensor, logits: Tensor, name: str = "labels") -> Tensor:
     return labels.flatten().long()
 
 
-def document_labels(labels: Tensor, logits: Tensor, config: Any) -> Tensor:
-    """The labels of documents, once they are what `problem_type` or their own type says."""
+def document_loss(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
+    """The loss of documents, by `problem_type`, or by the type of the labels where it is None.
+
+    transformers writes what it has guessed into the configuration, and takes it for granted in
+    every later call; here a call says nothing about the next.
+    """
     problem = config.problem_type
     if problem is None and config.num_labels == 1:
         problem = "regression"
-    elif problem is None and labels.dtype in (torch.int64, torch.int32):
+    elif problem is None and not labels.is_floating_point() and labels.dtype != torch.bool:
         problem = "single_label_classification"
     if problem == "single_label_classification":
-        return classes(labels, logits)
-    if problem != "regression" and labels.shape != logits.shape:
+        return class_loss(logits, labels)
+    if problem == "regression":
+        if labels.shape != logits.shape and labels.shape != logits.squeeze(-1).shape:
+            raise ValueError(
+                f"labels must be numbers of shape {list(logits.shape)}, received "
+                f"{list(labels.shape)}"
+            )
+        return F.mse_loss(logits, labels.reshape(logits.shape).to(logits.dtype))
+    if labels.shape != logits.shape:
         raise ValueError(
             "labels of several classes must be 0.0 or 1.0 and of shape [batch, num_labels] = "
             f"{list(logits.shape)}, received {list(labels.shape)}; for one class of each document "
             "give integers [batch]"
         )
-    if problem == "regression" and labels.numel() != logits.numel():
-        raise ValueError(
-            f"labels must be numbers of shape {list(logits.shape)}, received {list(labels.shape)}"
-        )
-    return labels.to(logits.dtype)
+    return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
 
 
 def check_answers(start_positions: Tensor, end_positions: Tensor, rows: int) -> None:

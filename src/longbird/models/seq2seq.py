@@ -24,7 +24,7 @@ from transformers.utils.generic import can_return_tuple
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel, check_memory, default
 from longbird.models.heads import IMPOSSIBLE, ClassificationHead
-from longbird.models.losses import check_answers, document_labels, prediction_loss
+from longbird.models.losses import check_answers, document_loss, prediction_loss
 from longbird.models.outputs import (
     LongbirdSeq2SeqLMOutput,
     LongbirdSeq2SeqModelOutput,
@@ -506,8 +506,7 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
         logits = self.classifier(x[torch.arange(len(x), device=x.device), last])
         loss = None
         if labels is not None:
-            labels = document_labels(labels, logits, self.config)
-            loss = self.loss_function(labels, logits, self.config)
+            loss = document_loss(logits, labels, self.config)
         return LongbirdSeq2SeqSequenceClassifierOutput(
             loss=loss,
             logits=logits,

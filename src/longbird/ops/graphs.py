@@ -183,7 +183,10 @@ def _at_length(value: Callable[[int], OneGraph], length: int) -> Graph:
 
 @constant
 def _read(text: str) -> Graph:
-    return _parsed(text)
+    return _parsed(text, Graph._definitions)
 
 
-_parsed = functools.lru_cache(maxsize=256)(as_graph)
+@functools.lru_cache(maxsize=256)
+def _parsed(text: str, definitions: int) -> Graph:
+    """The graph of a text, read again once a piece has been defined again."""
+    return as_graph(text)
