@@ -100,7 +100,7 @@ def test_converting_onto_a_full_disk(disk: Path, tmp_path: Path, monkeypatch: An
 
     with pytest.raises(SystemExit) as exit:
         main()
-    assert exit.value.code == 2
+    assert exit.value.code == 1  # not the user's mistake
 
 
 def no_space(*_: Any, **__: Any) -> Any:

@@ -308,3 +308,16 @@ def test_what_a_decoder_cannot_take(inputs, said):
     model = tiny(lb.LongbirdForConditionalGeneration)
     with pytest.raises(ValueError, match=said):
         model(IDS, **{"decoder_input_ids": IDS[:, :3], **inputs})
+
+
+@pytest.mark.parametrize("name", ["input_ids", "attention_mask", "segment_ids", "labels"])
+def test_lists_are_not_tensors(name):
+    model = lb.LongbirdForTokenClassification(
+        lb.LongbirdConfig(
+            vocab_size=20, hidden_size=8, num_attention_heads=2, num_hidden_layers=1,
+            intermediate_size=8, num_global_tokens=2,
+        )
+    )  # fmt: skip
+    inputs = {"input_ids": torch.ones(1, 4, dtype=torch.int64), name: [[1, 1, 1, 1]]}
+    with pytest.raises(TypeError, match="must be a tensor, received list"):
+        model(**inputs)

@@ -8,6 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longbird.nn.checks import check_tensor
+
+TENSORS = (
+    "input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds",
+    "global_attention_mask", "segment_ids", "encoder_hidden_states", "encoder_attention_mask",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -27,6 +34,11 @@ class Inputs:
     encoder_hidden_states: Tensor | None = None
     encoder_attention_mask: Tensor | None = None
     edges: Any = None
+
+    def __post_init__(self) -> None:
+        """Check the types, as a list or an array would fail somewhere inside."""
+        for name in TENSORS:
+            check_tensor(name, getattr(self, name))
 
     @property
     def given(self) -> Tensor:

@@ -5,6 +5,8 @@ Values are not read while a program is traced or exported, where they do not exi
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -25,8 +27,18 @@ def check_marks(name: str, mask: Tensor) -> None:
         raise ValueError(f"{name} must be 0 or 1 everywhere, received {odd.item()}")
 
 
+def check_tensor(name: str, x: Any) -> None:
+    """Raises unless an input is a tensor, or not given."""
+    if x is not None and not isinstance(x, Tensor):
+        raise TypeError(
+            f"{name} must be a tensor, received {type(x).__name__}; a tokenizer gives tensors "
+            'with return_tensors="pt"'
+        )
+
+
 def check_integers(name: str, x: Tensor) -> None:
     """Raises unless numbers can be the rows of a table."""
+    check_tensor(name, x)
     if x.dtype not in (torch.int64, torch.int32):
         raise TypeError(
             f"{name} must be integers (torch.int64), received {x.dtype}; `.long()` makes them so"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from longbird.nn.checks import check_marks
+from longbird.nn.checks import check_marks, check_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +75,7 @@ class Documents:
 
     def pack(self, x: Tensor, name: str = "an input") -> Tensor:
         """[rows, n, ...] to [tokens, ...]; the name is what an error calls it."""
+        check_tensor("an input, or what it is to learn,", x)
         if x.shape[:2] != (self.rows, self.n):
             raise ValueError(
                 f"{name} must have the shape of the batch, ({self.rows}, {self.n}), received "
