@@ -259,10 +259,18 @@ def show(graph: Graph, n: int | None = None, heads: int | None = None, head: int
         display(picture(graph, n, heads=heads, head=head, pixels=NOTEBOOK_PIXELS))
         return
     console = Console()
+    drawn = picture(graph, n, heads=heads, head=head, pixels=pixels_across(console))
+    print_picture(console, drawn)
+
+
+def pixels_across(console: Console) -> int:
+    """How many pixels a terminal shows in a line: two a character, or one in plain ASCII."""
+    return min(console.width, WIDEST) * (1 if console.options.ascii_only else 2)
+
+
+def print_picture(console: Console, drawn: Picture) -> None:
+    """Prints a picture of `pixels_across`, what it shows, and what the colours mean."""
     ascii_only = console.options.ascii_only
-    characters = min(console.width, WIDEST)
-    pixels = characters if ascii_only else 2 * characters
-    drawn = picture(graph, n, heads=heads, head=head, pixels=pixels)
     console.print(*drawn.title, sep="\n", highlight=False, markup=False)
     console.print(drawn.text(ascii_only=ascii_only), end="")
     console.print(drawn.legend(ascii_only=ascii_only))

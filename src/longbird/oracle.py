@@ -10,6 +10,7 @@ from torch import Tensor
 
 from longbird.graph import Graph
 from longbird.graph.arguments import integer
+from longbird.layout.memory import available_bytes
 from longbird.ops import dispatch, flex, reference
 from longbird.ops.call import Call
 from longbird.ops.graphs import GraphArgument, OneGraph
@@ -224,15 +225,10 @@ def _check_memory(shape: tuple[int, ...], device: torch.device) -> None:
         )
 
 
-def _free_memory(device: torch.device) -> int:
+def _free_memory(device: torch.device) -> float:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    try:
-        with open("/proc/meminfo") as lines:
-            found = dict(line.split(":") for line in lines)
-        return int(found["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError):  # not on Linux
-        return LARGEST_CHECK
+    return available_bytes()
 
 
 def _inputs(

@@ -16,9 +16,6 @@ from longbird.cli.terminal import say, stdout, working
 if TYPE_CHECKING:
     from longbird.graph import Graph
 
-# Characters across: fits into 80 columns and, being half as many lines, onto most screens.
-WIDEST = 72
-
 graph = typer.Typer(no_args_is_help=True, help="See what attends to what.")
 
 
@@ -102,14 +99,9 @@ def _arguments(piece: object) -> str:
 
 def draw_in_terminal(graph: Graph, n: int, *, heads: int = 1, head: int = 0, name: str) -> None:
     """Prints the picture, what it shows, and what the colours mean."""
-    from longbird.draw import picture
+    from longbird.draw import picture, pixels_across, print_picture
 
-    ascii_only = stdout.options.ascii_only
-    characters = min(stdout.width, WIDEST)
-    pixels = characters if ascii_only else 2 * characters
     with working(f"Drawing {n:,} tokens"):
+        pixels = pixels_across(stdout)
         drawn = picture(graph, n, heads=heads, head=head, pixels=pixels, name=name)
-    for line in drawn.title:
-        stdout.print(line, highlight=False, markup=False)
-    stdout.print(drawn.text(ascii_only=ascii_only), end="")
-    stdout.print(drawn.legend(ascii_only=ascii_only))
+    print_picture(stdout, drawn)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
+
+from longbird.layout.memory import available_bytes
 
 
 def check_room(out: Path, model: Any, source: int) -> None:
@@ -23,7 +24,7 @@ def check_room(out: Path, model: Any, source: int) -> None:
     needed = 2 * stored + source  # written, and read back to be compared
     folder = next(each for each in (out, *out.absolute().parents) if each.exists())
     for need, there, where in (
-        (needed, available_memory(), "of memory"),
+        (needed, available_bytes(), "of memory"),
         (stored, shutil.disk_usage(folder).free, f"on the disk of {folder}"),
     ):
         if need > there:
@@ -31,16 +32,6 @@ def check_room(out: Path, model: Any, source: int) -> None:
                 f"the new model has {_text(stored)}, and making it takes {_text(need)} {where}, "
                 f"where {_text(there)} are free; choose a shorter length (--length)"
             )
-
-
-def available_memory() -> int:
-    """Bytes that can be had without swapping; all of the memory where the system does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        fields = dict(line.split(":", 1) for line in lines)
-        return int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _text(size: float) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.graph.arguments import integer
-from longbird.graph.base import Graph
+from longbird.graph.base import LARGEST_TILE, Graph
 from longbird.graph.combinations import Union
 from longbird.graph.globals import GlobalTokens
 from longbird.layout.compile import common_stride, compile_tiles, tile_size
@@ -162,7 +162,7 @@ def compile_layout(
         raise TypeError(f"a layout needs a graph, received {graph!r} ({type(graph).__name__})")
     n, heads = integer(n, "n"), integer(heads, "heads", least=1)
     if block is not None:
-        block = integer(block, "the block of a layout", least=1, most=128)
+        block = integer(block, "the block of a layout", least=1, most=LARGEST_TILE)
     start, stop = (0, n) if rows is None else rows
     start, stop = integer(start, "the first of rows"), integer(stop, "the end of rows")
     if not start <= stop <= n:

@@ -58,6 +58,16 @@ def machine_bytes() -> float:
         return math.inf
 
 
+def available_bytes() -> float:
+    """Memory that can be had without swapping; that of the machine where the system is silent."""
+    try:
+        with open("/proc/meminfo") as lines:
+            found = dict(line.split(":", 1) for line in lines)
+        return float(found["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return machine_bytes()
+
+
 def in_words(size: float) -> str:
     """A number of bytes as people say it.
 

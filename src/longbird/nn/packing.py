@@ -75,7 +75,7 @@ class Documents:
 
     def pack(self, x: Tensor, name: str = "an input") -> Tensor:
         """[rows, n, ...] to [tokens, ...]; the name is what an error calls it."""
-        check_tensor("an input, or what it is to learn,", x)
+        check_tensor(name, x)
         if x.shape[:2] != (self.rows, self.n):
             raise ValueError(
                 f"{name} must have the shape of the batch, ({self.rows}, {self.n}), received "
