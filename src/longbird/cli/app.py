@@ -14,7 +14,10 @@ from longbird.cli import errors
 
 # In the order of `longbird --help`. The file of that name has a function of that name, or a
 # `typer.Typer` if the command has subcommands.
-COMMANDS = ("demo", "info", "graph", "check", "plan", "convert", "bench")
+COMMANDS = (
+    "demo", "finetune", "evaluate", "classify", "convert", "info", "graph", "check", "plan",
+    "bench",
+)  # fmt: skip
 
 app = typer.Typer(
     name="longbird",

@@ -24,3 +24,8 @@ def working(text: str) -> Generator[None, None, None]:
 def say(text: str) -> None:
     """Prints a plain line: no colours for numbers, no markup, no line breaks within it."""
     stdout.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """Prints a plain line on stderr: what is going on, so that stdout has the result alone."""
+    stderr.print(text, highlight=False, markup=False, soft_wrap=True)

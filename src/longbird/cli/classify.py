@@ -1,0 +1,44 @@
+"""`longbird classify`: the labels of documents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longbird.cli.terminal import note, say, working
+
+
+def classify(
+    model: Annotated[str, typer.Argument(help="The folder of a run, or of a model.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Documents: a text file is one, a table has many.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    text: Annotated[
+        str | None, typer.Option(help="Column of the text; that of the run by default.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the files.")] = None,
+) -> None:
+    """Say which label each document has.
+
+    For example:
+
+    longbird classify stars report.txt
+
+    longbird classify stars inbox/*.txt --json
+    """
+    from longbird.tasks.classify_files import classify_files  # takes seconds to import
+
+    with working("Classifying"):
+        found = classify_files(model, files, text=text, encoding=encoding, say=note)
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+        return
+    for each in found:
+        labels = each["label"] if isinstance(each["label"], list) else [each["label"]]
+        scores = ", ".join(f"{label} ({each['scores'][label]:.2f})" for label in labels)
+        line = f", line {each['line']}" if "line" in each else ""
+        say(f"{each['file']}{line}: {scores or 'no label'}")

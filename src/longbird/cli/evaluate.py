@@ -1,0 +1,63 @@
+"""`longbird evaluate`: how good a model is on files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from longbird.cli.terminal import note, stdout, working
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="The folder of a run, or of a model.")],
+    files: Annotated[list[Path], typer.Argument(help="Files with the right answers.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    text: Annotated[
+        str | None, typer.Option(help="Column of the text; that of the run by default.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Column of the label; that of the run by default.")
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="What separates the labels of a row with several.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the files.")] = None,
+    worst: Annotated[
+        Path | None, typer.Option(help="Write the examples that it is worst at (JSON lines).")
+    ] = None,
+) -> None:
+    """Measure a model on files, with 95% confidence intervals.
+
+    For example:
+
+    longbird evaluate stars test.csv
+
+    longbird evaluate stars test.csv --json --worst worst.jsonl
+    """
+    from longbird.tasks.evaluate import evaluate as measure  # takes seconds to import
+
+    with working("Evaluating"):
+        found = measure(
+            model, files, say=note, text=text, label=label, separator=separator, encoding=encoding
+        )
+    if worst is not None:
+        found.write_worst(worst)
+    if as_json:
+        typer.echo(json.dumps(found.metrics))
+    else:
+        stdout.print(_table(found.metrics))
+
+
+def _table(metrics: dict[str, Any]) -> Table:
+    table = Table(title=f"{metrics['documents']:,} documents")
+    for name in ("metric", "value", "95% interval"):
+        table.add_column(name)
+    for name, value in metrics.items():
+        if isinstance(value, float):
+            low, high = metrics["intervals"][name]
+            table.add_row(name, f"{value:.4f}", f"{low:.4f} to {high:.4f}")
+    return table

@@ -1,0 +1,123 @@
+"""`longbird finetune`: a model trained on the user's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from longbird.cli.errors import INTERRUPTED
+from longbird.cli.terminal import note
+
+# Every option is None unless it is given, so that a file of settings (--config) can give it
+# instead; `longbird.tasks.settings.Settings` has the defaults, which the help repeats.
+Files = Annotated[list[Path] | None, typer.Option(exists=True)]
+
+
+def finetune(
+    task: Annotated[str, typer.Argument(help="What to learn: classify.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="csv, tsv, json, jsonl, parquet, txt, gzip of these, or a folder with a "
+            "subfolder for each class."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder of the run.")] = Path("run"),
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A run.toml; options override it.", exists=True, dir_okay=False),
+    ] = None,
+    validation: Annotated[
+        list[Path] | None, typer.Option(help="Files that choose the best model.")
+    ] = None,
+    test: Annotated[
+        list[Path] | None, typer.Option(help="Files to measure the best model with, at the end.")
+    ] = None,
+    hold_out: Annotated[
+        float | None,
+        typer.Option(help="Without --validation: the fraction of rows held out for it. [0.1]"),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="Column whose values stay on one side; equal texts always do."),
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="Column of the text.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the label.")] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="What separates the labels of a row with several.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the files. [utf-8]")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="minilm, mpnet, a folder, or a model on the hub. [minilm]"),
+    ] = None,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens of the longest document. [4096]")
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option(help='Which token sees which, such as "bigbird(block=32)".')
+    ] = None,
+    tokens_per_batch: Annotated[
+        int | None, typer.Option(help="Tokens of a training step. [16384]")
+    ] = None,
+    accumulate: Annotated[
+        int | None, typer.Option(help="Batches of that size for a step. [1]")
+    ] = None,
+    epochs: Annotated[float | None, typer.Option(help="[3]")] = None,
+    steps: Annotated[int | None, typer.Option(help="Instead of epochs.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="At its highest. [5e-5]")] = None,
+    warmup: Annotated[
+        float | None, typer.Option(help="Fraction of the steps in which it climbs. [0.1]")
+    ] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="linear, cosine or constant. [linear]")
+    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="[0.01]")] = None,
+    clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient. [1.0]")] = None,
+    bf16: Annotated[bool | None, typer.Option("--bf16", help="Compute in bfloat16.")] = None,
+    gradient_checkpointing: Annotated[
+        bool | None,
+        typer.Option("--gradient-checkpointing", help="Less memory, about a third more time."),
+    ] = None,
+    frozen_layers: Annotated[
+        int | None, typer.Option(help="Layers that do not learn, from below. [0]")
+    ] = None,
+    lora: Annotated[
+        int | None, typer.Option(help="Learn low-rank adapters of this rank instead. [0]")
+    ] = None,
+    class_weights: Annotated[
+        str | None, typer.Option(help="balanced: rare labels count as much. [none]")
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop after so many evaluations without a better one. [0]")
+    ] = None,
+    evaluate_every: Annotated[
+        int | None, typer.Option(help="Steps; 0 for each epoch. [0]")
+    ] = None,
+    save_every: Annotated[
+        float | None, typer.Option(help="Seconds between checkpoints. [300]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="[0]")] = None,
+) -> None:
+    """Train a model on files of your own.
+
+    The same command again goes on where it stopped, after a kill, too. The
+    folder of the run has everything: settings, metrics, plots, checkpoints,
+    the best model (RUN/model, which from_pretrained loads) and report.html.
+
+    For example:
+
+    longbird finetune classify reviews.csv --text review --label stars --out stars
+
+    longbird finetune classify letters/ --model minilm --length 8192 --out letters-run
+    """
+    given: dict[str, Any] = {
+        name: value for name, value in locals().items() if name not in ("task", "files", "out")
+    }
+    from longbird.tasks.finetune import finetune as run  # takes seconds to import
+
+    done = run(task, files or (), out, say=note, **given)
+    if not done.finished:
+        raise typer.Exit(INTERRUPTED)

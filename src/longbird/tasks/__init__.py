@@ -1,0 +1,1 @@
+"""Training, evaluating and using models on one's own files."""

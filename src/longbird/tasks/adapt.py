@@ -1,0 +1,49 @@
+"""What of a model learns: all of it, all but the first layers, or low-rank adapters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+
+from longbird.tasks.settings import Settings
+
+
+def adapted(model: Any, settings: Settings) -> Any:
+    """The model with frozen layers, or with adapters beside its linear layers."""
+    if settings.frozen_layers:
+        encoder = model.longbird
+        if settings.frozen_layers > len(encoder.layers):
+            raise ValueError(
+                f"frozen_layers must be at most the {len(encoder.layers)} layers of the model, "
+                f"received {settings.frozen_layers}"
+            )
+        for part in (encoder.embeddings, *encoder.layers[: settings.frozen_layers]):
+            part.requires_grad_(False)
+    if settings.lora:
+        import peft
+
+        heads = [name for name, _ in model.named_children() if name not in ("longbird", "dropout")]
+        config = peft.LoraConfig(
+            r=settings.lora,
+            lora_alpha=2 * settings.lora,
+            target_modules=r"longbird\.layers\..*",
+            modules_to_save=heads,
+        )
+        model = peft.get_peft_model(model, config)
+    return model
+
+
+def merged(trainer: Any, checkpoint: Path) -> Any:
+    """The model with the weights of a checkpoint, adapters added into them."""
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    weights = next(checkpoint.glob("*.safetensors"))
+    state = safetensors.torch.load_file(weights)
+    if hasattr(model, "merge_and_unload"):
+        import peft
+
+        peft.set_peft_model_state_dict(model, state)
+        return model.merge_and_unload().eval()
+    model.load_state_dict(state, strict=False)
+    return model.eval()

@@ -1,0 +1,83 @@
+"""Batches by tokens: documents of any lengths, up to a budget; padding is never computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from torch.utils.data import Sampler
+
+
+def by_tokens(lengths: Sequence[int], budget: int, seed: int) -> list[list[int]]:
+    """All documents in batches of at most `budget` tokens; a longer one is a batch of its own.
+
+    The batches of one seed are always the same, so that an epoch always has as many; what changes
+    from epoch to epoch is their order.
+
+    Examples:
+        >>> sorted(map(sorted, by_tokens([4, 3, 3, 9, 1], 7, seed=0)))
+        [[0, 2], [1, 4], [3]]
+    """
+    order = np.random.default_rng(seed).permutation(len(lengths))
+    batches: list[list[int]] = []
+    tokens = budget
+    for document in order.tolist():
+        if tokens + lengths[document] > budget:
+            batches.append([])
+            tokens = 0
+        batches[-1].append(document)
+        tokens += lengths[document]
+    return batches
+
+
+class TokenBatches(Sampler[list[int]]):
+    """The batches of one process, each a share of the documents of a training step.
+
+    All processes take as many steps as one alone would, with the same documents in each, so that
+    their number can change when a run goes on. A process without a document of a step gets one
+    that does not count, written as ~number.
+
+    Args:
+        lengths: Tokens of each document.
+        budget: Tokens of a step, over all processes.
+        seed: Of the batches and of their order.
+        epoch: Says which epoch begins.
+        process: Which of the `processes` this is.
+        processes: How many there are.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        budget: int,
+        seed: int,
+        epoch: Callable[[], int] = lambda: 0,
+        process: int = 0,
+        processes: int = 1,
+    ) -> None:
+        self.lengths, self.seed, self.epoch = lengths, seed, epoch
+        self.process, self.processes = process, processes
+        self.batches = by_tokens(lengths, budget, seed)
+
+    def __len__(self) -> int:
+        """How many there are in an epoch."""
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Those of the epoch that begins."""
+        order = np.random.default_rng((self.seed, 1 + self.epoch())).permutation(len(self))
+        for number in order.tolist():
+            yield self.share(self.batches[number])
+
+    def share(self, batch: list[int]) -> list[int]:
+        """What this process has of a batch: about as many tokens as the others."""
+        if self.processes == 1:
+            return batch
+        longest_first = sorted(batch, key=lambda document: -self.lengths[document])
+        shares: list[list[int]] = [[] for _ in range(self.processes)]
+        tokens = [0] * self.processes
+        for document in longest_first:
+            least = tokens.index(min(tokens))
+            shares[least].append(document)
+            tokens[least] += self.lengths[document]
+        return shares[self.process] or [~longest_first[-1]]

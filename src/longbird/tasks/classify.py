@@ -1,0 +1,207 @@
+"""Classification of documents: one label, or several."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from longbird.tasks.columns import find_column
+from longbird.tasks.files import Row
+from longbird.tasks.metrics import classification
+from longbird.tasks.settings import Settings
+
+
+class Classify:
+    """What is particular to classification. See `longbird.tasks.task.Task`."""
+
+    head = "sequence-classification"
+    best = "macro_f1"
+    inputs = ("input_ids", "labels")
+
+    def __init__(self, labels: Sequence[str] = (), several: bool = False) -> None:
+        self.labels, self.several = list(labels), several
+
+    # ---- rows to examples
+
+    def examples(
+        self, rows: Iterable[Row], settings: Settings, say: Callable[[str], None]
+    ) -> Iterator[dict[str, Any]]:
+        """The text, the labels and the group of each row."""
+        columns: tuple[str, str] | None = None
+        for row in rows:
+            if columns is None:
+                names = list(row.values)
+                columns = (
+                    find_column("text", settings.text, names, say),
+                    find_column("label", settings.label, names, say),
+                )
+            text, label = (_value(row, column) for column in columns)
+            yield {
+                "place": row.place,
+                "text": as_text(text, row, columns[0]),
+                "label": self._labels_of(label, row, columns[1], settings.separator),
+                "group": group_of(row, text, settings.group),
+            }
+
+    def _labels_of(self, value: Any, row: Row, column: str, separator: str | None) -> list[str]:
+        if isinstance(value, list):
+            self.several = True
+            return [str(each) for each in value]
+        if value is None or isinstance(value, dict) or str(value).strip() == "":
+            raise ValueError(
+                f"{row.place}: the column {column} is empty or holds no label: {value!r:.60}"
+            )
+        if separator is not None:
+            self.several = True
+            return [part.strip() for part in str(value).split(separator) if part.strip()]
+        return [str(value)]
+
+    def learn_from(self, examples: Iterable[Mapping[str, Any]]) -> None:
+        """Takes the labels that there are."""
+        counts = Counter(label for example in examples for label in example["label"])
+        self.labels = sorted(counts)
+        if len(counts) < (1 if self.several else 2):
+            raise ValueError(
+                f"the training files have {len(counts)} label ({', '.join(counts)}), expected two "
+                "or more: there is nothing to tell apart"
+            )
+        if len(counts) > 10_000:
+            raise ValueError(
+                f"the training files have {len(counts):,} different labels, such as "
+                f"{', '.join(list(counts)[:3])}: is --label the column that was meant?"
+            )
+
+    def head_settings(self) -> dict[str, Any]:
+        """What the configuration says of the head."""
+        kind = "multi" if self.several else "single"
+        return {
+            "num_labels": len(self.labels),
+            "id2label": dict(enumerate(self.labels)),
+            "label2id": {label: number for number, label in enumerate(self.labels)},
+            "problem_type": f"{kind}_label_classification",
+        }
+
+    @classmethod
+    def of_model(cls, config: Any) -> Classify:
+        """The task that a model was trained for."""
+        labels = [config.id2label[number] for number in range(config.num_labels)]
+        return cls(labels, config.problem_type == "multi_label_classification")
+
+    # ---- examples to features
+
+    def features(
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+    ) -> Iterator[dict[str, Any]]:
+        """Examples with their tokens and the numbers of their labels."""
+        # Cut before the tokenizer, which would read 300 MB to keep 4,096 tokens.
+        texts = [example["text"][: 200 * length] for example in examples]
+        encoded = tokenizer(texts, add_special_tokens=True, verbose=False)["input_ids"]
+        cut = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
+        for example, whole, ids in zip(examples, encoded, cut, strict=True):
+            yield {**example, "tokens": len(whole), "input_ids": ids, **self._target(example)}
+
+    def _target(self, example: Mapping[str, Any]) -> dict[str, Any]:
+        if not example["label"] and not self.several:
+            return {"labels": [-100.0]}
+        unknown = [label for label in example["label"] if label not in self.labels]
+        if unknown:
+            raise ValueError(
+                f"{example['place']} has the label {unknown[0]!r}, which the model does not know; "
+                f"it knows {', '.join(self.labels[:20])}"
+            )
+        numbers = [self.labels.index(label) for label in example["label"]]
+        if not self.several:
+            return {"labels": [float(numbers[0])]}
+        return {"labels": [float(number in numbers) for number in range(len(self.labels))]}
+
+    def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Labels as the head takes them."""
+        labels = batch["labels"]
+        return {**batch, "labels": labels if self.several else labels[:, 0].long()}
+
+    # ---- learning
+
+    def class_weights(self, labels: Iterable[Sequence[str]]) -> Tensor:
+        """Weights that make every class count as much as every other, [labels]."""
+        counts = Counter(label for each in labels for label in each)
+        total = sum(counts.values())
+        return torch.tensor([total / (len(self.labels) * counts[name]) for name in self.labels])
+
+    def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
+        """The mean over the documents."""
+        if weights is None:
+            return outputs.loss
+        logits, labels = outputs.logits.float(), batch["labels"]
+        weights = weights.to(logits.device)
+        if self.several:
+            each = F.binary_cross_entropy_with_logits(logits, labels.float(), reduction="none")
+            return (each * torch.where(labels > 0, weights, 1.0)).mean()
+        each = F.cross_entropy(logits, labels, reduction="none")
+        return (each * weights[labels]).mean()
+
+    def items(self, batch: Mapping[str, Tensor]) -> int:
+        """What the mean of the loss is over."""
+        return len(batch["input_ids"])
+
+    # ---- outputs to results
+
+    def predictions(self, outputs: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+        """The scores of each document."""
+        logits = outputs.logits.float()
+        scores = logits.sigmoid() if self.several else logits.softmax(-1)
+        return [{"scores": row} for row in scores.cpu().tolist()]
+
+    def answer(self, prediction: Mapping[str, Any]) -> dict[str, Any]:
+        """A prediction as the user sees it."""
+        scores = dict(zip(self.labels, prediction["scores"], strict=True))
+        if self.several:
+            return {
+                "label": [name for name, score in scores.items() if score >= 0.5],
+                "scores": scores,
+            }
+        return {"label": max(scores, key=scores.__getitem__), "scores": scores}
+
+    def measure(
+        self, examples: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """The metrics of the field."""
+        truth = np.zeros((len(examples), len(self.labels)), dtype=bool)
+        for row, example in enumerate(examples):
+            truth[row, [self.labels.index(label) for label in example["label"]]] = True
+        scores = np.array([each["scores"] for each in predictions])
+        return classification.measure(truth, scores, self.labels, self.several)
+
+    def wrongness(self, example: Mapping[str, Any], prediction: Mapping[str, Any]) -> float:
+        """How wrong a prediction is: the score that was not given to what is true."""
+        right = [prediction["scores"][self.labels.index(label)] for label in example["label"]]
+        return 1 - min(right) if right else max(prediction["scores"])
+
+
+def as_text(value: Any, row: Row, column: str) -> str:
+    """The text of a column."""
+    if isinstance(value, str):
+        return value
+    raise ValueError(
+        f"{row.place}: the column {column} holds {json.dumps(value, default=str)[:60]}, expected "
+        "text"
+    )
+
+
+def group_of(row: Row, text: Any, column: str | None) -> str:
+    """What stays on one side of a split: the value of a column, or else equal texts."""
+    return str(_value(row, column)) if column is not None else " ".join(str(text).split()).lower()
+
+
+def _value(row: Row, column: str) -> Any:
+    if column not in row.values:
+        raise ValueError(
+            f"{row.place} has no column {column}; it has {', '.join(row.values) or 'none'}"
+        )
+    return row.values[column]

@@ -1,0 +1,56 @@
+"""Which column is the text, which the label: named by an option, or guessed where it is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+NAMES = {
+    "text": ("text", "document", "content", "body", "article", "review", "abstract"),
+    "label": ("label", "labels", "category", "class", "target", "tags"),
+    "question": ("question", "query"),
+    "answer": ("answer", "answers"),
+    "summary": ("summary", "highlights", "abstract", "headline", "title"),
+    "choices": ("choices", "options", "endings"),
+    "positive": ("positive", "passage", "answer", "text2", "sentence2"),
+    "anchor": ("anchor", "query", "question", "text1", "sentence1"),
+    "negative": ("negative", "hard_negative"),
+}
+"""By what a task needs: the names that a column for it usually has, in lower case."""
+
+
+def find_column(
+    wanted: str, named: str | None, columns: Sequence[str], say: Callable[[str], None]
+) -> str:
+    """The column for what is wanted.
+
+    Args:
+        wanted: A key of `NAMES`, which is also the name of the option.
+        named: What the user named.
+        columns: Of the file.
+        say: Is told of a guess.
+
+    Raises:
+        ValueError: There is no such column, or several could be it.
+    """
+    if named is not None:
+        if named in columns:
+            return named
+        raise ValueError(
+            f"--{wanted} {named} names a column that the file has not; it has {_list(columns)}"
+        )
+    likely = [column for column in columns if column.lower() in NAMES[wanted]]
+    if wanted in columns:
+        likely = [wanted]
+    if len(likely) != 1:
+        why = "could each be it" if likely else "are the columns"
+        raise ValueError(
+            f"which column is the {wanted}? {_list(likely or columns)} {why}; name it with "
+            f"--{wanted}"
+        )
+    if likely[0] != wanted:
+        say(f"the column {likely[0]} is taken as the {wanted} (--{wanted} names another)")
+    return likely[0]
+
+
+def _list(columns: Sequence[str]) -> str:
+    return ", ".join(columns)

@@ -1,0 +1,227 @@
+"""The user's files, row by row: txt, json, jsonl, csv, tsv, parquet, folders of classes, and gzip.
+
+A row is a dict from column to value. Values of csv and tsv are text, as they stand in the file: a
+label "007" stays "007", and "NA" is a word. Nothing is held in memory but the row (json files,
+which are one value, and parquet, whose rows come in groups, excepted).
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+GZIP = b"\x1f\x8b"
+TEXTS = (".txt", ".md", ".rst", ".text", "")  # a LICENSE has no ending
+
+
+class Row(NamedTuple):
+    """One row of a file, and where it stands."""
+
+    values: dict[str, Any]
+    file: Path
+    line: int
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return f"{self.file}, line {self.line}" if self.line else str(self.file)
+
+
+def find_files(paths: Iterable[str | Path]) -> list[Path]:
+    """The files that these paths name, those of a folder in the order of their names.
+
+    Raises:
+        FileNotFoundError: There is no such file, or nothing in a folder.
+        ValueError: None was given, or a file is of another kind.
+    """
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            inside = [
+                file
+                for file in sorted(path.rglob("*"))
+                if file.is_file() and not file.name.startswith(".") and _kind(file) in READERS
+            ]
+            if not inside:
+                raise FileNotFoundError(f"{path} has no files of a kind that is read: {_kinds()}")
+            found += inside
+        elif not path.exists():
+            raise FileNotFoundError(f"there is no file {path}")
+        elif _kind(path) not in READERS:
+            raise ValueError(f"{path} ends in {path.suffix!r}, expected one of {_kinds()}")
+        else:
+            found.append(path)
+    if not found:
+        raise ValueError("give at least one file")
+    return found
+
+
+def rows(paths: Iterable[str | Path], encoding: str = "utf-8") -> Iterator[Row]:
+    """Every row of the files and folders.
+
+    A text file is one row, with its `text`; in a folder that was given, also the `label` that the
+    subfolder's name is.
+
+    Raises:
+        ValueError: A file is not what its name says; says which, and the line.
+    """
+    for path in map(Path, paths):
+        for file in find_files([path]):
+            label = {}
+            if path.is_dir() and file.parent != path and _kind(file) in TEXTS:
+                label = {"label": file.relative_to(path).parts[0]}
+            for line, values in _read(file, encoding):
+                yield Row({**values, **label}, file, line)
+
+
+def fingerprint(paths: Iterable[str | Path]) -> dict[str, str]:
+    """The sha256 of every file."""
+    found: dict[str, str] = {}
+    for file in find_files(paths):
+        digest = hashlib.sha256()
+        with file.open("rb") as opened:
+            while piece := opened.read(2**20):
+                digest.update(piece)
+        found[str(file)] = digest.hexdigest()
+    return found
+
+
+def _kind(file: Path) -> str:
+    """The ending of a file, without that of gzip."""
+    return (file.with_suffix("") if file.suffix == ".gz" else file).suffix.lower()
+
+
+def _kinds() -> str:
+    return f"{', '.join(filter(None, READERS))}, these with .gz, or no ending (text)"
+
+
+def _read(file: Path, encoding: str) -> Numbered:
+    try:
+        with file.open("rb") as raw:
+            zipped = raw.read(2) == GZIP
+            raw.seek(0)
+            binary: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
+            reader = READERS[_kind(file)]
+            if reader is _parquet:
+                yield from reader(binary)
+                return
+            # A byte-order mark is no part of the first column's name.
+            codec = "utf-8-sig" if encoding == "utf-8" else encoding
+            with io.TextIOWrapper(binary, codec, newline="") as text:
+                yield from reader(text)
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise ValueError(
+            f"{file} is not {encoding}: it has the byte {byte:#04x} where that cannot be. Name "
+            "the encoding of the file, for example --encoding latin-1"
+        ) from error
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise ValueError(f"{file} is not a whole gzip file: {error}") from error
+    except _Broken as error:
+        raise ValueError(f"{file}{error}") from error.__cause__
+    except csv.Error as error:
+        raise ValueError(f"{file} cannot be read as a table: {error}") from error
+
+
+class _Broken(Exception):
+    """What is wrong with a file, to stand after its name."""
+
+
+Numbered = Iterator[tuple[int, dict[str, Any]]]
+"""Rows with the number of their line; 0 for a whole file."""
+
+
+def _whole(text: io.TextIOBase) -> Numbered:
+    yield 0, {"text": text.read()}
+
+
+def _table(separator: str | None) -> Callable[[Any], Numbered]:
+    def read(text: io.TextIOBase) -> Numbered:
+        csv.field_size_limit(2**31 - 1)  # a document may be longer than the default of 131,072
+        header = text.readline()
+        between = separator
+        if between is None:
+            between = next((mark for mark in ",;\t" if mark in header), ",")
+        reader = csv.reader(itertools.chain([header], text), delimiter=between)
+        names = next(reader, [])
+        if not names:
+            raise _Broken(" is empty, expected a first line with the names of its columns")
+        if len(set(names)) < len(names):
+            raise _Broken(f" has two columns of one name in its first line: {', '.join(names)}")
+        for values in reader:
+            line = reader.line_num
+            if len(values) != len(names):
+                if not values:  # an empty line
+                    continue
+                raise _Broken(
+                    f", line {line}, has {len(values)} fields, and the first line has "
+                    f"{len(names)} ({', '.join(names)})"
+                )
+            yield line, dict(zip(names, values, strict=True))
+
+    return read
+
+
+def _json_lines(text: io.TextIOBase) -> Numbered:
+    for line, each in enumerate(text, 1):
+        if each.strip():
+            yield line, _object(_parsed(each, line), line)
+
+
+def _json(text: io.TextIOBase) -> Numbered:
+    value = _parsed(text.read(), 0)
+    if isinstance(value, dict) and isinstance(value.get("data"), list):
+        value = value["data"]
+    if not isinstance(value, list):
+        raise _Broken(f" holds a {type(value).__name__}, expected a list of objects")
+    for number, each in enumerate(value, 1):
+        yield number, _object(each, number)
+
+
+def _parsed(text: str, line: int) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        where = f", line {line}," if line else ""
+        raise _Broken(f"{where} is not JSON: {error}") from error
+
+
+def _object(value: Any, line: int) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Broken(f", line {line}, holds {json.dumps(value)[:60]}, expected an object {{...}}")
+    return value
+
+
+def _parquet(binary: Any) -> Numbered:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        if isinstance(binary, gzip.GzipFile):
+            binary = io.BytesIO(binary.read())
+        table = pyarrow.parquet.ParquetFile(binary)
+        number = 0
+        for batch in table.iter_batches(batch_size=256):
+            for values in batch.to_pylist():
+                number += 1
+                yield number, values
+    except pyarrow.ArrowException as error:
+        raise _Broken(f" is not a parquet file: {error}") from error
+
+
+READERS: dict[str, Callable[[Any], Numbered]] = {
+    **dict.fromkeys(TEXTS, _whole),
+    ".csv": _table(None),
+    ".tsv": _table("\t"),
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json,
+    ".parquet": _parquet,
+}

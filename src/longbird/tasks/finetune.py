@@ -1,0 +1,277 @@
+"""A run from its settings to its result; the same again goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from transformers.utils.logging import disable_progress_bar
+
+from longbird.tasks.adapt import adapted, merged
+from longbird.tasks.classify import Classify
+from longbird.tasks.documents import cache_key, stored
+from longbird.tasks.evaluate import Evaluation, evaluate_rows
+from longbird.tasks.files import fingerprint, rows
+from longbird.tasks.folder import RunFolder, write_text
+from longbird.tasks.forecast import forecast
+from longbird.tasks.progress import Progress
+from longbird.tasks.report import write_report
+from longbird.tasks.settings import Settings, differences, read_settings
+from longbird.tasks.split import held_out
+from longbird.tasks.starting import source_of, starting_model, tokenizer_of
+from longbird.tasks.processes import processes
+from longbird.tasks.task import Task
+from longbird.tasks.trainer import Interruptions, LongbirdTrainer, Metrics
+
+TASKS: dict[str, Callable[[], Task]] = {"classify": Classify}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is done, or was stopped.
+
+    Attributes:
+        path: Its folder.
+        finished: Is it done? If not, the same call goes on.
+        metrics: What its best model reaches on the validation and on the test documents.
+    """
+
+    path: Path
+    finished: bool
+    metrics: dict[str, Any]
+
+    @property
+    def model(self) -> Path:
+        """The folder of the best model."""
+        return RunFolder(self.path).model
+
+
+def finetune(
+    task: str,
+    train: str | Path | Iterable[str | Path],
+    out: str | Path,
+    *,
+    say: Callable[[str], None] = print,
+    **options: Any,
+) -> Run:
+    """Trains a model on files; the same call again goes on where it stopped.
+
+    Args:
+        task: What to learn: "classify".
+        train: Files or folders: csv, tsv, json, jsonl, parquet, txt, and gzip of these; a folder
+            with a subfolder for each class.
+        out: The folder of the run.
+        say: Is told what is going on, a line at a time.
+        **options: Fields of `longbird.tasks.settings.Settings`, such as `model="minilm"`,
+            `length=4096`, `epochs=3`, `validation="more.csv"`.
+
+    Raises:
+        FileExistsError: `out` holds something else, or a run with other settings.
+        ValueError: The files are not what they should be, or an option is out of range.
+    """
+    disable_progress_bar()  # of loading and saving, which takes a moment
+    settings = settings_of(task, train, options)
+    folder = RunFolder(out)
+    state = processes()
+    if not state.is_main_process:
+        say = _silence
+    _begin(folder, settings, state.is_main_process, say)
+    state.wait_for_everyone()
+    if folder.result.exists():
+        say(f"{folder.path} is finished; delete it to begin again")
+        return Run(folder.path, True, json.loads(folder.result.read_text("utf-8"))["metrics"])
+
+    ours = TASKS[task]()
+    source = source_of(settings.model)
+    tokenizer = tokenizer_of(folder.start if folder.start.exists() else source, settings.length)
+    with state.main_process_first():
+        parts, data = _documents(ours, settings, tokenizer, folder, say)
+        model = starting_model(settings, ours.head, ours.head_settings(), folder)
+    model = adapted(model, settings)
+    weights = None
+    if settings.class_weights == "balanced":
+        weights = ours.class_weights(parts["train"]["label"])
+    if state.is_main_process:
+        for line in forecast(model, ours, tokenizer, parts, settings):
+            say(line)
+
+    progress = Progress(say if state.is_main_process else _silence)
+    trainer = LongbirdTrainer(
+        model, ours, tokenizer, parts["train"], parts.get("validation"), settings, folder, weights,
+        [progress, Metrics(folder, progress.measured)],
+    )  # fmt: skip
+    checkpoint, broken = folder.last_whole_checkpoint()
+    for wrong in broken:
+        say(f"warning: {wrong}; that checkpoint is not used")
+    if checkpoint is not None:
+        say(f"going on from {checkpoint}")
+    if state.is_main_process:
+        step = 0 if checkpoint is None else int(checkpoint.name.rpartition("-")[2])
+        folder.cut_metrics(step)
+    interruptions = next(
+        each for each in trainer.callback_handler.callbacks if isinstance(each, Interruptions)
+    )
+    started = time.time()
+    with interruptions.listening(), progress:
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    if interruptions.asked:
+        say(
+            f"stopped after step {trainer.state.global_step}; the same command goes on from "
+            f"{folder.checkpoint(trainer.state.global_step)}"
+        )
+        return Run(folder.path, False, {})
+    if trainer.state.global_step not in folder.steps():
+        trainer._save_checkpoint(trainer.model, None)
+    result = _finish(trainer, ours, tokenizer, parts, data, settings, folder, started, say)
+    return Run(folder.path, True, result)
+
+
+def settings_of(task: str, train: Any, options: dict[str, Any]) -> Settings:
+    """The settings of a call: defaults, then a file of settings, then what was given."""
+    if task not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}, received {task}")
+    given = {name: value for name, value in options.items() if value is not None}
+    file = given.pop("config", None)
+    values: dict[str, Any] = {} if file is None else read_settings(file)
+    for name in ("train", "validation", "test"):
+        paths = train if name == "train" else given.get(name)
+        if paths is not None and paths != () and paths != []:
+            several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+            given[name] = tuple(str(path) for path in several)
+    values = {**values, **given, "task": task}
+    if not values.get("train"):
+        raise ValueError("give at least one file to learn from")
+    try:
+        return Settings(**values)
+    except TypeError as error:
+        known = ", ".join(Settings.__dataclass_fields__)
+        raise TypeError(f"{error}; the options of a run are {known}") from None
+
+
+def _begin(folder: RunFolder, settings: Settings, main: bool, say: Callable[[str], None]) -> None:
+    """Writes the settings of a new run, or compares them with those of one that goes on."""
+    if folder.settings.exists():
+        changed = differences(read_settings(folder.settings), settings)
+        if changed:
+            raise FileExistsError(
+                f"{folder.settings} is that of a run with other settings: {'; '.join(changed)}. "
+                "Give the same settings to go on with it, or another --out for a new run"
+            )
+        return
+    if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+        raise FileExistsError(
+            f"{folder.path} exists and is not the folder of a run: name another --out"
+        )
+    if main:
+        write_text(folder.settings, settings.toml())
+
+
+def _documents(
+    task: Task, settings: Settings, tokenizer: Any, folder: RunFolder, say: Callable[[str], None]
+) -> tuple[dict[str, Dataset], dict[str, Any]]:
+    """The documents by part (train, validation, test), and what is known about the files."""
+    files = {
+        part: fingerprint(getattr(settings, part))
+        for part in ("train", "validation", "test")
+        if getattr(settings, part)
+    }
+    if folder.data.exists():
+        before = json.loads(folder.data.read_text("utf-8"))["files"]
+        for part, hashes in before.items():
+            for file, digest in hashes.items():
+                if files.get(part, {}).get(file) != digest:
+                    raise ValueError(
+                        f"{file} is not what it was when the run began (its sha256 differs): "
+                        "begin a new run with another --out, or put the old file back"
+                    )
+
+    def read(part: str) -> Iterator[dict[str, Any]]:
+        quiet = say if part == "train" else _silence
+        return task.examples(rows(getattr(settings, part), settings.encoding), settings, quiet)
+
+    known = [(example["group"], example["label"]) for example in read("train")]
+    if not known:
+        raise ValueError(f"{', '.join(settings.train)} has no rows: there is nothing to learn")
+    task.learn_from({"label": label} for _, label in known)
+    aside = None
+    if "validation" not in files and settings.hold_out:
+        aside = held_out([group for group, _ in known], settings.hold_out, settings.seed)
+    key = cache_key(files, asdict(settings), tokenizer.backend_tokenizer.to_str())
+
+    def part_of(part: str) -> Dataset:
+        source, wanted = part, None
+        if aside is not None and part in ("train", "validation"):
+            source, wanted = "train", part == "validation"
+        quiet = (each for each in read(source))
+        chosen = (
+            each for number, each in enumerate(quiet) if wanted is None or aside[number] == wanted
+        )
+        return stored(
+            task, chosen, tokenizer, settings.length, folder.cache / f"{part}-{key}.arrow"
+        )
+
+    names = ["train", *(["validation"] if aside is not None else []), *files]
+    parts = {part: part_of(part) for part in dict.fromkeys(names)}
+    for part, documents in parts.items():
+        if len(documents) == 0:
+            raise ValueError(f"there are no documents for {part}: give more files, or larger ones")
+    data = {
+        "files": files,
+        "documents": {part: len(documents) for part, documents in parts.items()},
+        "tokens": {part: sum(documents["tokens"]) for part, documents in parts.items()},
+        "held out": None if aside is None else f"by {settings.group or 'equal text'}",
+    }
+    if not folder.data.exists() and processes().is_main_process:
+        write_text(folder.data, json.dumps(data, indent=1))
+    return parts, data
+
+
+def _finish(
+    trainer: LongbirdTrainer,
+    task: Task,
+    tokenizer: Any,
+    parts: dict[str, Dataset],
+    data: dict[str, Any],
+    settings: Settings,
+    folder: RunFolder,
+    started: float,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """The best model, what it reaches, and the report."""
+    best = trainer.state.best_global_step or trainer.state.global_step
+    model = merged(trainer, folder.checkpoint(best))
+    measured: dict[str, Evaluation] = {
+        part: evaluate_rows(model, task, parts[part], tokenizer, settings.tokens_per_batch)
+        for part in ("validation", "test")
+        if part in parts
+    }
+    metrics = {part: found.metrics for part, found in measured.items()}
+    if processes().is_main_process:
+        shutil.rmtree(folder.model, ignore_errors=True)
+        model.save_pretrained(folder.model)
+        tokenizer.save_pretrained(folder.model)
+        for found in measured.values():
+            found.write_worst(folder.worst)
+        result = {
+            "metrics": metrics,
+            "best step": best,
+            "steps": trainer.state.global_step,
+            "tokens": trainer.state.num_input_tokens_seen,
+            "seconds": time.time() - started,
+        }
+        write_report(folder, settings, data, result, parts)
+        write_text(folder.result, json.dumps(result, indent=1))
+        say(f"the best model, that of step {best}, is in {folder.model}")
+        say(f"the report is in {folder.report}")
+    return metrics
+
+
+def _silence(_: Any) -> None:
+    """Says nothing."""

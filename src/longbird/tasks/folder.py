@@ -1,0 +1,193 @@
+"""The folder of a run: what lies where, and checkpoints that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "manifest.json"
+PREFIX = "checkpoint-"
+
+
+class RunFolder:
+    """Where a run keeps what it has.
+
+    Attributes:
+        path: The folder itself.
+        settings: All that decides the run (TOML).
+        data: Which files it learned from, and how they were split (JSON).
+        cache: Documents as tokens; made again when it is not there.
+        start: The model that it started from, where that was made longer, with its certificate.
+        metrics: A JSON object in each line: what was measured after how many steps.
+        tensorboard: The same, for TensorBoard.
+        plots: The same, as pictures.
+        checkpoints: All that is needed to go on.
+        model: The best model with its tokenizer and card: what `from_pretrained` loads.
+        worst: Documents that the best model is most wrong about.
+        report: All of it on one page.
+        result: What the best model reaches; written last, so that it says that the run is done.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.settings = self.path / "run.toml"
+        self.data = self.path / "data.json"
+        self.cache = self.path / "cache"
+        self.start = self.path / "start"
+        self.metrics = self.path / "metrics.jsonl"
+        self.tensorboard = self.path / "tensorboard"
+        self.plots = self.path / "plots"
+        self.checkpoints = self.path / "checkpoints"
+        self.model = self.path / "model"
+        self.worst = self.path / "worst.jsonl"
+        self.report = self.path / "report.html"
+        self.result = self.path / "result.json"
+
+    def checkpoint(self, step: int) -> Path:
+        """The folder of the checkpoint after that many steps."""
+        return self.checkpoints / f"{PREFIX}{step}"
+
+    def steps(self) -> list[int]:
+        """The steps that there are checkpoints of, ascending, whole or not."""
+        names = [each.name for each in self.checkpoints.glob(f"{PREFIX}*")]
+        return sorted(int(name[len(PREFIX) :]) for name in names if name[len(PREFIX) :].isdigit())
+
+    def last_whole_checkpoint(self) -> tuple[Path | None, list[str]]:
+        """The newest checkpoint that is as it was written, and what is wrong with newer ones."""
+        broken: list[str] = []
+        for step in reversed(self.steps()):
+            wrong = _what_is_wrong(self.checkpoint(step))
+            if wrong is None:
+                return self.checkpoint(step), broken
+            broken.append(wrong)
+        return None, broken
+
+    @contextlib.contextmanager
+    def writing_checkpoint(self, step: int) -> Generator[Path, None, None]:
+        """A folder to write into, which then becomes the checkpoint of that step.
+
+        It is on the disk before it has its name, so that no kill and no power cut leaves a
+        part of one.
+
+        Raises:
+            OSError: It could not be written; nothing of it is left.
+        """
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        for old in self.checkpoints.glob(".saving-*"):  # of a process that was killed
+            shutil.rmtree(old, ignore_errors=True)
+        saving, folder = self.checkpoints / f".saving-{step}", self.checkpoint(step)
+        saving.mkdir()
+        try:
+            yield saving
+            sizes = {
+                str(file.relative_to(saving)): _digest(file)
+                for file in sorted(saving.rglob("*"))
+                if file.is_file()
+            }
+            (saving / MANIFEST).write_text(json.dumps(sizes, indent=1), "utf-8")
+            for file in saving.rglob("*"):
+                _sync(file)
+            _sync(saving)
+            if folder.exists():  # one that was broken, or was made by the same step before
+                shutil.rmtree(folder)
+            os.replace(saving, folder)
+            _sync(self.checkpoints)
+        except BaseException as error:
+            shutil.rmtree(saving, ignore_errors=True)
+            if _is_about_the_disk(error):
+                last = self.last_whole_checkpoint()[0]
+                kept = f"{last} is the last good one" if last else "there is none yet"
+                raise OSError(
+                    errno.ENOSPC if _is_full(self.checkpoints) else errno.EIO,
+                    f"the checkpoint {folder} was not written ({error}); {kept}. Make room and run "
+                    "the same command again: it goes on from there",
+                ) from error
+            raise
+
+    def prune(self, keep: set[int], last: int = 2) -> None:
+        """Deletes checkpoints other than these and the last ones."""
+        steps = self.steps()
+        for step in steps[:-last]:
+            if step not in keep:
+                shutil.rmtree(self.checkpoint(step), ignore_errors=True)
+
+    def log(self, values: dict[str, Any]) -> None:
+        """Appends a line to the metrics."""
+        with self.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+
+    def cut_metrics(self, step: int) -> None:
+        """Forgets what was measured after a step, as the run goes on from there."""
+        if self.metrics.exists():
+            kept = [line for line in self.logged() if line["step"] <= step]
+            write_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def logged(self) -> list[dict[str, Any]]:
+        """What was measured, without a last line that a kill cut short."""
+        lines: list[dict[str, Any]] = []
+        if self.metrics.exists():
+            for text in self.metrics.read_text("utf-8").splitlines():
+                with contextlib.suppress(json.JSONDecodeError):
+                    lines.append(json.loads(text))
+        return lines
+
+
+def write_text(file: Path, text: str) -> None:
+    """Writes a whole file, or leaves the old one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f".{file.name}.writing")
+    try:
+        new.write_text(text, "utf-8")
+        _sync(new)
+        os.replace(new, file)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def _what_is_wrong(checkpoint: Path) -> str | None:
+    """What is wrong with a checkpoint, naming the file; None if it is as it was written."""
+    try:
+        written = json.loads((checkpoint / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        return f"{checkpoint / MANIFEST} cannot be read ({error})"
+    for name, expected in written.items():
+        file = checkpoint / name
+        if not file.is_file():
+            return f"{file} is missing"
+        if _digest(file) != expected:
+            return f"{file} is not what was written (its sha256 differs)"
+    return None
+
+
+def _digest(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while piece := opened.read(2**20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _is_about_the_disk(error: BaseException) -> bool:
+    """OSError, and what torch and safetensors make of one."""
+    words = ("PytorchStreamWriter", "No space left", "I/O error", "iostream error", "os error")
+    return isinstance(error, OSError) or any(word in str(error) for word in words)
+
+
+def _is_full(folder: Path) -> bool:
+    return shutil.disk_usage(folder).free < 2**24

@@ -1,0 +1,1 @@
+"""The metrics of the field, from libraries where these have them."""

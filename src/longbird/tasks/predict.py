@@ -1,0 +1,50 @@
+"""What a model says of documents: batches by tokens, shared between the processes there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from datasets import Dataset
+
+from longbird.tasks.batches import by_tokens
+from longbird.tasks.documents import Collator, Documents, without_bookkeeping
+from longbird.tasks.processes import processes
+from longbird.tasks.task import Task
+
+
+@torch.no_grad()
+def predict(
+    model: Any,
+    task: Task,
+    rows: Dataset,
+    tokenizer: Any,
+    tokens_per_batch: int,
+    advance: Callable[[int], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """A prediction for each row, in their order, the same in every process.
+
+    Args:
+        model: In the mode that it is to be run in.
+        task: What it is for.
+        rows: As `longbird.tasks.documents.stored` makes them.
+        tokenizer: Its own.
+        tokens_per_batch: At most, unless one document has more.
+        advance: Is told how many documents more are done.
+    """
+    state, documents, collate = processes(), Documents(task, rows), Collator(task, tokenizer)
+    lengths = [len(ids) for ids in rows["input_ids"]]
+    device = next(model.parameters()).device
+    found: list[tuple[int, dict[str, Any]]] = []
+    batches = by_tokens(lengths, tokens_per_batch, seed=0)
+    for batch in batches[state.process_index :: state.num_processes]:
+        collated = without_bookkeeping(collate([documents[number] for number in batch]))
+        on_device = {name: x.to(device) for name, x in collated.items()}
+        outputs = model(**on_device)
+        found += zip(batch, task.predictions(outputs, on_device), strict=True)
+        advance(len(batch))
+    if state.num_processes > 1:
+        found = gather_object(found)
+    return [prediction for _, prediction in sorted(found, key=lambda pair: pair[0])]

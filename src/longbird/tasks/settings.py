@@ -1,0 +1,165 @@
+"""All that decides a run, as one value, and as a TOML file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that decides a run: the same settings and the same files give the same weights.
+
+    Attributes:
+        task: A name of `longbird.tasks.TASKS`.
+        train: Files or folders to learn from.
+        validation: Files that choose the best model; if there are none, a part of `train`.
+        test: Files that the best model is measured with, once, at the end.
+        text: Column of the text.
+        label: Column of the label.
+        group: Column whose values stay on one side when rows are held out.
+        separator: What separates the labels of a row that may have several.
+        encoding: Of text files.
+        hold_out: The fraction of rows held out for validation, if there are no files for it.
+        model: What to start from: minilm, mpnet, a folder, or the name of a model on the hub.
+        length: Tokens of the longest document; the rest of a longer one is cut off.
+        graph: Which token sees which; that of the model by default.
+        tokens_per_batch: Tokens of a training step, over all processes.
+        accumulate: Batches of that size that make a step.
+        epochs: How often all documents are seen.
+        steps: Instead of epochs.
+        learning_rate: At its highest.
+        warmup: The fraction of the steps in which the learning rate climbs.
+        schedule: How it falls afterwards: linear, cosine or constant.
+        weight_decay: Of AdamW.
+        clip: The largest norm of the gradient; 0 for any.
+        bf16: Compute in bfloat16 where that keeps the results.
+        gradient_checkpointing: Compute activations twice instead of keeping them.
+        frozen_layers: Layers that do not learn, counted from the embeddings, which freeze with
+            the first.
+        lora: Rank of low-rank adapters, which then learn alone with the head; 0 for none.
+        class_weights: "balanced" gives every class the same weight in the loss; "none".
+        patience: Evaluations without a better model before the run stops; 0 for no limit.
+        evaluate_every: Steps between evaluations; 0 for one after each epoch.
+        save_every: Seconds between checkpoints, which are also made after each evaluation.
+        seed: Of the new head, of the order of documents, of dropout and of what is held out.
+    """
+
+    task: str
+    train: tuple[str, ...]
+    validation: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    text: str | None = None
+    label: str | None = None
+    group: str | None = None
+    separator: str | None = None
+    encoding: str = "utf-8"
+    hold_out: float = 0.1
+    model: str = "minilm"
+    length: int = 4096
+    graph: str | None = None
+    tokens_per_batch: int = 16384
+    accumulate: int = 1
+    epochs: float = 3.0
+    steps: int | None = None
+    learning_rate: float = 5e-5
+    warmup: float = 0.1
+    schedule: str = "linear"
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    bf16: bool = False
+    gradient_checkpointing: bool = False
+    frozen_layers: int = 0
+    lora: int = 0
+    class_weights: str = "none"
+    patience: int = 0
+    evaluate_every: int = 0
+    save_every: float = 300.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without files."""
+        for name, least, most in (
+            ("hold_out", 0, 0.9),
+            ("length", 8, 2**31),
+            ("tokens_per_batch", 8, 2**31),
+            ("accumulate", 1, 2**20),
+            ("epochs", 1e-9, 1e9),
+            ("learning_rate", 0, 10),
+            ("warmup", 0, 1),
+            ("weight_decay", 0, 10),
+            ("clip", 0, 1e9),
+            ("frozen_layers", 0, 2**20),
+            ("lora", 0, 2**20),
+            ("patience", 0, 2**31),
+            ("evaluate_every", 0, 2**31),
+            ("save_every", 0, 1e9),
+            ("seed", 0, 2**31 - 1),
+        ):
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise ValueError(
+                    f"{name} must be between {least:,} and {most:,}, received {value}"
+                )
+        if self.steps is not None and self.steps < 1:
+            raise ValueError(f"steps must be at least 1, received {self.steps}")
+        for name, choices in (
+            ("schedule", ("linear", "cosine", "constant")),
+            ("class_weights", ("none", "balanced")),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}, received {getattr(self, name)}"
+                )
+
+    def overridden(self, given: Mapping[str, Any]) -> Settings:
+        """With what was given, where that is not None."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+    def toml(self) -> str:
+        """As a file that `read_settings` reads; what is None is left out."""
+        import tomli_w
+
+        values = {name: value for name, value in asdict(self).items() if value is not None}
+        return tomli_w.dumps({"longbird": values})
+
+
+def read_settings(file: str | Path) -> dict[str, Any]:
+    """The fields of `Settings` in a TOML file.
+
+    Raises:
+        ValueError: It is not TOML, or has a field that `Settings` has not, or of another type.
+    """
+    file = Path(file)
+    try:
+        values = tomllib.loads(file.read_text("utf-8"))["longbird"]
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is not TOML: {error}") from error
+    except KeyError:
+        raise ValueError(f"{file} has no table [longbird]") from None
+    defaults = {field.name: field for field in fields(Settings)}
+    for name, value in values.items():
+        if name not in defaults:
+            raise ValueError(f"{file} has the field {name}; those of a run: {', '.join(defaults)}")
+        if isinstance(value, list):
+            values[name] = tuple(value)
+    return values
+
+
+def differences(old: Mapping[str, Any], new: Settings) -> list[str]:
+    """What differs, as words: "seed was 0 and is 1"."""
+    now = {**asdict(new)}
+    before = {**{field.name: None for field in fields(Settings)}, **old}
+    return [
+        f"{name} was {before[name]} and is {now[name]}"
+        for name in now
+        if before[name] != now[name]
+    ]

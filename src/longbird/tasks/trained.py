@@ -1,0 +1,70 @@
+"""A trained model, found by the folder of its run or by its own, with the task it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig
+
+from longbird import models
+from longbird.hf.tasks import ENCODER_TASKS
+from longbird.tasks.classify import Classify
+from longbird.tasks.folder import RunFolder
+from longbird.tasks.settings import Settings, read_settings
+from longbird.tasks.starting import source_of, tokenizer_of
+from longbird.tasks.task import Task
+
+OF_HEADS: dict[str, Callable[[Any], Task]] = {Classify.head: Classify.of_model}
+"""By head: the task of a model that has it, from its configuration."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model and what it was trained for."""
+
+    model: Any
+    tokenizer: Any
+    task: Task
+    settings: Settings
+
+    @property
+    def length(self) -> int:
+        """Tokens that it can read."""
+        return self.model.config.longest_document
+
+
+def load_trained(path: str | Path) -> Trained:
+    """The model of a run, or in a folder of its own.
+
+    Raises:
+        FileNotFoundError: The run is not finished.
+        ValueError: The model has no head for a task.
+    """
+    run = RunFolder(path)
+    values: dict[str, Any] = {}
+    source = source_of(str(path))
+    if run.settings.is_file():
+        values = read_settings(run.settings)
+        if not run.result.is_file():
+            raise FileNotFoundError(
+                f"{run.path} is a run that is not finished: the same `longbird finetune` command "
+                "goes on with it"
+            )
+        source = str(run.model)
+    config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+    named = (config.architectures or ["a model without a head"])[0]
+    heads = {getattr(models, cls).__name__: head for head, cls in ENCODER_TASKS.items()}
+    head = heads.get(named)
+    if head not in OF_HEADS:
+        raise ValueError(
+            f"{source} is {named}, which has not been trained for a task: `longbird finetune` "
+            "trains it"
+        )
+    model = getattr(models, named).from_pretrained(source).eval()
+    task = OF_HEADS[head](model.config)
+    length = model.config.longest_document
+    settings = Settings(**{"task": "classify", "train": (), **values, "length": length})
+    return Trained(model, tokenizer_of(source, length), task, settings)

@@ -1,0 +1,299 @@
+"""transformers' Trainer, so that a run can be stopped at any moment and nothing is lost.
+
+Every random number of a step is a function of the seed, the step and the process alone: the order
+of documents, dropout, masks. So a run that goes on from any checkpoint ends with the same weights
+as one that was never stopped, and no state of a generator is kept.
+"""
+
+# transformers writes its types more narrowly than its classes are.
+# pyright: reportArgumentType=false, reportIncompatibleMethodOverride=false
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import torch
+from datasets import Dataset
+from torch import Tensor
+from torch.utils.data import DataLoader
+from transformers import (
+    EarlyStoppingCallback,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+from transformers.trainer import TRAINER_STATE_NAME
+
+from longbird.tasks.batches import TokenBatches
+from longbird.tasks.documents import Collator, Documents, without_bookkeeping
+from longbird.tasks.folder import RunFolder
+from longbird.tasks.predict import predict
+from longbird.tasks.processes import backend
+from longbird.tasks.settings import Settings
+from longbird.tasks.task import Task
+
+
+class NotFinite(ValueError):
+    """The loss is not a number."""
+
+
+class LongbirdTrainer(Trainer):
+    """Trains with batches by tokens, and saves checkpoints all or nothing."""
+
+    def __init__(
+        self,
+        model: Any,
+        task: Task,
+        tokenizer: Any,
+        train: Dataset,
+        validation: Dataset | None,
+        settings: Settings,
+        folder: RunFolder,
+        weights: Tensor | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+    ) -> None:
+        self.task, self.folder, self.settings, self.weights = task, folder, settings, weights
+        self.rows, self.validation = train, validation
+        self.micro_step = 0
+        patience = [EarlyStoppingCallback(settings.patience)] if settings.patience else []
+        super().__init__(
+            model=model,
+            args=training_arguments(settings, folder, task, validation is not None),
+            train_dataset=Documents(task, train),
+            eval_dataset=validation,
+            processing_class=tokenizer,
+            data_collator=Collator(task, tokenizer),
+            callbacks=[Interruptions(self), *patience, *(callbacks or [])],
+        )
+        self.loss_is_scaled_for_ga = True
+        self.remove_callback(PrinterCallback)  # Metrics and Progress say it
+
+    # ---- data
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """The share of this process in the batches; accelerate would share whole batches."""
+        batches = TokenBatches(
+            [len(ids) for ids in self.rows["input_ids"]],
+            self.settings.tokens_per_batch,
+            self.settings.seed,
+            self._epoch,
+            self.args.process_index,
+            self.args.world_size,
+        )
+        self.steps_in_epoch = -(-len(batches) // self.settings.accumulate)
+        return DataLoader(self.train_dataset, batch_sampler=batches, collate_fn=self.data_collator)
+
+    def _epoch(self) -> int:
+        return self.state.global_step // self.steps_in_epoch
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
+    ) -> tuple[list[Any], Tensor]:
+        """The batches of a step, and the number of items in them over all processes."""
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        self.micro_step = 0
+        items = torch.stack([batch["items"] for batch in batches]).sum().to(device)
+        return batches, self.accelerator.reduce(items, "sum") if batches else items
+
+    # ---- a step
+
+    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any) -> Tensor:
+        """Forward and backward, with the random numbers of this step."""
+        numbers = inputs["numbers"].tolist()
+        key = (
+            self.settings.seed,
+            self.state.global_step,
+            self.micro_step,
+            self.args.process_index,
+        )
+        torch.manual_seed(_mixed(*key))
+        self.micro_step += 1
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        if not torch.isfinite(loss):
+            self._refuse(float(loss), numbers)
+        return loss
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, **kwargs: Any
+    ) -> Any:
+        """The share of this batch in the mean over all items of the step."""
+        batch = without_bookkeeping(inputs)
+        outputs = model(**batch)
+        loss = self.task.loss(outputs, batch, self.weights)
+        total = kwargs["num_items_in_batch"]
+        # The gradients of processes are averaged, and are shares of a sum here.
+        loss = loss * inputs["items"] / total * self.args.world_size
+        return (loss, outputs) if return_outputs else loss
+
+    def _refuse(self, loss: float, numbers: list[int]) -> None:
+        places = [self.rows[max(number, ~number)]["place"] for number in numbers[:5]]
+        more = f" and {len(numbers) - 5} more" if len(numbers) > 5 else ""
+        step = self.state.global_step
+        self._save_checkpoint(self.model, None)  # what the weights were before this step
+        raise NotFinite(
+            f"the loss of step {step + 1} is {loss}, for the documents {'; '.join(places)}{more}. "
+            f"The weights before it are kept in {self.folder.checkpoint(step)}. A lower "
+            "--learning-rate or a longer --warmup may help; or look at these documents"
+        )
+
+    # ---- evaluation
+
+    def evaluate(
+        self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval"
+    ) -> dict[str, float]:
+        """The metrics of the task on the validation documents."""
+        started, model = time.perf_counter(), self.model
+        model.eval()
+        with self.compute_loss_context_manager():
+            said = predict(
+                model, self.task, self.validation, self.processing_class,
+                self.settings.tokens_per_batch,
+            )  # fmt: skip
+        model.train()
+        measured = self.task.measure(self.validation.remove_columns(["input_ids"]), said)
+        measured["seconds"] = time.perf_counter() - started
+        metrics = {f"{metric_key_prefix}_{name}": value for name, value in measured.items()}
+        self.log({name: value for name, value in metrics.items() if isinstance(value, float)})
+        self.control = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, metrics
+        )
+        self.control.should_save = True  # so that the best model is always that of a checkpoint
+        return metrics
+
+    # ---- checkpoints
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """All that is needed to go on, all or nothing; Trainer writes it in place."""
+        main, step = self.is_world_process_zero(), self.state.global_step
+        with contextlib.ExitStack() as stack:
+            path = None
+            if main:
+                path = stack.enter_context(self.folder.writing_checkpoint(step))
+            path = path or self.folder.checkpoints / f".saving-{step}"
+            self.accelerator.wait_for_everyone()
+            self.save_model(str(path), _internal_call=True)
+            self._save_optimizer_and_scheduler(str(path))
+            self._save_scaler(str(path))
+            if main:
+                for callback in [*self.callback_handler.callbacks, self.control]:
+                    if hasattr(callback, "state") and callable(callback.state):
+                        self.state.stateful_callbacks[type(callback).__name__] = callback.state()
+                self.state.save_to_json(str(path / TRAINER_STATE_NAME))
+            self.accelerator.wait_for_everyone()
+        if main:
+            self.folder.prune({self.state.best_global_step or -1})
+        self.accelerator.wait_for_everyone()
+
+    def agree(self, wanted: bool) -> bool:
+        """Does any process want it? All get the same answer."""
+        if self.args.world_size == 1:
+            return wanted
+        asked = torch.tensor(float(wanted), device=self.args.device)
+        return bool(self.accelerator.reduce(asked, "sum") > 0)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        """There is none: see the top of the file."""
+
+
+class Interruptions(TrainerCallback):
+    """Saves every few minutes, and when somebody asks the run to stop."""
+
+    def __init__(self, trainer: LongbirdTrainer) -> None:
+        self.trainer, self.asked = trainer, False
+        self.saved = time.monotonic()
+
+    @contextlib.contextmanager
+    def listening(self) -> Generator[None, None, None]:
+        """Lets Ctrl-C and SIGTERM end the run after its step; a second Ctrl-C ends it at once."""
+
+        def stop(number: int, frame: Any) -> None:
+            if self.asked and number == signal.SIGINT:
+                raise KeyboardInterrupt
+            self.asked = True
+
+        before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """After a step."""
+        due = time.monotonic() - self.saved > self.trainer.settings.save_every
+        if self.trainer.agree(self.asked):
+            self.asked = control.should_save = control.should_training_stop = True
+        elif self.trainer.agree(due):
+            control.should_save = True
+        return control
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """After a checkpoint."""
+        self.saved = time.monotonic()
+
+
+class Metrics(TrainerCallback):
+    """Writes what is measured into the folder of the run, and tells `say` of it."""
+
+    def __init__(self, folder: RunFolder, say: Callable[[dict[str, Any]], None]) -> None:
+        self.folder, self.say = folder, say
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """What Trainer logs."""
+        if state.is_world_process_zero and "train_loss" not in logs:
+            line = {"step": state.global_step, "epoch": state.epoch, **logs}
+            self.folder.log(line)
+            self.say(line)
+
+
+def training_arguments(
+    settings: Settings, folder: RunFolder, task: Task, evaluates: bool
+) -> TrainingArguments:
+    """The settings as Trainer has them."""
+    strategy = "no" if not evaluates else "steps" if settings.evaluate_every else "epoch"
+    return TrainingArguments(
+        output_dir=str(folder.path),
+        per_device_train_batch_size=1,  # the batches are our own
+        gradient_accumulation_steps=settings.accumulate,
+        num_train_epochs=settings.epochs,
+        max_steps=settings.steps or -1,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="constant_with_warmup"
+        if settings.schedule == "constant"
+        else settings.schedule,
+        warmup_steps=settings.warmup,
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.clip,
+        bf16=settings.bf16,
+        gradient_checkpointing=settings.gradient_checkpointing,
+        seed=settings.seed,
+        data_seed=settings.seed,
+        eval_strategy=strategy,
+        eval_steps=settings.evaluate_every or None,
+        metric_for_best_model=f"eval_{task.best}" if evaluates else None,
+        greater_is_better=True,
+        save_strategy="steps",
+        save_steps=2**31,  # Interruptions says when
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        include_num_input_tokens_seen="non_padding",
+        restore_callback_states_from_checkpoint=True,
+        remove_unused_columns=False,
+        disable_tqdm=True,
+        report_to=[],
+        dataloader_pin_memory=torch.cuda.is_available(),
+        use_cpu=not torch.cuda.is_available(),
+        ddp_backend=backend(),
+    )
+
+
+def _mixed(*numbers: int) -> int:
+    """A seed from several numbers, such that neighbours have nothing in common."""
+    import numpy as np
+
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
