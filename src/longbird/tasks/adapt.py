@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+from torch import nn
 
 from longbird.tasks.settings import Settings
 
@@ -28,7 +29,11 @@ def adapted(model: Any, settings: Settings) -> Any:
         config = peft.LoraConfig(
             r=settings.lora,
             lora_alpha=2 * settings.lora,
-            target_modules=r"longbird\.layers\..*",
+            target_modules=[
+                name
+                for name, module in model.named_modules()
+                if isinstance(module, nn.Linear) and name.startswith("longbird.layers.")
+            ],
             modules_to_save=heads,
         )
         model = peft.get_peft_model(model, config)

@@ -20,7 +20,7 @@ from longbird.tasks.predict import predict
 from longbird.tasks.task import Task
 from longbird.tasks.trained import Trained, load_trained
 
-SAMPLES = 1000
+SAMPLES = 200
 MOST_WORST = 50
 
 

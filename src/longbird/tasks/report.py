@@ -40,7 +40,8 @@ def write_report(
         f'src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
         for name, picture in plots.items()
     )
-    worst = [json.loads(line) for line in folder.worst.read_text("utf-8").splitlines()[:20]]
+    lines = folder.worst.read_text("utf-8").splitlines() if folder.worst.exists() else []
+    worst = [json.loads(line) for line in lines[:20]]
     page = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(folder.path.name)}</title>
 <style>{STYLE}</style></head><body>
