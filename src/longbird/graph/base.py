@@ -200,7 +200,13 @@ class Graph(ABC):
 
     def _spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
         """What `spans` gives, checked and of the shape [tiles, spans]."""
-        low, high = map(np.asarray, self.spans(first, last, n))
+        found: object = self.spans(first, last, n)
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise TypeError(
+                f"spans of {type(self).__name__} must give two arrays, the first and the last key "
+                f"of each span, received {type(found).__name__}"
+            )
+        low, high = map(np.asarray, found)
         if low.shape != high.shape:
             low, high = np.broadcast_arrays(low, high)
         if low.ndim != 2 or len(low) not in (1, len(first)) or low.dtype.kind != "i":
