@@ -25,9 +25,9 @@ from longbird.graph.combinations import Intersection, Union
 from longbird.graph.random import below
 from longbird.layout.compile import pieces as all_pieces
 from longbird.layout.layout import Layout, estimate
-from longbird.layout.memory import in_words
 from longbird.layout.tiles import ranges, unpack
 from longbird.layout.tiling import Tiling
+from longbird.machine import in_words
 
 MOST_PIXELS = 1024
 NOTEBOOK_PIXELS = 160

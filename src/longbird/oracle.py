@@ -10,7 +10,7 @@ from torch import Tensor
 
 from longbird.graph import Graph
 from longbird.graph.arguments import integer
-from longbird.layout.memory import available_bytes
+from longbird.machine import available_bytes
 from longbird.ops import dispatch, flex, reference
 from longbird.ops.call import Call
 from longbird.ops.graphs import GraphArgument, OneGraph
