@@ -82,7 +82,7 @@ def test_parse_graph_reads_files(tmp_path) -> None:
         ("Window(open('x'))", "'open' is not a graph"),
         ("Window(radius=[].append)", "is not a graph"),
         ("Window(**{'radius': 3})", "means nothing here"),
-        ("Window(*[3])", "is not a graph"),
+        ("Window(*[3])", "cannot be an argument"),
         ("(lambda: Full())()", "is not a graph"),
         ("[Full() for _ in '1']", "is not a graph"),
         ("Window(radius='a')", "radius must be an integer"),

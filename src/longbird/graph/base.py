@@ -20,14 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.graph import jsonform
-from longbird.graph.arguments import MOST_TOKENS, integer
+from longbird.graph.arguments import MOST_SEED, MOST_TOKENS, integer
 from longbird.graph.reach import Reach
+from longbird.machine import available_bytes, in_words
 
 if TYPE_CHECKING:
     from longbird.layout import Layout
 
 LONGEST_KEY = 65536
 LARGEST_TILE = 128
+
+# Dense arrays of up to this size are made without a second thought.
+SMALL_BYTES = 2**28
 
 # Graphs inside graphs. People write three or four; a file may be hostile.
 DEEPEST = 100
@@ -167,10 +171,15 @@ class Graph(ABC):
             >>> RandomBlocks(3, block=64, seed=1).reseed(2).seed
             3
         """
+        offset = integer(offset, "the offset of reseed", least=-MOST_SEED, most=MOST_SEED)
         graph = self._mapped(lambda inner: inner.reseed(offset))
         if "seed" not in graph._fields():
             return graph
-        return dataclasses.replace(graph, seed=graph.seed + offset)  # type: ignore[attr-defined]
+        seed: Any = graph.seed  # type: ignore[attr-defined]
+        try:
+            return dataclasses.replace(graph, seed=seed + offset)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"reseed adds {offset} to the seed {seed!r}, but {error}") from None
 
     def at(self, n: int) -> Graph:
         """The graph that this one is over `n` tokens: itself, unless the length chooses."""
@@ -333,7 +342,7 @@ class Graph(ABC):
         twice twice in the softmax. In a union multiplicities take the maximum, in an
         intersection the minimum.
         """
-        n, heads = integer(n, "n"), integer(heads, "heads", least=1)
+        n, heads = self._checked_dense("counts", n, heads, np.int32)
         return np.broadcast_to(self._counts(n, heads), (heads, n, n)).astype(np.int32)
 
     def mask(self, n: int, heads: int = 1) -> npt.NDArray[np.bool_]:
@@ -344,8 +353,21 @@ class Graph(ABC):
             >>> Window(1).mask(3, heads=2).shape
             (2, 3, 3)
         """
-        n, heads = integer(n, "n"), integer(heads, "heads", least=1)
+        n, heads = self._checked_dense("mask", n, heads, np.bool_)
         return np.broadcast_to(self._counts(n, heads) > 0, (heads, n, n)).copy()
+
+    def _checked_dense(self, method: str, n: Any, heads: Any, dtype: type) -> tuple[int, int]:
+        """Check the size of a dense array, before anything of that size exists."""
+        n, heads = integer(n, "n"), integer(heads, "heads", least=1)
+        # Computing it takes an int64 for each pair of positions besides the result.
+        needed = n * n * (8 + heads * np.dtype(dtype).itemsize)
+        if needed > SMALL_BYTES and needed > (limit := available_bytes()):
+            raise ValueError(
+                f"{self!r:.200}.{method}({n}) would take {in_words(needed)} of the "
+                f"{in_words(limit)} of memory that this process can have, because it is dense; "
+                "choose fewer tokens, or layout(n), which grows with the number of edges alone"
+            )
+        return n, heads
 
     def layout(
         self,
