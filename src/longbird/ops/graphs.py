@@ -97,6 +97,10 @@ class FunctionOfLength:
                 ) from error
         return self._graphs[length]
 
+    def ask_again(self) -> None:
+        """Forgets the graphs: a function may have changed by the time it is compiled again."""
+        self._graphs.clear()
+
     @staticmethod
     def from_key(key: str) -> FunctionOfLength:
         """The function with this key, in the process that it was given in."""
@@ -166,13 +170,20 @@ def _of_function(value: Any, length: int | None) -> Graphs:
     return Graphs(function.key, function=function)
 
 
-_in_compiled_programs: list[FunctionOfLength] = []  # which know them by their keys alone
+# Compiled programs know functions by their keys alone, and nothing tells when a program is gone.
+# So functions stay here for good, but each only once, however often it is compiled. A new function
+# every time is a new entry every time, far smaller than the program that torch keeps for it.
+_in_compiled_programs: dict[object, FunctionOfLength] = {}
 
 
 @constant
 def _key_in_compiled_program(value: Callable[[int], OneGraph]) -> str:
     function = FunctionOfLength(value)
-    _in_compiled_programs.append(function)
+    try:
+        function = _in_compiled_programs.setdefault(value, function)
+    except TypeError:  # it has no hash
+        function = _in_compiled_programs.setdefault(id(value), function)
+    function.ask_again()
     return function.key
 
 
