@@ -179,3 +179,20 @@ def test_seed_decides_and_random_state_is_left_alone():
     )
     assert first == again != other
     assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("impls", "error", "message"),
+    [
+        ("native", TypeError, r"received 'native' \(str\); write impls=\['native'\]"),
+        ("dense", TypeError, r"list of names, received 'dense' \(str\)$"),
+        (3, TypeError, r"list of names, received 3 \(int\)"),
+        ([], ValueError, "some of native, flex, gather, reference, received none; leave it out"),
+        ((), ValueError, "received none"),
+        (["gather", None], ValueError, "received None"),
+        ([["gather"]], ValueError, r"received \['gather'\]"),
+    ],
+)
+def test_names_of_implementations(impls, error, message):
+    with pytest.raises(error, match=message):
+        lb.check(GRAPH, 60, impls=impls)

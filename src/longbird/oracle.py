@@ -1,8 +1,8 @@
-"""The oracle: every implementation against dense attention in float64, on the user's own data."""
+"""The oracle: implementations against dense attention in float64, on the user's own data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -161,11 +161,7 @@ def check(
         True
     """
     named = {each.NAME: each for each in dispatch.ALL}
-    wanted = [each.NAME for each in dispatch.AUTOMATIC] if impls is None else list(impls)
-    for name in wanted:
-        if name not in named:
-            raise ValueError(f"impls must be among {', '.join(named)}, received {name!r}")
-
+    wanted = [each.NAME for each in dispatch.AUTOMATIC] if impls is None else _names(impls, named)
     shape, dtype, device = _form((q, k, v), (batch, heads, n, head_dim), dtype, device)
     _check_memory(shape, device)
     q, k, v, upstream = _inputs((q, k, v), shape, dtype, device, seed)
@@ -189,6 +185,21 @@ def check(
             row = _compare(named[name], call, upstream, exact)
             rows.append(replace(row, required=impls is not None))
     return CheckReport(call.graph.given, shape, dtype, tuple(rows))
+
+
+def _names(impls: Sequence[str], known: Collection[str]) -> list[str]:
+    if isinstance(impls, (str, bytes)) or not isinstance(impls, Collection):
+        hint = f"; write impls=[{impls!r}]" if impls in known else ""
+        raise TypeError(
+            f"impls must be a list of names, received {impls!r} ({type(impls).__name__}){hint}"
+        )
+    choice = f"some of {', '.join(known)}"
+    for name in impls:
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"impls must be {choice}, received {name!r}")
+    if not impls:
+        raise ValueError(f"impls must be {choice}, received none; leave it out to check as usual")
+    return list(dict.fromkeys(impls))
 
 
 Given = tuple[Tensor | None, Tensor | None, Tensor | None]

@@ -40,7 +40,8 @@ def check(
         list[str] | None,
         typer.Option(
             help="An implementation that must run and agree; may be repeated. By default those of "
-            f"{' and '.join(BY_DEFAULT)} that can run; flex compiles for half a minute.",
+            f"{' and '.join(BY_DEFAULT)} that can run; flex, which compiles for half a minute, "
+            "only if it is named.",
             autocompletion=complete_implementation,
             show_default=False,
         ),
