@@ -275,7 +275,6 @@ class Graph(ABC):
                 integer(getattr(self, fact), f"{type(self).__name__} {fact}", least=1, most=most)
         inside = list(_graphs_in(fields))
         redefined = {number for graph in inside for number in graph._redefined}
-        redefined |= {type(self)._definition} - {0}
         self._set(
             **fields,
             _depth=1 + max((graph._depth for graph in inside), default=0),
@@ -284,17 +283,7 @@ class Graph(ABC):
         )
         if self._depth > DEEPEST:
             raise ValueError(f"the graph is nested too deeply: more than {DEEPEST} levels")
-        content = {"type": type(self).__name__, **self._content()}
-        text = ", ".join(f'"{name}": {jsonform.encode(content[name])}' for name in content)
-        text = "{" + text + "}"
-        self._set(_json=text, key=text, _redefined=tuple(sorted(redefined)))
-        if len(text) > LONGEST_KEY or redefined:
-            digest = hashlib.sha256(f"{text}{self._redefined or ''}".encode()).hexdigest()
-            self._set(key="sha256:" + digest)
-        # `from_key` finds the first of equal graphs, which therefore lives as long as any of them.
-        first = Graph._living.setdefault(self.key, self)
-        if first is not self:
-            self._set(_first=first)
+        self._identify(redefined)
 
     if not TYPE_CHECKING:
 
@@ -426,7 +415,51 @@ class Graph(ABC):
 
         return notebook_picture(self)
 
-    # Algebra, identity and text.
+    # Identity: graphs with one key are one graph, wherever graphs are compared, kept or looked up.
+
+    def _identify(self, redefined: set[int]) -> None:
+        """Write the canonical JSON, and the key: the JSON itself where it is short enough.
+
+        Args:
+            redefined: Which definitions of redefined pieces the graphs inside it hold.
+        """
+        content = {"type": type(self).__name__, **self._content()}
+        text = ", ".join(f'"{name}": {jsonform.encode(content[name])}' for name in content)
+        text = "{" + text + "}"
+        definitions = tuple(sorted(redefined | ({type(self)._definition} - {0})))
+        key = text
+        if len(text) > LONGEST_KEY or definitions:
+            digest = hashlib.sha256(f"{text}{definitions or ''}".encode()).hexdigest()
+            key = "sha256:" + digest
+        self._set(_json=text, key=key, _redefined=definitions)
+        # `from_key` finds the first of equal graphs, which therefore lives as long as any of them.
+        first = Graph._living.setdefault(key, self)
+        if first is not self:
+            self._set(_first=first)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are written with the same pieces."""
+        return self.key == other.key if isinstance(other, Graph) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Hash of the key."""
+        return hash(self.key)
+
+    @staticmethod
+    def from_key(key: str) -> Graph:
+        """The graph with this key: any graph with a short one, a living one with a sha256 key."""
+        graph = Graph._living.get(key)
+        if graph is not None:
+            return graph
+        if key.startswith("sha256:"):
+            raise ValueError(
+                f"no graph of this process has the key {key}; the key of a large graph, or of a "
+                "piece that was defined again, only works while that graph is alive, so keep it, "
+                "or use its JSON"
+            )
+        return _parsed(key)
+
+    # Algebra and text.
 
     def __or__(self, other: object) -> Graph:
         """Edges of either graph."""
@@ -443,14 +476,6 @@ class Graph(ABC):
         )
 
     __ror__, __rand__ = __or__, __and__
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both are written with the same pieces."""
-        return self.key == other.key if isinstance(other, Graph) else NotImplemented
-
-    def __hash__(self) -> int:
-        """Hash of the key."""
-        return hash(self.key)
 
     def __repr__(self) -> str:
         """As it is written."""
@@ -500,20 +525,6 @@ class Graph(ABC):
             return Graph._types[name]._from_content(content)
         except TypeError as error:
             raise ValueError(f"the JSON of {name} is wrong: {error}") from None
-
-    @staticmethod
-    def from_key(key: str) -> Graph:
-        """The graph with this key: any graph with a short one, a living one with a sha256 key."""
-        graph = Graph._living.get(key)
-        if graph is not None:
-            return graph
-        if key.startswith("sha256:"):
-            raise ValueError(
-                f"no graph of this process has the key {key}; the key of a large graph, or of a "
-                "piece that was defined again, only works while that graph is alive, so keep it, "
-                "or use its JSON"
-            )
-        return _parsed(key)
 
 
 # Names that mean something in every graph, and so cannot be fields of a piece.
