@@ -388,7 +388,7 @@ def test_layouts_that_do_not_fit_into_memory_are_refused_at_once(graph, n, monke
         bigbird(16),
         RandomBlocks(3, 200),
         ErdosRenyi(0.0001),
-        ErdosRenyi(0.1),
+        ErdosRenyi(0.01),
         WattsStrogatz(8, 0.0),
         WattsStrogatz(8, 0.5),
         Edges(np.random.default_rng(0).integers(0, 9000, (500, 2))),

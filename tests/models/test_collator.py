@@ -117,6 +117,7 @@ def test_what_cannot_be_a_batch():
             collate([EXAMPLES[0], {**EXAMPLES[1], **wrong}])
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_the_trainer_learns_with_it(side, tmp_path: Path):
     """Of each sentence, whether it is the first: told by its segment alone."""
