@@ -361,7 +361,9 @@ class _Layers:
         found = getattr(config, "layer_graphs", None) or config.graph
         found = [found] * layers if not isinstance(found, list | tuple) else found
         if len(found) != layers:
-            raise ValueError(f"received {len(found)} graphs for {layers} layers, expected as many")
+            raise ValueError(
+                f"received {len(found)} graphs for {layers} layers, expected {layers}"
+            )
         graphs = tuple(as_graph(graph) for graph in found)
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
         head_dim = integer(head_dim, "head_dim", least=1)

@@ -50,7 +50,7 @@ def check(
     """Compare implementations with dense attention in float64, output and gradients.
 
     Dense attention takes quadratic memory: choose a length of a few thousand tokens at most. The
-    exit code is 1 if an implementation is off by more than it may.
+    exit code is 1 if an implementation is off by more than is allowed.
     """
     parsed = parse_graph(graph)
     with working(f"Comparing with dense attention over {n:,} tokens"):

@@ -177,7 +177,7 @@ class Graph(ABC):
             return graph
         seed: Any = graph.seed  # type: ignore[attr-defined]
         try:
-            return dataclasses.replace(graph, seed=seed + offset)
+            return dataclasses.replace(graph, seed=seed + offset)  # type: ignore[type-var]
         except (TypeError, ValueError) as error:
             raise type(error)(f"reseed adds {offset} to the seed {seed!r}, but {error}") from None
 
@@ -223,7 +223,7 @@ class Graph(ABC):
         return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
 
     def _breaks(self, n: int) -> Positions:
-        """Where queries begin to see something else than those before them, if that is rare."""
+        """Where queries begin to see something other than those before them, if that is rare."""
         return np.unique(np.concatenate([part._breaks(n) for part in self._inner] or [[0]]))
 
     def _sees(self, i: Any, j: Any, head: Any) -> Any:
@@ -379,7 +379,7 @@ class Graph(ABC):
                 steps, shards of a sequence); by default all queries.
 
         Raises:
-            ValueError: If the layout would not fit into the memory of this machine, among others.
+            ValueError: If the layout would not fit into memory, or an argument is out of range.
 
         Examples:
             >>> from longbird.graph import Window

@@ -98,7 +98,7 @@ def unsupported(call: Call) -> list[str]:
         reasons.append(f"takes head_dim up to {LARGEST_HEAD_DIM}, received {call.head_dim}")
     tensors = (call.q, call.k, call.v, call.relative_bias)
     if is_transformed(*(x for x in tensors if x is not None)):
-        reasons.append("has a backward derivative alone: no torch.func, no forward mode")
+        reasons.append("has a backward pass only, without torch.func and forward mode")
     return reasons
 
 
