@@ -90,6 +90,6 @@ def test_ulimit_counts(kind):
     )
     layout, mask = done.stdout.splitlines()
     assert "the layout of Full() over 2,000,000 tokens would have about" in layout
-    assert "Full().mask(100000) would take" in mask
+    assert "Full().mask(100000, heads=1) would take" in mask
     for line in (layout, mask):
         assert " of the 4." in line or " of the 3." in line

@@ -268,6 +268,10 @@ def plan(
     n, batch = integer(n, "n", least=1), integer(batch, "batch", least=1)
     if dtype not in DTYPES:
         raise TypeError(f"dtype must be one of {', '.join(map(str, DTYPES))}, received {dtype!r}")
+    if not isinstance(calibration, Calibration | None):
+        raise TypeError(
+            f"calibration must be a Calibration, or None to measure one, received {calibration!r}"
+        )
     heads, head_dim, layers = asked.heads, asked.head_dim, len(asked.graphs)
     different = list(dict.fromkeys(asked.counted))
     _check_size(different, n, heads)

@@ -12,7 +12,7 @@ from longbird.graph import Graph
 from longbird.graph.arguments import integer
 from longbird.machine import available_bytes
 from longbird.ops import dispatch, flex, reference
-from longbird.ops.call import Call
+from longbird.ops.call import DTYPES, Call
 from longbird.ops.graphs import GraphArgument, OneGraph
 
 OUTPUT_TOLERANCE = 2e-5
@@ -162,6 +162,7 @@ def check(
     """
     named = {each.NAME: each for each in dispatch.ALL}
     wanted = [each.NAME for each in dispatch.AUTOMATIC] if impls is None else _names(impls, named)
+    seed = integer(seed, "seed", least=-(2**63), most=2**63 - 1)
     shape, dtype, device = _form((q, k, v), (batch, heads, n, head_dim), dtype, device)
     _check_memory(shape, device)
     q, k, v, upstream = _inputs((q, k, v), shape, dtype, device, seed)
@@ -209,11 +210,22 @@ def _form(
     given: Given, shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device
 ) -> tuple[tuple[int, ...], torch.dtype, torch.device]:
     """Shape, dtype and device: those of what is given, else those that were asked for."""
+    for name, x in zip("qkv", given, strict=True):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor, received {type(x).__name__}")
     example = next((x for x in given if x is not None), None)
     if example is None:
         names = ("batch", "heads", "n", "head_dim")
-        sizes = (integer(x, name) for x, name in zip(shape, names, strict=True))
-        return tuple(sizes), dtype, torch.device(device)
+        sizes = tuple(integer(x, name) for x, name in zip(shape, names, strict=True))
+        if dtype not in DTYPES:
+            known = ", ".join(map(str, DTYPES))
+            raise TypeError(f"dtype must be one of {known}, received {dtype!r}")
+        try:
+            return sizes, dtype, torch.device(device)
+        except (TypeError, RuntimeError):
+            raise ValueError(
+                f'device must be a device of torch, such as "cpu" or "cuda:0", received {device!r}'
+            ) from None
     if example.ndim != 4 or example.shape[2] != shape[2]:
         raise ValueError(
             f"q, k and v must be [batch, heads, n, head_dim] with n = {shape[2]}, "

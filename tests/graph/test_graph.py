@@ -20,6 +20,7 @@ from hypothesis import given, settings
 import longbird.graph
 from longbird.graph import (
     BlockWindow,
+    ByLength,
     Causal,
     Edges,
     ErdosRenyi,
@@ -29,6 +30,7 @@ from longbird.graph import (
     Graph,
     Intersection,
     LegacyBigBird,
+    PerHead,
     RandomBlocks,
     Union,
     WattsStrogatz,
@@ -295,8 +297,35 @@ def test_per_head():
         (lambda: bigbird().reseed(-5), ValueError, "reseed adds -5 to the seed 0, but .* -5"),
         (lambda: LegacyBigBird("google").reseed(-1), ValueError, "reseed adds -1 to the seed 0"),
         (lambda: bigbird().reseed(2**63), ValueError, "offset of reseed"),
-        (lambda: Window(1).mask(10**6), ValueError, r"mask\(1000000\) would take 9 TB of the"),
-        (lambda: Full().counts(10**6, 2), ValueError, r"counts\(1000000\) would take 16 TB"),
+        (
+            lambda: Window(1).mask(10**6),
+            ValueError,
+            r"mask\(1000000, heads=1\) would take 9 TB of the",
+        ),
+        (lambda: Full().counts(10**6, 2), ValueError, r"counts\(1000000, heads=2\) would take 16"),
+        (
+            lambda: Full().mask(10, 10**9),
+            ValueError,
+            r"mask\(10, heads=1000000000\) would take 100",
+        ),
+        (
+            lambda: Window(1).layout(4, rows=3),
+            TypeError,
+            r"rows must be \(first, end\), received 3",
+        ),
+        (lambda: Window(1).layout(4, rows=(1, 2, 3)), ValueError, r"rows must be \(first, end\)"),
+        (lambda: Window(1).show("a"), TypeError, "n of a picture .* received 'a'"),
+        (
+            lambda: Window(1).show(8, head="a"),
+            TypeError,
+            "head must be an integer .* received 'a'",
+        ),
+        (lambda: Window(1).show(8, heads=0), ValueError, "heads must be an integer >= 1"),
+        (lambda: GlobalTokens({0: 1}), TypeError, r"sequence of integers, received {0: 1} \(dict"),
+        (lambda: GlobalTokens(np.array(3)), TypeError, r"sequence of integers, .* \(ndarray"),
+        (lambda: PerHead({Full(), Causal()}), TypeError, r"sequence of graphs, .* \(set\)"),
+        (lambda: PerHead([Full()]).for_head(1), ValueError, "head of PerHead .* received 1"),
+        (lambda: ByLength({5: "Full"}, "Causal").at("a"), TypeError, "n must be .* received 'a'"),
     ],
 )
 def test_bad_arguments(make, error, message):

@@ -352,9 +352,9 @@ class Graph(ABC):
         needed = n * n * (8 + heads * np.dtype(dtype).itemsize)
         if needed > SMALL_BYTES and needed > (limit := available_bytes()):
             raise ValueError(
-                f"{self!r:.200}.{method}({n}) would take {in_words(needed)} of the "
+                f"{self!r:.200}.{method}({n}, heads={heads}) would take {in_words(needed)} of the "
                 f"{in_words(limit)} of memory that this process can have, because it is dense; "
-                "choose fewer tokens, or layout(n), which grows with the number of edges alone"
+                "choose fewer tokens or heads, or layout(n), which grows with the edges alone"
             )
         return n, heads
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -147,7 +148,11 @@ def _one(value: Any) -> Graph:
         return _read(value)
     if isinstance(value, dict):
         return as_graph(value)
-    hint = "; make edges of a mask: Edges(mask.nonzero())" if isinstance(value, Tensor) else ""
+    hint = ""
+    if isinstance(value, Tensor):
+        hint = "; make edges of a mask: Edges(mask.nonzero())"
+    elif isinstance(value, np.ndarray):
+        hint = "; make edges of a mask: Edges(np.argwhere(mask))"
     raise TypeError(
         'graph must be a graph, such as longbird.bigbird(), its expression as text, such as "'
         'bigbird(block=16)", a list with one of these for each sequence, or a function of the '
