@@ -268,6 +268,10 @@ def plan(
     n, batch = integer(n, "n", least=1), integer(batch, "batch", least=1)
     if dtype not in DTYPES:
         raise TypeError(f"dtype must be one of {', '.join(map(str, DTYPES))}, received {dtype!r}")
+    if not isinstance(calibration, Calibration | None):
+        raise TypeError(
+            f"calibration must be a Calibration, or None to measure one, received {calibration!r}"
+        )
     heads, head_dim, layers = asked.heads, asked.head_dim, len(asked.graphs)
     different = list(dict.fromkeys(asked.counted))
     _check_size(different, n, heads)
@@ -361,7 +365,9 @@ class _Layers:
         found = getattr(config, "layer_graphs", None) or config.graph
         found = [found] * layers if not isinstance(found, list | tuple) else found
         if len(found) != layers:
-            raise ValueError(f"received {len(found)} graphs for {layers} layers, expected as many")
+            raise ValueError(
+                f"received {len(found)} graphs for {layers} layers, expected {layers}"
+            )
         graphs = tuple(as_graph(graph) for graph in found)
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
         head_dim = integer(head_dim, "head_dim", least=1)

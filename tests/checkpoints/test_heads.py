@@ -54,6 +54,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
+@pytest.mark.mostly_slow(fast=20)
 @pytest.mark.parametrize(("saved", "loaded"), PAIRS)
 def test_any_head_to_any_head(
     saved: str, loaded: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -116,6 +117,7 @@ def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptur
     assert other.config.num_labels == 3
 
 
+@pytest.mark.mostly_slow(fast=2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_foreign_heads(family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     form = FAMILIES[family]

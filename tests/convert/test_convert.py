@@ -82,6 +82,7 @@ def ids_of(*lengths: int) -> tuple[torch.Tensor, torch.Tensor]:
 # ---- the model ----
 
 
+@pytest.mark.mostly_slow(fast=5)
 @pytest.mark.parametrize(
     ("name", "ours"),
     [

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from longbird.layout.memory import available_bytes
+from longbird.machine import available_bytes
 
 
 def check_room(out: Path, model: Any, source: int) -> None:
