@@ -214,25 +214,6 @@ def test_where_a_converted_model_cannot_be_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fields", "meant"),
-    [
-        ({"grpah": lb.Full()}, "graph"),
-        ({"hiden_size": 3}, "hidden_size"),
-        ({"d_model": 64}, "hidden_size"),
-        ({"block_size": 16}, "bigbird"),
-        ({"attention_window": 64}, "longformer"),
-    ],
-)
-def test_a_name_that_is_nearly_a_field(fields, meant):
-    with pytest.raises(TypeError, match=f"expected .*{meant}"):
-        lb.LongbirdSeq2SeqConfig(**fields)
-
-
-def test_a_field_of_the_user():
-    assert config(my_note="kept").my_note == "kept"
-
-
-@pytest.mark.parametrize(
     "fields",
     [
         {"relative_buckets": 3},
