@@ -963,6 +963,7 @@ def test_a_model_saved_without_a_pooler(tmp_path: Path) -> None:
 
 
 def test_variables_of_tensorflow_want_a_configuration_of_ours(tmp_path: Path) -> None:
+    np.savez(tmp_path / "model.npz", a=np.zeros(3))
     with pytest.raises(TypeError, match="must be a LongbirdConfig, received BertConfig"):
         longbird.LongbirdModel.from_pretrained(
             tmp_path / "model.npz", config=transformers.BertConfig()

@@ -81,7 +81,8 @@ def test_any_head_to_any_head(
     stored = load_file(tmp_path / "model.safetensors")
     left = {name for name in stored if name.removeprefix(prefix) not in used}
     lost_pooler = loaded == "LongbirdModel" and not any("pooler" in name for name in stored)
-    assert len(warned) == bool(new or left or lost_pooler)
+    causal = loaded == "LongbirdForCausalLM", saved == "LongbirdForCausalLM"
+    assert len(warned) == bool(new or left or lost_pooler or causal[0] != causal[1])
     for line in warned:
         assert loaded in line and str(tmp_path) in line and "\n" not in line
         assert named(line, "new, with random weights to be trained: ", prefix) == {
@@ -91,6 +92,9 @@ def test_any_head_to_any_head(
             name.removeprefix(prefix) for name in left
         }
         assert ("without a pooler" in line) is lost_pooler
+        assert ("made causal" in line) is (causal == (True, False))
+        assert ("still causal" in line) is (causal == (False, True))
+    assert again.config.is_decoder is any(causal)
 
 
 def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

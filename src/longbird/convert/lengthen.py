@@ -13,12 +13,9 @@ import torch
 import transformers
 
 from longbird import models
+from longbird.checkpoints.configs import foreign_config, generation_settings
 from longbird.checkpoints.detect import FAMILIES, find_folder
 from longbird.checkpoints.files import Stored, read_json, stored_tensors
-from longbird.checkpoints.load import (
-    foreign_config,
-    generation_settings,
-)
 from longbird.checkpoints.names import Family
 from longbird.checkpoints.report import head_names
 from longbird.checkpoints.sentence_transformers import read_pipeline
