@@ -16,6 +16,12 @@ PROMPTS = "config_sentence_transformers.json"
 SETTINGS = "sentence_bert_config.json"
 
 
+def tokenizer_files(folder: Path) -> list[Path]:
+    """The files of a tokenizer in a folder."""
+    files = {file for pattern in TOKENIZER_FILES for file in folder.glob(pattern)}
+    return sorted(file for file in files if file.is_file())
+
+
 def copy_tokenizer(tokenizer: Any, files: list[Path], written: Path, length: int) -> list[str]:
     """Copies the files of a tokenizer, lifts what would cut long documents, and says so."""
     if not files:
