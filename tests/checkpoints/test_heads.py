@@ -88,7 +88,7 @@ def test_any_head_to_any_head(
         assert named(line, "new, with random weights to be trained: ", prefix) == {
             name.removeprefix(prefix) for name in new
         }
-        assert named(line, "left out of the file: ", prefix) == {
+        assert named(line, "in the file, but not used: ", prefix) == {
             name.removeprefix(prefix) for name in left
         }
         assert ("without a pooler" in line) is lost_pooler
@@ -147,7 +147,7 @@ def test_a_head_of_their_own_is_left_out(tmp_path: Path, caplog: pytest.LogCaptu
     save_file({**load_file(file), "my_head.linear.weight": torch.ones(3)}, file, {"format": "pt"})
     lb.LongbirdForMaskedLM.from_pretrained(tmp_path)
     (line,) = lines(caplog)
-    assert line.endswith("left out of the file: my_head.linear.weight")
+    assert line.endswith("in the file, but not used: my_head.linear.weight")
     save_file(
         {**load_file(file), "bert.encoder.layer.0.adapter.weight": torch.ones(3)},
         file, {"format": "pt"},

@@ -81,7 +81,11 @@ def with_another_shape(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     ("change", "wrong", "noted"),
     [
         (without_a_tensor, "missing: layers.1.attention.value.bias", "new, with random"),
-        (with_another_tensor, "left over: encoder.layer.0.adapter.weight", "left out of the"),
+        (
+            with_another_tensor,
+            "left over: encoder.layer.0.adapter.weight",
+            "in the file, but not used",
+        ),
         (with_another_shape, "embeddings.norm.bias: [3] in the file, [16]", "new, with random"),
     ],
 )

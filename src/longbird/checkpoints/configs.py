@@ -18,22 +18,26 @@ def foreign_config(
 ) -> Any:
     """Our configuration of a folder of another library, with some fields changed."""
     file = folder / "config.json"
-    known = model_class.config_class()
-    if unknown := [name for name in changes if not hasattr(known, name)]:
+    ours = model_class.config_class
+    if unknown := ours.unknown_names(changes):
         raise TypeError(
             f"{', '.join(unknown)}: neither an option of load_checkpoint nor a field of "
-            f"{type(known).__name__}"
+            f"{ours.__name__}"
         )
     try:
         theirs = CONFIG_MAPPING[family.model_type](**read_json(file))
     except Exception as error:  # each configuration checks itself in its own way
-        raise ValueError(f"{file} is no {family.model_type}: {error}") from error
+        raise ValueError(
+            f"{file} is not a configuration of {family.model_type}: {error}"
+        ) from error
     fields = {**family.read(theirs, random_blocks), **changes}
     if "num_labels" in changes:
         fields = {name: x for name, x in fields.items() if name not in ("id2label", "label2id")}
     try:
-        return model_class.config_class(**fields)
+        return ours(**fields)
     except (TypeError, ValueError) as error:
+        if changes:  # which may be wrong, rather than the file
+            raise
         raise ValueError(f"{file}: {error}") from error
 
 
@@ -49,4 +53,4 @@ def generation_settings(folder: Path) -> GenerationConfig | None:
     try:
         return GenerationConfig.from_dict(read_json(file))
     except Exception as error:  # what it holds is checked by transformers, in many ways
-        raise ValueError(f"{file} has no settings for generate: {error}") from error
+        raise ValueError(f"{file} cannot be read as settings of generate: {error}") from error

@@ -104,7 +104,9 @@ def load_checkpoint(
     pooler = without_pooler(model_class, found.source.tensors, parts)
     empty = empty_model(path, model_class, found.config, **parts, **pooler)
     if untied := _untied(empty, found.source.tensors):
-        logger.warning(f"{path} has several tensors where its configuration ties them")
+        logger.warning(
+            f"{path} has several tensors where its configuration ties them into one; each is kept"
+        )
         found = found.with_tensors(untied).with_fields(tie_word_embeddings=False)
         empty = empty_model(path, model_class, found.config, **parts, **pooler)
 

@@ -50,7 +50,7 @@ class Fit:
         Args:
             path: For the message.
             strict: If False, nothing is an error.
-            other_shapes: Tensors of other shapes are no error.
+            other_shapes: Allow tensors of other shapes.
         """
         lines = self._body_lines(shapes=not other_shapes)
         if strict and lines:
@@ -65,7 +65,7 @@ class Fit:
         new = [*self.new, *self.missing, *self.reshaped]
         parts = [
             (new, "new, with random weights to be trained: "),
-            ([*self.left_out, *self.left_over], "left out of the file: "),
+            ([*self.left_out, *self.left_over], "in the file, but not used: "),
         ]
         texts = [*(what + _listed(names) for names, what in parts if names), *self.notes]
         return f"{self.model_class} of {path}: {'; '.join(texts)}" if texts else None
@@ -128,7 +128,7 @@ def compare(
     # An encoder becomes a decoder: its cross attention is as new as a head.
     if model.config.causal and not any("cross_attention" in name for name in found):
         head |= {name for name in missing if "cross_attention" in name}
-    # Half a module is no other head, but a damaged file.
+    # Half a module is not another head, but a damaged file.
     modules = {name.rpartition(".")[0] for name in found if name in wanted and name not in ties}
     head -= {name for name in missing if name.rpartition(".")[0] in modules - {""}}
     return Fit(
@@ -206,5 +206,5 @@ def check_head_size(
     if size > max(2 * most, SMALL):
         raise LoadingError(
             f"the configuration of {path} asks for a new head of {size:,} numbers, and all "
-            f"tensors of the file have {most:,}; give num_labels=... if it is meant"
+            f"tensors of the file have {most:,}; give num_labels=... if that is intended"
         )

@@ -29,7 +29,7 @@ from longbird.models.paths import check_path
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 TENSORFLOW = "tensorflow"
-"""What `save_checkpoint` calls Google's form, which is no model type of transformers."""
+"""What `save_checkpoint` calls Google's form, which is not a model type of transformers."""
 
 ARCHITECTURE = (
     "hidden_act norm positions position_padding_id relative_buckets relative_max_distance "
