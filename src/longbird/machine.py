@@ -1,4 +1,4 @@
-"""How much memory this process may take.
+"""How much memory this process may take, and sizes in words.
 
 The machine has so much; `ulimit` and containers often allow less, and the least counts.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 PROC = Path("/proc")
@@ -101,7 +101,17 @@ def in_words(size: float) -> str:
         >>> in_words(3.9e12)
         '3.9 TB'
     """
-    units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-    power = min(int(math.log(max(size, 1), 1000)), len(units) - 1)
-    number = size / 1000**power
-    return f"{number:.2g} {units[power]}" if number < 100 else f"{number:.0f} {units[power]}"
+    return in_units(size, ("B", "kB", "MB", "GB", "TB", "PB", "EB"))
+
+
+def in_units(value: float, units: Sequence[str]) -> str:
+    """Three digits in the unit that suits, each unit a thousand times the one before.
+
+    Examples:
+        >>> in_units(1_234, ("FLOP", "kFLOP"))
+        '1.23 kFLOP'
+    """
+    number = 0
+    while value >= 999.5 and number < len(units) - 1:
+        value, number = value / 1000, number + 1
+    return f"{value:.3g} {units[number]}"
