@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longbird.cli.options import Batch, HeadDim, Heads, Threads, complete_implementation
+from longbird.cli.options import (
+    Batch,
+    HeadDim,
+    Heads,
+    Threads,
+    complete_implementation,
+)
 from longbird.cli.terminal import say, stderr, stdout, working
 
 if TYPE_CHECKING:
@@ -173,7 +179,12 @@ def _given(lengths: str | None, impl: str, **options: Any) -> dict[str, Any]:
 def _run(name: str, settings: Settings, steps: Sequence[Step], threads: int | None) -> Result:
     """Take the steps of a bench with a number of threads, showing which one it is at."""
     import torch
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TimeElapsedColumn,
+    )
 
     from longbird.bench.run import run
 
