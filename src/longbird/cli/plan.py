@@ -70,13 +70,13 @@ def read_config(folder: Path) -> Any:
     with working("Loading transformers"):
         from transformers import AutoConfig
 
-        from longbird.checkpoints.detect import OWN, family_of, model_type_of
-        from longbird.checkpoints.load import foreign_config
+        from longbird.checkpoints.configs import foreign_config
+        from longbird.checkpoints.detect import FAMILIES, OWN, model_type_of
 
     model_type = model_type_of(folder)
     if model_type in OWN:
         return AutoConfig.from_pretrained(folder)
-    family = family_of(model_type)
+    family = FAMILIES[model_type]
     return foreign_config(folder, family, family.base, "seeded", {})
 
 
