@@ -68,9 +68,14 @@ void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
+// Raise it, here and in ops/native.py, with every change to what Python sees: an extension that was built before the change
+// is then refused with a message, instead of failing somewhere inside.
+constexpr int INTERFACE = 1;
+
 NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);  // layouts live as long as Python's caches, which outlive this module
     m.doc() = "Native kernels of longbird. Use longbird.attention.";
+    m.attr("INTERFACE") = INTERFACE;
 
     nb::class_<OwnedLayout>(m, "Layout");
     m.def("layout", &make_layout, nb::rv_policy::take_ownership);

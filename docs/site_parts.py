@@ -58,11 +58,19 @@ def summary(cls: type) -> str:
     return re.sub(r"^Args:\n(?:    .*\n|\n)+", "", text + "\n", flags=re.MULTILINE)
 
 
+def default_text(field: dataclasses.Field[Any]) -> str:
+    """The default of a field; a function that makes it is shown as a call."""
+    factory = field.default_factory
+    if factory is not dataclasses.MISSING:
+        return f"{getattr(factory, '__name__', factory)}()"
+    return repr(field.default)
+
+
 def field_rows(cls: Any) -> list[tuple[str, str, str, str]]:
     """Name, type, default and meaning of the fields that a class declares itself."""
     words, own = meanings(cls), vars(cls)["__annotations__"]
     return [
-        (field.name, str(field.type), repr(field.default), words.get(field.name, ""))
+        (field.name, str(field.type), default_text(field), words.get(field.name, ""))
         for field in dataclasses.fields(cls)
         if field.name in own
     ]

@@ -32,8 +32,22 @@ settings.register_profile(
 settings.load_profile("quick")  # pytest --hypothesis-profile=thorough for more
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuses names that differ from process to process, on which workers cannot agree."""
+    """Marks most cases of `mostly_slow` tests as slow, and refuses names that change.
+
+    Workers cannot agree on names that differ from process to process.
+    """
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("mostly_slow"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for each in cases.values():
+        fast = each[0].get_closest_marker("mostly_slow").kwargs["fast"]
+        kept = {round((place + 0.5) * len(each) / fast - 0.5) for place in range(fast)}
+        for number, item in enumerate(each):
+            if number not in kept:
+                item.add_marker("slow")
     if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"give ids to the parameters of {changing[0]}")
 

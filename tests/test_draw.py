@@ -86,9 +86,9 @@ def test_save(tmp_path, ending: str, magic: bytes) -> None:
 def test_bad_arguments_say_what_is_wrong(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"picture\.jpeg.*expected a name that ends in \.png"):
         picture(lb.Full(), 4).save(tmp_path / "picture.jpeg")
-    with pytest.raises(ValueError, match="received head 2, expected one of the 2 heads"):
+    with pytest.raises(ValueError, match=r"less than the number of heads \(2\), received 2"):
         picture(lb.Full(), 4, heads=2, head=2)
-    with pytest.raises(ValueError, match="received n = 0"):
+    with pytest.raises(ValueError, match="n of a picture must be an integer >= 1, received 0"):
         picture(lb.Full(), 0)
 
 
@@ -165,7 +165,7 @@ def test_show_prints_text_in_a_terminal(capsys) -> None:
     assert "1,024 tokens, 2 heads" in capsys.readouterr().out
     lb.Edges([(0, 3000)]).show()
     assert "3,001 tokens, 1 edge" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="one of the 1 heads"):
+    with pytest.raises(ValueError, match=r"less than the number of heads \(1\)"):
         lb.Full().show(10, head=3)
 
 

@@ -179,3 +179,38 @@ def test_seed_decides_and_random_state_is_left_alone():
     )
     assert first == again != other
     assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("impls", "error", "message"),
+    [
+        ("native", TypeError, r"received 'native' \(str\); write impls=\['native'\]"),
+        ("dense", TypeError, r"list of names, received 'dense' \(str\)$"),
+        (3, TypeError, r"list of names, received 3 \(int\)"),
+        ([], ValueError, "some of native, flex, gather, reference, received none; leave it out"),
+        ((), ValueError, "received none"),
+        (["gather", None], ValueError, "received None"),
+        ([["gather"]], ValueError, r"received \['gather'\]"),
+    ],
+)
+def test_names_of_implementations(impls, error, message):
+    with pytest.raises(error, match=message):
+        lb.check(GRAPH, 60, impls=impls)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"dtype": "float32"}, TypeError, "dtype must be one of torch.float32, .*'float32'"),
+        ({"dtype": torch.int32}, TypeError, "dtype must be one of"),
+        ({"device": "gpu"}, ValueError, "device must be a device of torch, .* received 'gpu'"),
+        ({"device": 3.5}, ValueError, "device must be a device of torch, .* received 3.5"),
+        ({"q": [1.0]}, TypeError, "q must be a torch.Tensor, received list"),
+        ({"seed": "a"}, TypeError, "seed must be an integer .* received 'a'"),
+        ({"seed": 2**70}, ValueError, "seed must be an integer"),
+        ({"heads": 1.5}, TypeError, "heads must be an integer"),
+    ],
+)
+def test_other_wrong_arguments(options, error, message):
+    with pytest.raises(error, match=message):
+        lb.check(GRAPH, 60, **options)

@@ -27,6 +27,7 @@ from longbird.graph.edges import _Pairs
 from longbird.layout import Layout
 from longbird.layout.compile import pieces
 from longbird.layout.layout import estimate
+from longbird.machine import in_units, in_words
 from longbird.ops import native
 from longbird.ops.api import attention
 from longbird.ops.call import DTYPES, Call
@@ -195,7 +196,7 @@ class Plan:
             "edges": f"{self.edges:,} a sequence and layer ({100 * self.density:.3g}% of dense); "
             f"computed {self.computed:,} ({more:.1f}% more)",
             "work": f"{_flops(self.flops)}; computed {_flops(self.flops_computed)}",
-            "memory": ", ".join(f"{name} {_bytes(count)}" for name, count in memory),
+            "memory": ", ".join(f"{name} {in_words(count)}" for name, count in memory),
             "time": f"{_seconds(self.seconds)}, dense {_seconds(self.dense_seconds)} "
             f"({self.speedup:.1f} x)",
             "crossover": crossover,
@@ -268,6 +269,10 @@ def plan(
     n, batch = integer(n, "n", least=1), integer(batch, "batch", least=1)
     if dtype not in DTYPES:
         raise TypeError(f"dtype must be one of {', '.join(map(str, DTYPES))}, received {dtype!r}")
+    if not isinstance(calibration, Calibration | None):
+        raise TypeError(
+            f"calibration must be a Calibration, or None to measure one, received {calibration!r}"
+        )
     heads, head_dim, layers = asked.heads, asked.head_dim, len(asked.graphs)
     different = list(dict.fromkeys(asked.counted))
     _check_size(different, n, heads)
@@ -361,7 +366,9 @@ class _Layers:
         found = getattr(config, "layer_graphs", None) or config.graph
         found = [found] * layers if not isinstance(found, list | tuple) else found
         if len(found) != layers:
-            raise ValueError(f"received {len(found)} graphs for {layers} layers, expected as many")
+            raise ValueError(
+                f"received {len(found)} graphs for {layers} layers, expected {layers}"
+            )
         graphs = tuple(as_graph(graph) for graph in found)
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
         head_dim = integer(head_dim, "head_dim", least=1)
@@ -386,7 +393,7 @@ def _check_size(graphs: Sequence[Graph], n: int, heads: int) -> None:
     raise ValueError(
         f"plan counts edges in the layout, and that of {largest!r:.200} over {n:,} tokens and "
         f"{_count(heads, 'head')} would have about {_many(tiles)} tiles of {size} x {size} "
-        f"tokens and take {_bytes(memory)} to build, which is more than a few seconds' work; "
+        f"tokens and take {in_words(memory)} to build, which is more than a few seconds' work; "
         "plan fewer tokens (the cost of a sparse graph grows in proportion to them)"
     )
 
@@ -538,25 +545,13 @@ def _count(number: int, noun: str) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return _in_units(1e6 * seconds, ("µs", "ms", "s"))
-
-
-def _bytes(count: float) -> str:
-    return _in_units(count, ("B", "kB", "MB", "GB", "TB", "PB", "EB"))
+    return in_units(1e6 * seconds, ("µs", "ms", "s"))
 
 
 def _many(count: float) -> str:
     powers = ("", "thousand", "million", "billion", "trillion", "quadrillion", "quintillion")
-    return _in_units(count, powers).rstrip()
+    return in_units(count, powers).rstrip()
 
 
 def _flops(count: float) -> str:
-    return _in_units(count, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"))
-
-
-def _in_units(value: float, units: Sequence[str]) -> str:
-    """Three digits in the unit that suits, each unit a thousand times the one before."""
-    number = 0
-    while value >= 999.5 and number < len(units) - 1:
-        value, number = value / 1000, number + 1
-    return f"{value:.3g} {units[number]}"
+    return in_units(count, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"))

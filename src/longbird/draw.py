@@ -20,14 +20,15 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.text import Text
 
+from longbird.graph.arguments import integer
 from longbird.graph.base import Graph, Positions
 from longbird.graph.combinations import Intersection, Union
 from longbird.graph.random import below
 from longbird.layout.compile import pieces as all_pieces
 from longbird.layout.layout import Layout, estimate
-from longbird.layout.memory import in_words
 from longbird.layout.tiles import ranges, unpack
 from longbird.layout.tiling import Tiling
+from longbird.machine import in_words
 
 MOST_PIXELS = 1024
 NOTEBOOK_PIXELS = 160
@@ -225,10 +226,9 @@ def picture(
         #.....####..
         #.......####
     """
-    if n < 1:
-        raise ValueError(f"received n = {n}, expected at least 1 token to draw")
-    if not 0 <= head < heads:
-        raise ValueError(f"received head {head}, expected one of the {heads} heads, from 0 on")
+    n, heads = integer(n, "n of a picture", least=1), integer(heads, "heads", least=1)
+    if integer(head, "head") >= heads:
+        raise ValueError(f"head must be less than the number of heads ({heads}), received {head}")
     pixels = min(pixels, n)
     title = name or repr(graph)
     whole, of_head = graph.at(n), graph.at(n).for_head(head)

@@ -1,8 +1,8 @@
-"""The oracle: every implementation against dense attention in float64, on the user's own data."""
+"""The oracle: implementations against dense attention in float64, on the user's own data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,9 +10,9 @@ from torch import Tensor
 
 from longbird.graph import Graph
 from longbird.graph.arguments import integer
-from longbird.layout.memory import available_bytes
+from longbird.machine import available_bytes
 from longbird.ops import dispatch, flex, reference
-from longbird.ops.call import Call
+from longbird.ops.call import DTYPES, Call
 from longbird.ops.graphs import GraphArgument, OneGraph
 
 OUTPUT_TOLERANCE = 2e-5
@@ -161,11 +161,8 @@ def check(
         True
     """
     named = {each.NAME: each for each in dispatch.ALL}
-    wanted = [each.NAME for each in dispatch.AUTOMATIC] if impls is None else list(impls)
-    for name in wanted:
-        if name not in named:
-            raise ValueError(f"impls must be among {', '.join(named)}, received {name!r}")
-
+    wanted = [each.NAME for each in dispatch.AUTOMATIC] if impls is None else _names(impls, named)
+    seed = integer(seed, "seed", least=-(2**63), most=2**63 - 1)
     shape, dtype, device = _form((q, k, v), (batch, heads, n, head_dim), dtype, device)
     _check_memory(shape, device)
     q, k, v, upstream = _inputs((q, k, v), shape, dtype, device, seed)
@@ -191,6 +188,21 @@ def check(
     return CheckReport(call.graph.given, shape, dtype, tuple(rows))
 
 
+def _names(impls: Sequence[str], known: Collection[str]) -> list[str]:
+    if isinstance(impls, (str, bytes)) or not isinstance(impls, Collection):
+        hint = f"; write impls=[{impls!r}]" if impls in known else ""
+        raise TypeError(
+            f"impls must be a list of names, received {impls!r} ({type(impls).__name__}){hint}"
+        )
+    choice = f"some of {', '.join(known)}"
+    for name in impls:
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"impls must be {choice}, received {name!r}")
+    if not impls:
+        raise ValueError(f"impls must be {choice}, received none; leave it out to check as usual")
+    return list(dict.fromkeys(impls))
+
+
 Given = tuple[Tensor | None, Tensor | None, Tensor | None]
 
 
@@ -198,11 +210,22 @@ def _form(
     given: Given, shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device
 ) -> tuple[tuple[int, ...], torch.dtype, torch.device]:
     """Shape, dtype and device: those of what is given, else those that were asked for."""
+    for name, x in zip("qkv", given, strict=True):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor, received {type(x).__name__}")
     example = next((x for x in given if x is not None), None)
     if example is None:
         names = ("batch", "heads", "n", "head_dim")
-        sizes = (integer(x, name) for x, name in zip(shape, names, strict=True))
-        return tuple(sizes), dtype, torch.device(device)
+        sizes = tuple(integer(x, name) for x, name in zip(shape, names, strict=True))
+        if dtype not in DTYPES:
+            known = ", ".join(map(str, DTYPES))
+            raise TypeError(f"dtype must be one of {known}, received {dtype!r}")
+        try:
+            return sizes, dtype, torch.device(device)
+        except (TypeError, RuntimeError):
+            raise ValueError(
+                f'device must be a device of torch, such as "cpu" or "cuda:0", received {device!r}'
+            ) from None
     if example.ndim != 4 or example.shape[2] != shape[2]:
         raise ValueError(
             f"q, k and v must be [batch, heads, n, head_dim] with n = {shape[2]}, "

@@ -54,6 +54,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
+@pytest.mark.mostly_slow(fast=20)
 @pytest.mark.parametrize(("saved", "loaded"), PAIRS)
 def test_any_head_to_any_head(
     saved: str, loaded: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -81,16 +82,20 @@ def test_any_head_to_any_head(
     stored = load_file(tmp_path / "model.safetensors")
     left = {name for name in stored if name.removeprefix(prefix) not in used}
     lost_pooler = loaded == "LongbirdModel" and not any("pooler" in name for name in stored)
-    assert len(warned) == bool(new or left or lost_pooler)
+    causal = loaded == "LongbirdForCausalLM", saved == "LongbirdForCausalLM"
+    assert len(warned) == bool(new or left or lost_pooler or causal[0] != causal[1])
     for line in warned:
         assert loaded in line and str(tmp_path) in line and "\n" not in line
         assert named(line, "new, with random weights to be trained: ", prefix) == {
             name.removeprefix(prefix) for name in new
         }
-        assert named(line, "left out of the file: ", prefix) == {
+        assert named(line, "in the file, but not used: ", prefix) == {
             name.removeprefix(prefix) for name in left
         }
         assert ("without a pooler" in line) is lost_pooler
+        assert ("made causal" in line) is (causal == (True, False))
+        assert ("still causal" in line) is (causal == (False, True))
+    assert again.config.is_decoder is any(causal)
 
 
 def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -116,6 +121,7 @@ def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptur
     assert other.config.num_labels == 3
 
 
+@pytest.mark.mostly_slow(fast=2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_foreign_heads(family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     form = FAMILIES[family]
@@ -143,7 +149,7 @@ def test_a_head_of_their_own_is_left_out(tmp_path: Path, caplog: pytest.LogCaptu
     save_file({**load_file(file), "my_head.linear.weight": torch.ones(3)}, file, {"format": "pt"})
     lb.LongbirdForMaskedLM.from_pretrained(tmp_path)
     (line,) = lines(caplog)
-    assert line.endswith("left out of the file: my_head.linear.weight")
+    assert line.endswith("in the file, but not used: my_head.linear.weight")
     save_file(
         {**load_file(file), "bert.encoder.layer.0.adapter.weight": torch.ones(3)},
         file, {"format": "pt"},

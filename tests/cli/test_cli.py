@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import transformers
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -31,6 +32,18 @@ def run(monkeypatch: pytest.MonkeyPatch):
         return result.output
 
     return run
+
+
+@pytest.fixture
+def refused():
+    """Runs the command, which must raise a ValueError: what it says."""
+
+    def refused(*arguments: str) -> str:
+        with pytest.raises(ValueError) as error:
+            CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+        return str(error.value)
+
+    return refused
 
 
 # ---- graphs as people type them ----
@@ -82,7 +95,7 @@ def test_parse_graph_reads_files(tmp_path) -> None:
         ("Window(open('x'))", "'open' is not a graph"),
         ("Window(radius=[].append)", "is not a graph"),
         ("Window(**{'radius': 3})", "means nothing here"),
-        ("Window(*[3])", "is not a graph"),
+        ("Window(*[3])", "cannot be an argument"),
         ("(lambda: Full())()", "is not a graph"),
         ("[Full() for _ in '1']", "is not a graph"),
         ("Window(radius='a')", "radius must be an integer"),
@@ -206,6 +219,46 @@ def test_demo_draws_checks_and_times(run, monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_plan_predicts(run) -> None:
     assert "256 tokens" in run("plan", "Window(8)", "-n", "256", "--heads", "2")
+
+
+SMALL = {
+    "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 8,
+    "vocab_size": 50,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        lb.LongbirdConfig(**SMALL, graph=lb.bigbird(16)),
+        transformers.BigBirdConfig(**SMALL, block_size=16),
+        transformers.BertConfig(**SMALL),
+        transformers.LEDConfig(
+            vocab_size=50,
+            d_model=32,
+            encoder_layers=3,
+            encoder_attention_heads=4,
+            attention_window=8,
+        ),
+    ],
+    ids=lambda config: config.model_type,
+)
+def test_plan_of_a_model_is_that_of_its_configuration(
+    run, refused, tmp_path: Path, config
+) -> None:
+    config.save_pretrained(tmp_path)
+    said = run("plan", str(tmp_path), "-n", "256")
+    assert "256 tokens, batch 1, 4 heads of 8, 3 layers" in said
+    assert ("Full()" in said) == (config.model_type == "bert")
+    said = refused("plan", str(tmp_path), "--heads", "2", "--layers", "1")
+    assert "says what --heads and --layers would: leave the option" in said
+
+
+def test_a_model_is_not_a_graph(refused, tmp_path: Path) -> None:
+    lb.LongbirdConfig(**SMALL).save_pretrained(tmp_path)
+    assert "is the folder of a model; expected a graph: an exp" in refused("check", str(tmp_path))
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    assert "received 'gpt2'" in refused("plan", str(tmp_path))
 
 
 # ---- what is shown meanwhile ----

@@ -35,6 +35,7 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
     return json.loads(done.stderr.splitlines()[-1]), done.stdout + done.stderr
 
 
+@pytest.mark.mostly_slow(fast=5)
 @pytest.mark.parametrize(
     "line",
     [
@@ -50,6 +51,7 @@ def test_nothing_heavy_is_imported(line: str) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.mostly_slow(fast=4)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
     ("typed", "offered"),
@@ -80,6 +82,7 @@ def test_version_is_the_packages() -> None:
     assert f"longbird {longbird.__version__}" in imported("--version")[1]
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("line", ["--help", "check --help", "--version", "nonsense"])
 def test_answers_quickly(line: str) -> None:
     """0.2 s on an idle core; processor time, as others may be running, and room for slow disks."""

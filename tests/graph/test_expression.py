@@ -38,6 +38,8 @@ def test_names_are_the_public_pieces_and_presets():
             lb.ByLength({64: lb.Causal(), 512: lb.Full()}, lb.bigbird(16)),
         ),
         (" | ".join(f"Window({k})" for k in range(600)), None),
+        ("GlobalTokens({0, -1})", lb.GlobalTokens([0, -1])),
+        ("Edges({(0, 1), (2, 2)})", lb.Edges([(0, 1), (2, 2)])),
         ("GlobalTokens([0, -1]) & Causal", lb.GlobalTokens([0, -1]) & lb.Causal()),
     ],
     ids=lambda value: str(value)[:40],
@@ -98,6 +100,29 @@ def test_what_is_not_a_graph_is_a_value_error(text):
         as_graph(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Window(10**9)", r"'10\*\*9' cannot be an argument: nothing is calculated here"),
+        ("ErdosRenyi(p=1 / 3)", "'1 / 3' cannot be an argument"),
+        ("GlobalTokens([0, 2 - 1])", "'2 - 1' cannot be an argument"),
+        ("Window(--3)", "'--3' cannot be an argument"),
+        ("Window(-'a')", "is not a number"),
+        ("Full()()", r"'Full\(\)' is a graph already, and a graph cannot be called"),
+        ("bigbird(16)(32)", r"'bigbird\(16\)' is a graph already"),
+        ("Widow(3)()", r"'Widow' is not a graph\. Did you mean Window"),
+        ("Window()", r"^Window: missing a required argument: 'radius'; it takes \(radius, dil"),
+        ("Causal(3)", r"^Causal: too many positional arguments; it takes \(\)"),
+        ("bigbird(blocks=3)", r"^bigbird: got an unexpected .*'blocks'; it takes \(block=64, w"),
+        ("Window('a')", "^Window radius must be an integer >= 0, received 'a'"),
+        ("bigbird(block='a')", "^bigbird: BlockWindow block must be an integer"),
+    ],
+)
+def test_messages(text, message):
+    with pytest.raises(ValueError, match=message):
+        as_graph(text)
+
+
 def nested(depth):
     graph = lb.Full()
     for k in range(depth):
@@ -150,7 +175,7 @@ def test_a_field_that_is_there_twice_is_refused(text):
         ('{"type": "ByLength", "up_to": {"512": 3}, "otherwise": {"type": "Full"}}', "type None"),
         ('{"type": "Edges", "pairs": [[0, 1]], "clip": "yes"}', "clip must be True or False"),
         ('{"type": "Edges", "clip": true}', "Edges is wrong: .*pairs"),
-        ('{"type": "ErdosRenyi", "p": 1' + "0" * 400 + "}", "beyond all floats"),
+        ('{"type": "ErdosRenyi", "p": 1' + "0" * 400 + "}", "too large for a float"),
     ],
 )
 def test_hostile_json(text, message):

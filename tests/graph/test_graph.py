@@ -11,13 +11,16 @@ import zlib
 from pathlib import Path
 
 import hypothesis.strategies as st
+import networkx as nx
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 
 import longbird.graph
 from longbird.graph import (
     BlockWindow,
+    ByLength,
     Causal,
     Edges,
     ErdosRenyi,
@@ -27,6 +30,7 @@ from longbird.graph import (
     Graph,
     Intersection,
     LegacyBigBird,
+    PerHead,
     RandomBlocks,
     Union,
     WattsStrogatz,
@@ -136,6 +140,13 @@ def test_edges_are_any_digraph():
     assert {tuple(edge) for edge in np.argwhere(graph.mask(20)[0]).tolist()} == set(pairs)
     with pytest.raises(ValueError, match="read-only"):
         graph.pairs[0] = 1
+
+
+@pytest.mark.parametrize("kind", [set, iter, tuple, np.array, torch.tensor, nx.DiGraph])
+def test_edges_come_in_any_container(kind):
+    pairs = [(0, 1), (2, 2)]
+    given = kind(pairs)
+    assert Edges(given.edges if kind is nx.DiGraph else given) == Edges(pairs)
 
 
 def test_algebra_is_that_of_sets():
@@ -249,9 +260,18 @@ def test_per_head():
         (lambda: ErdosRenyi("0.5"), TypeError, "received '0.5'"),
         (lambda: WattsStrogatz(3, 0.1), ValueError, "even .* received 3"),
         (lambda: WattsStrogatz(2, -0.1), ValueError, "WattsStrogatz beta"),
-        (lambda: Edges([1, 2]), ValueError, r"shape \(edges, 2\), received \(2,\)"),
-        (lambda: Edges([(1, 2, 3)]), ValueError, r"received \(1, 3\)"),
-        (lambda: Edges([(0.0, 1.0)]), TypeError, "integers, received dtype float64"),
+        (lambda: Edges([1, 2]), ValueError, r"shape \(edges, 2\), .* received the shape \(2,\)"),
+        (lambda: Edges([(1, 2, 3)]), ValueError, r"received the shape \(1, 3\)"),
+        (lambda: Edges([(1, 2), (3,)]), ValueError, r"\(query, key\), received a row \(3,\)"),
+        (lambda: Edges([(1, 2), 3]), ValueError, "received a row 3"),
+        (lambda: Edges({(1, 2), (3, 4, 5)}), ValueError, r"received a row \(3, 4, 5\)"),
+        (lambda: Edges(np.eye(3).nonzero()), ValueError, r"np.argwhere\(mask\)"),
+        (lambda: Edges({1: 2}), TypeError, r"received {1: 2} \(dict\)"),
+        (lambda: Edges(None), TypeError, r"received None \(NoneType\)"),
+        (lambda: Edges("ab"), TypeError, r"received 'ab' \(str\)"),
+        (lambda: Edges([(0, 10**30)]), ValueError, f"from 0 to 2147483647, received {10**30}"),
+        (lambda: Edges(torch.ones(1, 2, device="meta")), TypeError, "Edges pairs .*: .*meta"),
+        (lambda: Edges([(0.0, 1.0)]), TypeError, "integers .* received the dtype float64"),
         (lambda: Edges([(True, False)]), TypeError, "dtype bool"),
         (lambda: Edges([(0, -1)]), ValueError, "from -1 to 0"),
         (lambda: Edges([(0, 2**31)]), ValueError, "2147483648"),
@@ -271,6 +291,41 @@ def test_per_head():
         (lambda: Union((Window(1),)), ValueError, "two different parts"),
         (lambda: Union((Window(1), 3)), TypeError, "must be graphs, received 3"),
         (lambda: bigbird(window=4), ValueError, "odd"),
+        (lambda: bigbird().reseed("a"), TypeError, r"offset of reseed .* received 'a' \(str\)"),
+        (lambda: Window(1).reseed(1.0), TypeError, r"offset of reseed .* received 1.0 \(float\)"),
+        (lambda: LegacyBigBird("google").reseed(None), TypeError, "offset of reseed"),
+        (lambda: bigbird().reseed(-5), ValueError, "reseed adds -5 to the seed 0, but .* -5"),
+        (lambda: LegacyBigBird("google").reseed(-1), ValueError, "reseed adds -1 to the seed 0"),
+        (lambda: bigbird().reseed(2**63), ValueError, "offset of reseed"),
+        (
+            lambda: Window(1).mask(10**6),
+            ValueError,
+            r"mask\(1000000, heads=1\) would take 9 TB of the",
+        ),
+        (lambda: Full().counts(10**6, 2), ValueError, r"counts\(1000000, heads=2\) would take 16"),
+        (
+            lambda: Full().mask(10, 10**9),
+            ValueError,
+            r"mask\(10, heads=1000000000\) would take 100",
+        ),
+        (
+            lambda: Window(1).layout(4, rows=3),
+            TypeError,
+            r"rows must be \(first, end\), received 3",
+        ),
+        (lambda: Window(1).layout(4, rows=(1, 2, 3)), ValueError, r"rows must be \(first, end\)"),
+        (lambda: Window(1).show("a"), TypeError, "n of a picture .* received 'a'"),
+        (
+            lambda: Window(1).show(8, head="a"),
+            TypeError,
+            "head must be an integer .* received 'a'",
+        ),
+        (lambda: Window(1).show(8, heads=0), ValueError, "heads must be an integer >= 1"),
+        (lambda: GlobalTokens({0: 1}), TypeError, r"sequence of integers, received {0: 1} \(dict"),
+        (lambda: GlobalTokens(np.array(3)), TypeError, r"sequence of integers, .* \(ndarray"),
+        (lambda: PerHead({Full(), Causal()}), TypeError, r"sequence of graphs, .* \(set\)"),
+        (lambda: PerHead([Full()]).for_head(1), ValueError, "head of PerHead .* received 1"),
+        (lambda: ByLength({5: "Full"}, "Causal").at("a"), TypeError, "n must be .* received 'a'"),
     ],
 )
 def test_bad_arguments(make, error, message):

@@ -347,6 +347,19 @@ def test_mistakes_say_what_to_do():
         Flat().layout(100)
 
 
+def test_spans_of_one_array():
+    @dataclass(frozen=True)
+    class Single(lb.Graph):
+        def edge(self, i, j, n):
+            return i == j
+
+        def spans(self, first, last, n):
+            return first[:, None]
+
+    with pytest.raises(TypeError, match="spans of Single must give two arrays"):
+        Single().layout(100)
+
+
 def test_another_process_finds_the_class_where_it_was_defined(tmp_path):
     (tmp_path / "own_pieces.py").write_text(
         textwrap.dedent(

@@ -363,7 +363,10 @@ def test_slots_list_every_token_once_in_the_order_of_the_tiles(tokens: int, step
 def test_layouts_that_do_not_fit_into_memory_are_refused_at_once(graph, n, monkeypatch):
     monkeypatch.setattr("longbird.layout.memory.machine_bytes", lambda: 64e9)
     start = time.perf_counter()
-    with pytest.raises(ValueError, match=r"would have about [\d.e+]+ tiles, .* of the 64 GB that"):
+    with pytest.raises(
+        ValueError,
+        match=r"would have about [\d.e+]+ tiles, .* of the 64 GB that this process may have",
+    ):
         graph.layout(n, heads=2)
     assert time.perf_counter() - start < 2
 
@@ -385,7 +388,7 @@ def test_layouts_that_do_not_fit_into_memory_are_refused_at_once(graph, n, monke
         bigbird(16),
         RandomBlocks(3, 200),
         ErdosRenyi(0.0001),
-        ErdosRenyi(0.1),
+        ErdosRenyi(0.01),
         WattsStrogatz(8, 0.0),
         WattsStrogatz(8, 0.5),
         Edges(np.random.default_rng(0).integers(0, 9000, (500, 2))),

@@ -117,6 +117,40 @@ def test_what_cannot_be_a_batch():
             collate([EXAMPLES[0], {**EXAMPLES[1], **wrong}])
 
 
+TEXT = {"input_ids": [1, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    ("examples", "said"),
+    [
+        ([], "at least one example, received none"),
+        (None, "a list of examples, received NoneType"),
+        (TEXT, "a list of examples, received dict"),
+        ([TEXT, [1, 3]], "received list as example 1"),
+        ([{"labels": 1}], r"example 0 must have a list of input_ids, .*\['labels'\]"),
+        ([{"input_ids": "abc"}], "must have a list of input_ids"),
+        ([TEXT | {"edges": [(0, 1, 2)]}], r"pairs \(query, key\), received the shape \[1, 3\]"),
+        ([TEXT | {"edges": [(0, 1), (2,)]}], "edges of example 0 must be numbers"),
+        ([TEXT | {"edges": [(0, 0.5)]}], "edges of example 0 must be integers"),
+        ([TEXT | {"segment_ids": [0.5, 0, 1]}], "segment_ids of example 0 must be integers"),
+        ([TEXT | {"start_positions": 1.5}], "start_positions of example 0 must be integers"),
+        ([TEXT | {"labels": "yes"}], "labels of example 0 must be numbers, received 'yes'"),
+        ([TEXT | {"label": 1, "labels": 0}], r"several names \(labels, label\)"),
+    ],
+)
+def test_examples_that_cannot_be(examples, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        lb.LongbirdCollator(tokenizer())(examples)
+
+
+def test_whole_numbers_of_any_type_and_none_for_no_labels():
+    example = TEXT | {"segment_ids": np.array([0.0, 0.0, 1.0]), "label": None, "labels": 1}
+    batch = lb.LongbirdCollator(tokenizer())([example])
+    assert batch["segment_ids"].tolist() == [[0, 0, 1]] and batch["labels"].tolist() == [1]
+    assert "labels" not in lb.LongbirdCollator(tokenizer())([TEXT | {"labels": None}])
+
+
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_the_trainer_learns_with_it(side, tmp_path: Path):
     """Of each sentence, whether it is the first: told by its segment alone."""

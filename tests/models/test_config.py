@@ -38,7 +38,7 @@ RATES = "hidden_dropout_prob attention_probs_dropout_prob activation_dropout cla
 IDS = "pad_token_id bos_token_id sep_token_id decoder_start_token_id position_padding_id"
 DECODER = "decoder_layers decoder_attention_heads decoder_intermediate_size"
 OPTIONAL = {
-    *DECODER.split(), *IDS.split(), "eos_token_id", "classifier_dropout", "lm_activation", "graph",
+    *DECODER.split(), *IDS.split(), "eos_token_id", "classifier_dropout", "lm_activation",
     "problem_type", "architectures", "transformers_version", "dtype", "id2label", "label2id",
     "output_hidden_states", "return_dict",
 }  # fmt: skip

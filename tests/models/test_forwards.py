@@ -200,7 +200,7 @@ WRONG_LABELS: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
     "support of other sentences": (
         lb.LongbirdForQuestionAnswering, {"supporting_sentences": True},
         {"sentence_positions": ROW[:, None], "sentence_support": torch.ones(2, 2)},
-        r"sentence_support must be of the shape of sentence_positions, \[2, 1\]",
+        r"sentence_support must be of the shape of the logits, \[2, 1\], received \[2, 2\]",
     ),
     "written": (
         lb.LongbirdForConditionalGeneration, {}, {"labels": IDS + 20},
@@ -292,7 +292,7 @@ def test_caches_that_an_encoder_decoder_cannot_have():
         ({"decoder_attention_mask": torch.full((2, 3), 2)}, "decoder_attention_mask must be 0"),
         ({"decoder_input_ids": IDS[:, :3] + 30}, r"decoder_input_ids .* 0 to 39 .*received"),
         ({"decoder_input_ids": IDS[0]}, r"decoder_input_ids must be \[batch, s\]"),
-        ({"decoder_input_ids": IDS[:1, :3]}, "encoder_hidden_states .*batch 1"),
+        ({"decoder_input_ids": IDS[:1, :3]}, "decoder_input_ids .* the input, 2, received 1"),
         (
             {"decoder_input_ids": None, "decoder_inputs_embeds": torch.ones(2, 3, 9)},
             "decoder_inputs_embeds .*width 16",

@@ -7,6 +7,8 @@ import torch
 from small_models import (
     ENCODERS,
     MASK,
+    ROWS,
+    N,
     assert_same,
     every_decoder,
     every_loss,
@@ -101,6 +103,62 @@ def test_labels_that_do_not_count(name):
     hidden = inputs["labels"].masked_fill(MASK == 0, -100)
     expected = cross_entropy(output.logits.flatten(0, 1), hidden.flatten())
     torch.testing.assert_close(output.loss, expected)
+
+
+@every_loss
+def test_where_no_label_counts(family, name):
+    """The loss is 0 and so are all gradients, whoever counts the labels."""
+    model, inputs = training_model(family, name), inputs_of(family, name, labels=True)
+    for key, x in inputs.items():
+        if "label" in key or "positions" in key:
+            inputs[key] = torch.full_like(x, -100 if "label" in key else N)
+    counted = (
+        [{}, {"num_items_in_batch": 0}] if getattr(model, "accepts_loss_kwargs", False) else [{}]
+    )
+    for more in counted:
+        assert model(**inputs, **more).loss == 0
+        assert not any(x.any() for x in gradients_of(model, {**inputs, **more}).values())
+
+
+@pytest.mark.parametrize("counting", [1, 2, 3])
+def test_losses_are_those_of_torch_to_the_last_bit(counting):
+    """Over any part of the labels."""
+    labels, rows = torch.tensor([1, 0, 1]), torch.arange(ROWS)
+    labels[rows >= counting] = -100
+    name = "ForSequenceClassification"
+    output = run(
+        model_of("bigbird", name, num_labels=2), **inputs_of("bigbird", name), labels=labels
+    )
+    assert torch.equal(output.loss, cross_entropy(output.logits, labels))
+    name, ends = "ForQuestionAnswering", torch.where(rows < counting, 5 + rows, N + 7)
+    inputs = inputs_of("bigbird", name) | {"start_positions": ends, "end_positions": ends[:, None]}
+    output = run(model_of("bigbird", name), **inputs)
+    start, end = (
+        cross_entropy(x, ends.clamp(max=N), ignore_index=N)
+        for x in (output.start_logits, output.end_logits)
+    )
+    assert torch.equal(output.loss, (start + end) / 2)
+
+
+@pytest.mark.parametrize("odd", [7.0, -1.0, -100.0, float("nan")])
+def test_labels_of_several_classes_are_shares(odd):
+    name = "ForSequenceClassification"
+    model, inputs = model_of("bigbird", name, num_labels=2), inputs_of("bigbird", name)
+    labels = torch.tensor([[0.0, 1.0], [0.3, 1.0], [0.0, odd]])
+    with pytest.raises(ValueError, match=r"from 0\.0 to 1\.0, received"):
+        model(**inputs, labels=labels)
+    model = model_of("bigbird", "ForQuestionAnswering", supporting_sentences=True)
+    sentences = {"sentence_positions": torch.zeros(3, 1, dtype=torch.long)}
+    inputs = inputs_of("bigbird", "ForQuestionAnswering") | sentences
+    with pytest.raises(ValueError, match="sentence_support must be from"):
+        model(**inputs, sentence_support=labels[:, 1:])
+
+
+def test_a_loss_function_of_the_user():
+    for name in ("ForTokenClassification", "ForQuestionAnswering"):
+        model = model_of("bigbird", name)
+        model.loss_function = lambda logits, *_, **__: logits.sum() * 0 + 42
+        assert model(**inputs_of("bigbird", name, labels=True)).loss == 42
 
 
 @every_decoder

@@ -103,7 +103,7 @@ def test_two_tensors_for_one_place_are_refused(tmp_path):
     for name in ("embeddings.word_embeddings.weight", "bert.embeddings.LayerNorm.gamma"):
         more = {**tensors, name: torch.zeros(99, 20)}
         save_file(more, tmp_path / "model.safetensors", {"format": "pt"})
-        with pytest.raises(ValueError, match=r"two names|another tensor"):
+        with pytest.raises(ValueError, match=r"two names|would both become"):
             lb.LongbirdForMaskedLM.from_pretrained(tmp_path)
 
 
@@ -133,7 +133,7 @@ def test_poolers_come_and_go_between_our_own_classes(tmp_path, caplog):
     caplog.clear()
     lb.LongbirdModel.from_pretrained(tmp_path / "masked")
     (record,) = caplog.records
-    assert "left out of the file: lm_head.bias" in record.message
+    assert "in the file, but not used: lm_head.bias" in record.message
 
 
 def test_options_that_transformers_has_too(tmp_path):
@@ -211,25 +211,6 @@ def test_where_a_converted_model_cannot_be_written(tmp_path):
 
 
 # ---- configurations
-
-
-@pytest.mark.parametrize(
-    ("fields", "meant"),
-    [
-        ({"grpah": lb.Full()}, "graph"),
-        ({"hiden_size": 3}, "hidden_size"),
-        ({"d_model": 64}, "hidden_size"),
-        ({"block_size": 16}, "bigbird"),
-        ({"attention_window": 64}, "longformer"),
-    ],
-)
-def test_a_name_that_is_nearly_a_field(fields, meant):
-    with pytest.raises(TypeError, match=f"expected .*{meant}"):
-        lb.LongbirdSeq2SeqConfig(**fields)
-
-
-def test_a_field_of_the_user():
-    assert config(my_note="kept").my_note == "kept"
 
 
 @pytest.mark.parametrize(

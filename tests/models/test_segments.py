@@ -95,10 +95,29 @@ def test_what_cannot_be():
     for arguments, said in (
         (("a", [(0, 1)], "word"), 'by must be "sentence" or "paragraph", received \'word\''),
         (("a", [(0, 1)], "sentence", 0), "most must be at least 1, received 0"),
-        (("abc", [(2, 4)]), "ends at character 4, and the text has 3"),
+        (("abc", [(2, 4)]), r"within the 3 characters of the text, received the offset \(2, 4\)"),
+        (("abc", [(-1, 2)]), r"received the offset \(-1, 2\)"),
     ):
         with pytest.raises(ValueError, match=said):
             lb.segments(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((None, [(0, 1)]), "text must be a str, received NoneType"),
+        ((b"abc", [(0, 1)]), "text must be a str, received bytes"),
+        (("abc", None), "offsets must be pairs .* received NoneType"),
+        (("abc", "ab"), "offsets must be pairs .* received str"),
+        (("abc", [(0, 1), 5]), "received 5 for token 1"),
+        (("abc", [(0.5, 1.5)]), r"received \(0.5, 1.5\) for token 0"),
+        (("abc", [[(0, 1), (1, 2)]]), "of one text"),
+        (("abc", [(0, 1)], "sentence", "3"), "most must be an int or None, received str"),
+    ],
+)
+def test_what_is_of_another_type(arguments, said):
+    with pytest.raises(TypeError, match=said):
+        lb.segments(*arguments)
 
 
 def test_a_model_takes_them():

@@ -1,6 +1,13 @@
 """The dispatcher: which implementation runs, and what is said about the others."""
 
+import dataclasses
+import functools
+import hashlib
+import re
+import sys
+import types
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +15,8 @@ import torch
 import longbird as lb
 from longbird.ops import dispatch, flex, gather, native, reference
 from longbird.ops.call import Call
+
+BINDINGS = Path(__file__).parents[2] / "csrc" / "bindings.cpp"
 
 
 def call(dtype=torch.float32, device="cpu", **options) -> Call:
@@ -100,3 +109,32 @@ def test_native_says_what_it_cannot_do():
     x = torch.zeros(1, 1, 4, 257, dtype=torch.float64)
     reasons = "; ".join(native.unsupported(Call.checked(x, x, x, lb.Full())))
     assert "float64" in reasons and "257" in reasons
+
+
+def test_the_operands_of_the_operator_are_the_fields_of_a_call():
+    kinds = {"Tensor": "Tensor", "Optional[Tensor]": "Tensor | None", "str": "Graphs"}
+    operands = torch.ops.longbird.native_attention.default._schema.arguments
+    found = [(each.name, kinds.get(str(each.type), str(each.type))) for each in operands]
+    *expected, last = [(field.name, field.type) for field in dataclasses.fields(Call)]
+    assert found == expected and last == ("return_lse", "bool")
+    backward = torch.ops.longbird.native_attention_backward.default._schema.arguments
+    assert [each.name for each in backward[4:]] == [each.name for each in operands]
+
+
+@pytest.mark.parametrize("number", [None, 0, native.INTERFACE + 1])
+def test_kernels_of_another_version_are_refused(number, monkeypatch):
+    old = types.SimpleNamespace() if number is None else types.SimpleNamespace(INTERFACE=number)
+    monkeypatch.setitem(sys.modules, "longbird._native", old)
+    monkeypatch.setattr(native, "extension", functools.cache(native.extension.__wrapped__))
+    reason = native.missing()
+    assert f"(interface {number}, expected {native.INTERFACE}); reinstall longbird: pip" in reason
+    assert native.instruction_sets() == []
+
+
+@pytest.mark.skipif(not BINDINGS.exists(), reason="only the source tree has the C++ files")
+def test_the_number_of_the_interface_changes_with_it():
+    # If this fails, raise INTERFACE in csrc/bindings.cpp and ops/native.py, then change both here.
+    text = re.sub(r"//.*|\s", "", BINDINGS.read_text())
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert (native.INTERFACE, digest) == (1, "f886332620253d2c")
+    assert f"INTERFACE={native.INTERFACE};" in text

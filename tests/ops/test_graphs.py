@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gc
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 import longbird as lb
 from longbird.layout import layout as layouts
+from longbird.ops import graphs
 
 GRAPHS = [
     lb.bigbird(block=16),
@@ -224,6 +226,32 @@ def test_weights_have_the_graphs_too():
 
 def of_length(n: int) -> lb.Graph:
     return lb.Window(n // 10)
+
+
+@dataclasses.dataclass
+class Unhashable(OfLength):
+    share: int = 10
+
+
+@pytest.mark.parametrize("function", [of_length, OfLength(), OfLength().method, Unhashable()])
+def test_compiled_programs_keep_a_function_once(function):
+    key = graphs._key_in_compiled_program(function)
+    kept = len(graphs._in_compiled_programs)
+    again = getattr(function, "__self__", None)  # a method is a new object whenever it is named
+    assert graphs._key_in_compiled_program(again.method if again else function) == key
+    assert len(graphs._in_compiled_programs) == kept
+    assert graphs.Graphs.from_key(key).of(0, 40) == lb.Window(4)
+    assert graphs._key_in_compiled_program(lambda n: lb.Window(n)) != key
+
+
+def test_a_function_is_asked_again_when_it_is_compiled_again():
+    radius = 1
+    function = lambda n: lb.Window(radius)  # noqa: E731
+    found = []
+    for radius in (1, 2):  # noqa: B007
+        key = graphs._key_in_compiled_program(function)
+        found.append(graphs.Graphs.from_key(key).of(0, 40))
+    assert found == [lb.Window(1), lb.Window(2)]
 
 
 PAIR = [lb.Window(1) | lb.GlobalTokens([1]), lb.Causal()]

@@ -1,4 +1,4 @@
-"""Where and with what something was measured, without anything private of the machine."""
+"""Where and with what something was measured, without anything private about the machine."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def cpu_slug(model: str) -> str:
 
 
 def load_average() -> float | None:
-    """Processes that wanted a core, on average over the last minute; None where nobody counts."""
+    """Processes that wanted a core, on average over the last minute; None if unknown."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
@@ -111,7 +111,7 @@ def version(package: str) -> str | None:
 
 
 def commit() -> str | None:
-    """Commit of the checkout that this file belongs to, `-dirty` if changed; None if of none."""
+    """Commit of the checkout that this file is in, `-dirty` if changed; None if there is none."""
     here = Path(__file__).resolve().parent
 
     def git(*words: str) -> str:

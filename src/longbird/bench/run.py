@@ -115,7 +115,7 @@ class Result:
         return held
 
     def ready(self, peer: Peer, case: Any, limit: float) -> Call:
-        """A peer's call, unless it computes something else than it claims, or would take too long.
+        """A peer's call, unless it does not compute what it claims, or would take too long.
 
         Raises:
             UnavailableError: One of these, or the peer cannot run here.

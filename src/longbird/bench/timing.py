@@ -1,4 +1,4 @@
-"""Time callables in turns, so that all of them meet the same weather on the machine.
+"""Time callables in turns, so that all of them run under the same conditions.
 
 Measuring one contestant after the other credits the machine's mood (frequency, neighbours, page
 cache) to whoever happened to run. Here every round runs every contestant once.
@@ -47,7 +47,7 @@ class Spread:
 
 @contextmanager
 def garbage_collection_off() -> Generator[None, None, None]:
-    """Collect now, and not again of itself until the block is left."""
+    """Collect now, and not again by itself until the block is left."""
     was_on = gc.isenabled()
     gc.collect()
     gc.freeze()  # collecting between rounds is then cheap: it looks at what is new alone

@@ -154,6 +154,11 @@ def read_mpnet(theirs: Any, random_blocks: str) -> dict[str, Any]:
 
 def write_mpnet(ours: Any) -> dict[str, Any]:
     """Their fields."""
+    if ours.relative_buckets != MPNET_BUCKETS:
+        raise ValueError(
+            f"mpnet has a bias by distance of {MPNET_BUCKETS} buckets, and the model has "
+            f"relative_buckets={ours.relative_buckets}; save it with save_pretrained instead"
+        )
     fields = write_bert(ours)
     for name in ("type_vocab_size", "classifier_dropout", "is_decoder", "add_cross_attention"):
         del fields[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from longbird.checkpoints.files import folder_of, read_json
 from longbird.checkpoints.longformer import LED, LONGFORMER
 from longbird.checkpoints.names import Family
 from longbird.models import LongbirdConfig, LongbirdSeq2SeqConfig
+from longbird.models.paths import check_path
 
 FAMILIES: dict[str, Family] = {
     family.model_type: family
@@ -21,15 +23,26 @@ OWN = (LongbirdConfig.model_type, LongbirdSeq2SeqConfig.model_type)
 
 HUB = ("cache_dir", "revision", "token", "local_files_only", "force_download")
 """Options of `from_pretrained` about a download."""
+PLACE = ("subfolder", *HUB)
+"""All that `find_folder` takes care of."""
 
 
 def is_arrays(path: str | os.PathLike[str]) -> bool:
     """Is this a file with the variables of Google's BigBird?"""
-    return str(path).endswith(".npz")
+    return str(path).endswith(".npz") and not Path(path).is_dir()
 
 
-def find_folder(path: str | os.PathLike[str], options: dict[str, Any]) -> Path:
+def own_folder(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Path | None:
+    """The folder, if Longbird saved it; `options` are `from_pretrained`'s."""
+    if is_arrays(path):
+        return None
+    folder = find_folder(path, options)
+    return folder if model_type_of(folder) in OWN else None
+
+
+def find_folder(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Path:
     """The folder with config.json, downloaded if need be; `options` are `from_pretrained`'s."""
+    check_path(path)
     hub = {name: options[name] for name in HUB if options.get(name) is not None}
     folder = folder_of(path, **hub) / (options.get("subfolder") or "")
     if not (folder / "config.json").is_file():
@@ -46,16 +59,7 @@ def model_type_of(folder: Path) -> str:
     model_type = read_json(folder / "config.json").get("model_type")
     if not isinstance(model_type, str) or model_type not in (*OWN, *FAMILIES):
         raise ValueError(
-            f"{folder} must be the folder of a model of type {', '.join((*OWN, *FAMILIES))}, "
-            f"received {model_type!r}"
+            f"{folder / 'config.json'} must have one of the model types "
+            f"{', '.join((*OWN, *FAMILIES))}; received {model_type!r:.80}"
         )
     return model_type
-
-
-def family_of(model_type: str) -> Family:
-    """The family of a model type."""
-    if model_type not in FAMILIES:
-        raise ValueError(
-            f"the model type must be one of {', '.join(sorted(FAMILIES))}, received {model_type!r}"
-        )
-    return FAMILIES[model_type]

@@ -97,7 +97,7 @@ def folder_of(path: str | os.PathLike[str], **hub: Any) -> Path:
 def read_json(file: Path, kind: type = dict) -> Any:
     """A JSON object (or another `kind`); raises if it is none, is huge, or has a key twice."""
     if not file.is_file():  # a device or a pipe would be read for ever
-        raise FileNotFoundError(f"{file} is not there, or is no file")
+        raise FileNotFoundError(f"{file} is missing, or is not a file")
     if file.stat().st_size > LARGEST_JSON:
         raise ValueError(
             f"{file} has {file.stat().st_size:,} bytes; expected JSON of at most {LARGEST_JSON:,}"
@@ -197,7 +197,7 @@ def stored_arrays(file: Path) -> dict[str, Stored]:
         if len(members) > MOST_TENSORS:
             raise ValueError(f"it has more than {MOST_TENSORS:,} arrays")
         if len({member.filename for member in members}) < len(archive.infolist()):
-            raise ValueError("it has a member twice, or one that is no array")
+            raise ValueError("it has the same member twice, or one that is not an array")
         return {x.name: x for x in (_stored_array(file, archive, member) for member in members)}
 
 
@@ -206,14 +206,14 @@ def _stored_array(file: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo)
     with archive.open(member) as stream:
         # Version 1 alone: the header of a later one may have 4 GB, and plain arrays need none.
         if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError(f"{name} is no plain array")
+            raise ValueError(f"{name} is not a plain array")
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
         size = stream.tell() + prod(shape) * dtype.itemsize
     if dtype.hasobject or dtype.kind not in "fiubc":
         raise ValueError(f"{name} is an array of {dtype}; expected plain numbers")
     if size != member.file_size:
         raise ValueError(
-            f"{name} is said to have {size:,} bytes, and the zip file says {member.file_size:,}"
+            f"{name} has {size:,} bytes by its header, and {member.file_size:,} by the zip file"
         )
     return Stored(file, name, shape, dtype.kind == "f")
 

@@ -1,37 +1,29 @@
-"""Loading: what a file has is compared with the model before anything is read or allocated."""
+"""Loading checkpoints of other libraries: what a file has is compared with the model first."""
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import CONFIG_MAPPING, GenerationConfig
 from transformers.utils import logging
 
-from longbird.checkpoints.detect import HUB, family_of, find_folder, is_arrays, model_type_of
-from longbird.checkpoints.files import Stored, read_json, stored_tensors
-from longbird.checkpoints.names import Family, ModelClass, for_class
-from longbird.checkpoints.report import Fit, check_head_size, compare
-from longbird.checkpoints.sources import (
-    array_source,
-    check_layers,
-    foreign_source,
-    own_names,
-    own_source,
-)
+from longbird.checkpoints.configs import foreign_config, generation_settings
+from longbird.checkpoints.detect import FAMILIES, PLACE, find_folder, is_arrays, model_type_of
+from longbird.checkpoints.empty import empty_model, without_pooler
+from longbird.checkpoints.files import Stored, read_json
+from longbird.checkpoints.names import ModelClass, for_class
+from longbird.checkpoints.report import HEAD_SIZES, check_head_size, compare, notes_on
+from longbird.checkpoints.sources import Source, array_source, check_layers, foreign_source
 from longbird.graph import Graph, LegacyBigBird
-from longbird.models import LongbirdModel
+from longbird.models.paths import check_path
+from longbird.models.pretrained import LongbirdPreTrainedModel
 
-HEAD_SIZES = ("num_labels", "num_answer_types")
-"""Fields that the size of a head depends on."""
-
-PASSED_ON = ("device_map", "max_memory", "offload_folder", "offload_buffers")
+DEVICES = ("device_map", "max_memory", "offload_folder", "offload_buffers")
 """Options of `from_pretrained` about where tensors go, which transformers takes care of."""
 
 WITHOUT_EFFECT = ("use_safetensors", "low_cpu_mem_usage", "trust_remote_code")
@@ -89,167 +81,122 @@ def load_checkpoint(
         >>> model.config.graph
         Full()
     """
-    options = {name: changes.pop(name) for name in PASSED_ON if name in changes}
-    if options.get("device_map") in ("cpu", torch.device("cpu")):
-        del options["device_map"]  # where it is loaded anyway
-    other_shapes = changes.pop("ignore_mismatched_sizes", False)
-    parts = {name: changes.pop(name) for name in ("add_pooling_layer",) if name in changes}
+    _check_class(model_class)
+    check_path(path)
     kind = _dtype(changes.pop("torch_dtype", dtype))
-    changes = {name: x for name, x in changes.items() if name not in WITHOUT_EFFECT}
-    asked = config is not None or any(name in changes for name in HEAD_SIZES)
-    same_class = False
+    other_shapes = changes.pop("ignore_mismatched_sizes", False)
+    parts = _taken(changes, ("add_pooling_layer",))
+    devices = _taken(changes, DEVICES)
+    if devices.get("device_map") in ("cpu", torch.device("cpu")):
+        del devices["device_map"]  # where it is loaded anyway
+    _taken(changes, WITHOUT_EFFECT)
+    head_asked_for = config is not None or any(name in changes for name in HEAD_SIZES)
+
     if is_arrays(path):
-        if config is None:
-            raise ValueError("an .npz file has no configuration: give config=LongbirdConfig(...)")
-        source = array_source(Path(path), model_class, config)
-        if graph is None and not isinstance(config.graph, LegacyBigBird):
-            logger.warning_once(
-                "Google's checkpoints were trained with LegacyBigBird('google'), and the "
-                f"configuration has the graph {config.graph}"
-            )
+        found = _open_arrays(Path(path), model_class, config, graph)
     else:
-        folder = find_folder(path, changes)
-        family = family_of(model_type_of(folder))
-        source = foreign_source(folder, family, model_class)
-        saved = read_json(folder / "config.json").get("architectures") or []
-        same_class = for_class(family.architectures, model_class) in saved
-        changes = {k: x for k, x in changes.items() if k not in (*HUB, "subfolder")}
-        if config is None:
-            config = foreign_config(folder, family, model_class, random_blocks, changes)
-        if model_class.can_generate() and (settings := generation_settings(folder)) is not None:
-            options["generation_config"] = settings
-    assert config is not None
+        found = _open_folder(path, model_class, config, random_blocks, changes)
     if graph is not None:
-        config = type(config)(**{**config.to_dict(), "graph": graph})
-    parts |= without_pooler(model_class, source.tensors, parts)
-    source.check(path)
-    check_layers(path, source.tensors, config)
-    empty = _empty(path, model_class, config, **parts)
-    if untied := _untied(empty, source.tensors):
-        logger.warning(f"{path} has several tensors where its configuration ties them")
-        source = replace(source, tensors={**source.tensors, **untied})
-        config = type(config)(**{**config.to_dict(), "tie_word_embeddings": False})
-        empty = _empty(path, model_class, config, **parts)
-    fit = compare(
-        empty, source.shapes, source.left_out, source.left_over, without_pooler=_is_without(parts)
-    )
+        found = found.with_fields(graph=graph)
+    found.source.check(path)
+    check_layers(path, found.source.tensors, found.config)
+
+    pooler = without_pooler(model_class, found.source.tensors, parts)
+    empty = empty_model(path, model_class, found.config, **parts, **pooler)
+    if untied := _untied(empty, found.source.tensors):
+        logger.warning(
+            f"{path} has several tensors where its configuration ties them into one; each is kept"
+        )
+        found = found.with_tensors(untied).with_fields(tie_word_embeddings=False)
+        empty = empty_model(path, model_class, found.config, **parts, **pooler)
+
+    source = found.source
+    notes = notes_on(empty, found.config, pooler, same_class=found.same_class)
+    fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
     fit.check(path, strict, other_shapes)
-    if not asked:
-        check_head_size(path, empty, fit, source.shapes, same_class=same_class)
-    fit.report(path)
+    if not head_asked_for:
+        check_head_size(path, empty, fit, source.shapes, same_class=found.same_class)
+
+    if found.generation is not None:
+        devices["generation_config"] = found.generation
     tensors = _read(empty, source.tensors)
     model, _ = model_class.filled(
-        None, config=config, state_dict=tensors, dtype=kind, **parts, **options
+        None, config=found.config, state_dict=tensors, dtype=kind, **parts, **pooler, **devices
     )
+    fit.report(path)
     return model
 
 
-def check_own(
-    folder: Path, model_class: ModelClass, args: Sequence[Any], options: Mapping[str, Any]
-) -> tuple[Fit, dict[str, Any]]:
-    """How a folder that Longbird saved goes with a model, and options to make the model with.
+@dataclass(frozen=True)
+class Found:
+    """What a checkpoint has for a model, before any tensor is read."""
 
-    Nothing but headers and configurations is read. `args` and `options` are `from_pretrained`'s.
+    source: Source
+    config: Any
+    """Ours."""
+    same_class: bool = False
+    """Was it saved by the counterpart of the class that it is loaded into?"""
+    generation: Any = None
+    """The settings of `generate`, if there are any."""
 
-    Raises:
-        ValueError: A file is broken or hostile, or asks for what is not in it.
-    """
-    raw = read_json(folder / "config.json")
-    if "transformers_weights" in raw:
-        raise ValueError(f"{folder / 'config.json'} names another file of weights; none is read")
-    if model_class.can_generate():
-        generation_settings(folder)  # raises if they cannot be read
-    given = {k: x for k, x in options.items() if k not in (*HUB, "config", "subfolder")}
-    stated = model_class.config_class.from_dict(dict(raw))
-    config: Any = options.get("config")
-    unused = given
+    def with_fields(self, **changes: Any) -> Found:
+        """The same with other fields of the configuration."""
+        config = self.config
+        return replace(self, config=type(config)(**{**config.to_dict(), **changes}))
+
+    def with_tensors(self, more: Mapping[str, Stored]) -> Found:
+        """The same with more tensors."""
+        tensors = {**self.source.tensors, **more}
+        return replace(self, source=replace(self.source, tensors=tensors))
+
+
+def _open_arrays(file: Path, model_class: ModelClass, config: Any, graph: Any) -> Found:
+    """The variables of Google's BigBird in a file."""
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}")
     if config is None:
-        config, unused = model_class.config_class.from_dict(
-            dict(raw), return_unused_kwargs=True, **given
+        raise ValueError(f"{file} has no configuration: give config=LongbirdConfig(...)")
+    source = array_source(file, model_class, config)
+    if graph is None and not isinstance(config.graph, LegacyBigBird):
+        logger.warning_once(
+            "Google's checkpoints were trained with LegacyBigBird('google'), and the "
+            f"configuration has the graph {config.graph}"
         )
-    elif not isinstance(config, model_class.config_class):
-        config = model_class.config_class.from_pretrained(config)  # a path
-    known = inspect.signature(model_class).parameters
-    parts = {name: x for name, x in unused.items() if name in known}
-    stored = stored_tensors(folder)
-    check_layers(folder, stored, config)
-    more = {} if args else without_pooler(model_class, stored, parts)
-    empty = _empty(folder, model_class, config, *args, **parts, **more)
-    source = own_source(stored, empty)
-    source.check(folder)
-    fit = compare(
-        empty, source.shapes, source.left_out, source.left_over, without_pooler=_is_without(more)
-    )
-    if all(getattr(config, name) == getattr(stated, name) for name in HEAD_SIZES):
-        saved = raw.get("architectures") or []
-        same_class = model_class.__name__ in saved
-        check_head_size(folder, empty, fit, source.shapes, same_class=same_class)
-    return fit, more
+    return Found(source, config)
 
 
-def compare_state(model: Any, state: Mapping[str, Any]) -> Fit:
-    """How tensors of ours, given rather than read, go with the model that they were put into."""
-    names = own_names(state, model)
-    shapes = {name: tuple(state[given].shape) for name, given in names.origins.items()}
-    return compare(model, shapes, left_out=names.unknown)
+def _open_folder(
+    path: Any, model_class: ModelClass, config: Any, random_blocks: str, changes: dict[str, Any]
+) -> Found:
+    """A folder that another library saved."""
+    folder = find_folder(path, changes)
+    _taken(changes, PLACE)
+    model_type = model_type_of(folder)
+    if model_type not in FAMILIES:
+        raise ValueError(
+            f"{folder} was saved by Longbird: load it with {model_class.__name__}.from_pretrained"
+        )
+    family = FAMILIES[model_type]
+    source = foreign_source(folder, family, model_class)
+    if config is None:
+        config = foreign_config(folder, family, model_class, random_blocks, changes)
+    architectures = read_json(folder / "config.json").get("architectures") or []
+    same_class = for_class(family.architectures, model_class) in architectures
+    generation = generation_settings(folder) if model_class.can_generate() else None
+    return Found(source, config, same_class, generation)
 
 
-# ---- configurations
+def _taken(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Takes the options of these names out of others."""
+    return {name: options.pop(name) for name in names if name in options}
 
 
-def foreign_config(
-    folder: Path, family: Family, model_class: Any, random_blocks: str, changes: Mapping[str, Any]
-) -> Any:
-    """Our configuration of a folder of another library, with some fields changed."""
-    file = folder / "config.json"
-    known = model_class.config_class()
-    if unknown := [name for name in changes if not hasattr(known, name)]:
+def _check_class(model_class: Any) -> None:
+    if not (isinstance(model_class, type) and issubclass(model_class, LongbirdPreTrainedModel)):
         raise TypeError(
-            f"{', '.join(unknown)}: neither an option of load_checkpoint nor a field of "
-            f"{type(known).__name__}"
+            "model_class must be a class of Longbird, such as LongbirdModel; received "
+            f"{model_class!r:.80}"
         )
-    try:
-        theirs = CONFIG_MAPPING[family.model_type](**read_json(file))
-    except Exception as error:  # each configuration checks itself in its own way
-        raise ValueError(f"{file} is no {family.model_type}: {error}") from error
-    fields = {**family.read(theirs, random_blocks), **changes}
-    if "num_labels" in changes:
-        fields = {name: x for name, x in fields.items() if name not in ("id2label", "label2id")}
-    try:
-        return model_class.config_class(**fields)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{file}: {error}") from error
-
-
-def generation_settings(folder: Path) -> GenerationConfig | None:
-    """The settings of `generate` in a folder, if it has any.
-
-    Raises:
-        ValueError: They cannot be read. transformers would go on with other settings.
-    """
-    file = folder / "generation_config.json"
-    if not os.path.lexists(file):
-        return None
-    try:
-        return GenerationConfig.from_dict(read_json(file))
-    except Exception as error:  # what it holds is checked by transformers, in many ways
-        raise ValueError(f"{file} has no settings for generate: {error}") from error
-
-
-def without_pooler(
-    model_class: ModelClass, names: Collection[str], given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The option that leaves out a pooler which the file does not have.
-
-    It would be random, and look like a trained one.
-    """
-    asked = "add_pooling_layer" in given or not issubclass(model_class, LongbirdModel)
-    there = any("pooler" in name.split(".") for name in names)
-    return {} if asked or there or not names else {"add_pooling_layer": False}
-
-
-def _is_without(parts: Mapping[str, Any]) -> bool:
-    return parts.get("add_pooling_layer") is False
 
 
 def _dtype(given: torch.dtype | str | None) -> torch.dtype | str:
@@ -259,20 +206,6 @@ def _dtype(given: torch.dtype | str | None) -> torch.dtype | str:
     if given != "auto" and not isinstance(found, torch.dtype):
         raise ValueError(f"dtype must be a floating type of torch, or its name, received {given}")
     return "auto" if given == "auto" else found  # type: ignore[return-value]
-
-
-# ---- models
-
-
-def _empty(path: Any, model_class: ModelClass, config: Any, *args: Any, **parts: Any) -> Any:
-    """The model without memory, so that sizes which the file does not have are not allocated."""
-    try:
-        with torch.device("meta"):
-            return model_class(config, *args, **parts)
-    except (RuntimeError, ValueError, TypeError) as error:
-        raise ValueError(
-            f"no model can be built from the configuration of {path}: {error}"
-        ) from error
 
 
 def _untied(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Stored]:

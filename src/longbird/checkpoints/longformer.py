@@ -167,7 +167,7 @@ LED = Family(
     architectures={
         ours: theirs
         for ours, theirs in seq2seq_architectures("LED").items()
-        if ours is not LongbirdSeq2SeqForSequenceClassification  # transformers 5 has it no more
+        if ours is not LongbirdSeq2SeqForSequenceClassification  # gone in transformers 5
     },
     read=read_led,
     write=write_led,

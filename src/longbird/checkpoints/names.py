@@ -42,7 +42,7 @@ def map_names(names: Iterable[str], table: Table) -> NameMap:
         if new is None:
             unknown.append(name)
         elif new in origins:
-            raise ValueError(f"{name} and another tensor, {origins[new]}, are both {new}")
+            raise ValueError(f"{name} and {origins[new]} would both become {new}")
         else:
             origins[new] = name
     return NameMap(origins, unknown)

@@ -6,7 +6,7 @@ shapes. A head may be new, and the head of the file may be left out: one line na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,6 +18,9 @@ from longbird.models.pretrained import LoadingError
 logger = logging.get_logger(__name__)
 
 Shape = tuple[int, ...]
+
+HEAD_SIZES = ("num_labels", "num_answer_types")
+"""Fields that the size of a head depends on."""
 
 SMALL = 2**18
 """Numbers of a new head that is never out of scale."""
@@ -38,8 +41,8 @@ class Fit:
     """Tensors of the body of the file that the model does not have."""
     reshaped: dict[str, tuple[Shape, Shape]]
     """Tensors of the body: their shapes in the file and in the model."""
-    without_pooler: bool = False
-    """Is the model made without a pooler, because the file has none?"""
+    notes: Sequence[str] = ()
+    """What else is not as it was saved."""
 
     def check(self, path: Any, strict: bool = True, other_shapes: bool = False) -> None:
         """Raises if the body does not fit.
@@ -47,7 +50,7 @@ class Fit:
         Args:
             path: For the message.
             strict: If False, nothing is an error.
-            other_shapes: Tensors of other shapes are no error.
+            other_shapes: Allow tensors of other shapes.
         """
         lines = self._body_lines(shapes=not other_shapes)
         if strict and lines:
@@ -62,11 +65,9 @@ class Fit:
         new = [*self.new, *self.missing, *self.reshaped]
         parts = [
             (new, "new, with random weights to be trained: "),
-            ([*self.left_out, *self.left_over], "left out of the file: "),
+            ([*self.left_out, *self.left_over], "in the file, but not used: "),
         ]
-        texts = [what + _listed(names) for names, what in parts if names]
-        if self.without_pooler:
-            texts.append("without a pooler, as the file has none, so that pooler_output is None")
+        texts = [*(what + _listed(names) for names, what in parts if names), *self.notes]
         return f"{self.model_class} of {path}: {'; '.join(texts)}" if texts else None
 
     def report(self, path: Any) -> None:
@@ -100,8 +101,7 @@ def compare(
     found: Mapping[str, Shape],
     left_out: Iterable[str] = (),
     left_over: Iterable[str] = (),
-    *,
-    without_pooler: bool = False,
+    notes: Sequence[str] = (),
 ) -> Fit:
     """Compares names and shapes.
 
@@ -110,7 +110,7 @@ def compare(
         found: Shapes of the tensors of the file, under our names.
         left_out: Tensors of the file without a name of ours that belong to a head.
         left_over: Tensors of the file without a name of ours that belong to the body.
-        without_pooler: Was the model made without a pooler?
+        notes: What else the report says.
     """
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     # A file holds a tensor with several names once, under any of them.
@@ -128,7 +128,7 @@ def compare(
     # An encoder becomes a decoder: its cross attention is as new as a head.
     if model.config.causal and not any("cross_attention" in name for name in found):
         head |= {name for name in missing if "cross_attention" in name}
-    # Half a module is no other head, but a damaged file.
+    # Half a module is not another head, but a damaged file.
     modules = {name.rpartition(".")[0] for name in found if name in wanted and name not in ties}
     head -= {name for name in missing if name.rpartition(".")[0] in modules - {""}}
     return Fit(
@@ -141,8 +141,27 @@ def compare(
         missing=[name for name in missing if name not in head],
         left_over=[*left_over, *(name for name in unknown if name not in head)],
         reshaped={name: shapes for name, shapes in reshaped.items() if name not in head},
-        without_pooler=without_pooler,
+        notes=notes,
     )
+
+
+def notes_on(model: Any, config: Any, pooler: Mapping[str, Any], *, same_class: bool) -> list[str]:
+    """What a caller would not expect of a model that was loaded without a complaint.
+
+    Args:
+        model: The model, on any device.
+        config: What it was made with; some classes change it.
+        pooler: The option that leaves out its pooler, if the file has none.
+        same_class: Was the file saved by a model with this head?
+    """
+    notes: list[str] = []
+    if pooler:
+        notes.append("without a pooler, as the file has none, so that pooler_output is None")
+    if model.config.causal and not config.causal:
+        notes.append("made causal, so that no token sees those that follow it")
+    elif config.causal and not same_class and not model.can_generate():
+        notes.append("still causal: is_decoder=False lets tokens see those that follow them")
+    return notes
 
 
 def head_names(model: Any, names: Iterable[str]) -> set[str]:
@@ -187,5 +206,5 @@ def check_head_size(
     if size > max(2 * most, SMALL):
         raise LoadingError(
             f"the configuration of {path} asks for a new head of {size:,} numbers, and all "
-            f"tensors of the file have {most:,}; give num_labels=... if it is meant"
+            f"tensors of the file have {most:,}; give num_labels=... if that is intended"
         )

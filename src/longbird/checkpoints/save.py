@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from safetensors.torch import save_file
+from torch import Tensor
 from transformers import CONFIG_MAPPING
 
 from longbird.checkpoints.bigbird import BIG_BIRD, PLANS
-from longbird.checkpoints.detect import family_of
+from longbird.checkpoints.detect import FAMILIES
 from longbird.checkpoints.names import Family, ModelClass, for_class, map_names
 from longbird.checkpoints.tensorflow import to_tensorflow
 from longbird.checkpoints.writing import writing_file, writing_folder
@@ -24,6 +25,11 @@ from longbird.models import (
     LongbirdSeq2SeqForQuestionAnswering,
     LongbirdSeq2SeqForSequenceClassification,
 )
+from longbird.models.paths import check_path
+from longbird.models.pretrained import LongbirdPreTrainedModel
+
+TENSORFLOW = "tensorflow"
+"""What `save_checkpoint` calls Google's form, which is not a model type of transformers."""
 
 ARCHITECTURE = (
     "hidden_act norm positions position_padding_id relative_buckets relative_max_distance "
@@ -58,7 +64,8 @@ def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> No
             "tensorflow" for the variables of Google's BigBird.
 
     Raises:
-        ValueError: The other library has no such model.
+        TypeError: `model` is not a Longbird model.
+        ValueError: There is no such family, or it has no such model.
         OSError: It cannot be written; nothing partial is left then.
 
     Examples:
@@ -78,25 +85,44 @@ def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> No
         >>> theirs.config.attention_window
         [16]
     """
-    cls, tied = type(model), set(model.all_tied_weights_keys)
-    tensors = {k: v.detach() for k, v in model.state_dict().items() if k not in tied}
-    if family == "tensorflow":
-        arrays = to_tensorflow(tensors, cls)
-        _theirs(model.config, cls, BIG_BIRD, same_graph=False)
-        plain: dict[str, Any] = {k: v.cpu().float().numpy() for k, v in arrays.items()}
-        file = Path(path) if str(path).endswith(".npz") else Path(f"{path}.npz")
-        with writing_file(file) as unfinished:
-            np.savez(unfinished, **plain)
-        return
-    form = family_of(family)
-    theirs = _theirs(model.config, cls, form)
+    if not isinstance(model, LongbirdPreTrainedModel):
+        raise TypeError(
+            "model must be one of Longbird, such as a LongbirdModel; received "
+            f"{type(model).__name__}"
+        )
+    check_path(path, "the folder, or the .npz file, to write")
+    if family == TENSORFLOW:
+        _save_arrays(model, path)
+    elif family in FAMILIES:
+        _save_folder(model, path, FAMILIES[family])
+    else:
+        raise ValueError(
+            f"family must be one of {', '.join((*FAMILIES, TENSORFLOW))}; received {family!r:.80}"
+        )
+
+
+def _save_arrays(model: LongbirdPreTrainedModel, path: str | os.PathLike[str]) -> None:
+    arrays = to_tensorflow(_tensors(model), type(model))
+    _theirs(model.config, type(model), BIG_BIRD, same_graph=False)
+    plain: dict[str, Any] = {k: v.cpu().float().numpy() for k, v in arrays.items()}
+    file = Path(path) if str(path).endswith(".npz") else Path(f"{path}.npz")
+    with writing_file(file) as unfinished:
+        np.savez(unfinished, **plain)
+
+
+def _save_folder(
+    model: LongbirdPreTrainedModel, path: str | os.PathLike[str], form: Family
+) -> None:
+    cls = type(model)
     architecture = for_class(form.architectures, cls)
     if architecture is None:
         raise form.no_counterpart(cls)
+    theirs = _theirs(model.config, cls, form)
     theirs.architectures = [architecture]
+    tensors = _tensors(model)
     mapped = map_names(tensors, form.table(cls))
     if mapped.unknown:
-        raise ValueError(f"{family} has no place for {', '.join(mapped.unknown)}")
+        raise ValueError(f"{form.model_type} has no place for {', '.join(mapped.unknown)}")
     out = {name: tensors[ours].contiguous() for name, ours in mapped.origins.items()}
     out.update({copy: out[name].clone() for copy, name in form.copies.items() if name in out})
     with writing_folder(path) as folder:
@@ -104,6 +130,12 @@ def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> No
         theirs.save_pretrained(folder)
         if model.can_generate():
             model.generation_config.save_pretrained(folder)
+
+
+def _tensors(model: LongbirdPreTrainedModel) -> dict[str, Tensor]:
+    """What a file holds: a tensor with several names once."""
+    tied = set(model.all_tied_weights_keys)
+    return {k: v.detach() for k, v in model.state_dict().items() if k not in tied}
 
 
 def _theirs(ours: Any, model_class: ModelClass, form: Family, same_graph: bool = True) -> Any:

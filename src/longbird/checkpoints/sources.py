@@ -32,7 +32,7 @@ class Source:
         """Raises if a tensor is not of real numbers."""
         for name, stored in self.tensors.items():
             if not stored.is_real:
-                raise ValueError(f"{name} of {path} must be floating point, and is not")
+                raise ValueError(f"{name} of {path} is not in floating point, as weights must be")
 
 
 def own_names(names: Collection[str], model: Any) -> NameMap:
@@ -92,5 +92,6 @@ def check_layers(path: Any, tensors: Collection[str], config: Any) -> None:
         layers = getattr(config, field, None) or 0
         if layers > max(len(tensors), 256):
             raise ValueError(
-                f"{path} has {len(tensors)} tensors, and its configuration {layers} layers"
+                f"{path} has {len(tensors)} tensors, and its configuration asks for {layers} "
+                "layers: the two do not belong together"
             )

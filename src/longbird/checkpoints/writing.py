@@ -27,7 +27,7 @@ def writing_folder(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
         OSError: It could not be written; the message says that nothing of it is left.
     """
     folder = Path(path)
-    if folder.exists() and not folder.is_dir():
+    if os.path.exists(folder) and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; expected a folder, or a name for a new one")
     made = _make(folder)
     try:
@@ -37,8 +37,7 @@ def writing_folder(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
                 yield Path(scratch)
                 _move(Path(scratch), folder)
     except BaseException:
-        for each in made:
-            each.rmdir()
+        _remove(made)
         raise
 
 
@@ -54,16 +53,39 @@ def writing_file(path: Path) -> Generator[Path, None, None]:
             yield Path(scratch, path.name)
             os.replace(Path(scratch, path.name), path)
     except BaseException:
-        for each in made:
-            each.rmdir()
+        _remove(made)
         raise
+
+
+def check_writable(folder: Path) -> None:
+    """Raises if a folder cannot be made or written, before there is anything to write."""
+    made = _make(folder)
+    try:
+        with _telling(folder), tempfile.TemporaryDirectory(prefix=".writing-", dir=folder):
+            pass
+    finally:
+        _remove(made)
 
 
 def _make(folder: Path) -> list[Path]:
     """Makes a folder, and gives those that were not there before, innermost first."""
-    new = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    new = [each for each in (folder, *folder.parents) if not os.path.exists(each)]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _remove(new)
+        parent = next(each for each in folder.absolute().parents if os.path.exists(each))
+        raise OSError(
+            error.errno,
+            f"the folder {folder} cannot be made in {parent}: {error.strerror}; choose another",
+        ) from error
     return new
+
+
+def _remove(folders: list[Path]) -> None:
+    for each in folders:
+        if os.path.exists(each):  # which does not raise for a name that is too long
+            each.rmdir()
 
 
 def _move(scratch: Path, folder: Path) -> None:

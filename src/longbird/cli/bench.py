@@ -35,7 +35,10 @@ Budget = Annotated[
     typer.Option(help="Seconds for the rounds of a comparison; three are always run.", min=0),
 ]
 Limit = Annotated[
-    float, typer.Option(help="Leave out peers predicted to take more seconds a call.", min=0)
+    float,
+    typer.Option(
+        help="Leave out peers predicted to take longer than this many seconds a call.", min=0
+    ),
 ]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder of the results.", file_okay=False)]
 Quick = Annotated[
@@ -95,7 +98,7 @@ def model(
     layers: Annotated[
         int,
         typer.Option(
-            help="Layers that are run, but forward at 4,096 tokens, which runs all of a shape.",
+            help="Layers to run; forward at 4,096 tokens always runs all layers of a shape.",
             min=1,
         ),
     ] = 1,

@@ -40,7 +40,8 @@ def check(
         list[str] | None,
         typer.Option(
             help="An implementation that must run and agree; may be repeated. By default those of "
-            f"{' and '.join(BY_DEFAULT)} that can run; flex compiles for half a minute.",
+            f"{' and '.join(BY_DEFAULT)} that can run; flex, which compiles for half a minute, "
+            "only if it is named.",
             autocompletion=complete_implementation,
             show_default=False,
         ),
@@ -49,7 +50,7 @@ def check(
     """Compare implementations with dense attention in float64, output and gradients.
 
     Dense attention takes quadratic memory: choose a length of a few thousand tokens at most. The
-    exit code is 1 if an implementation is off by more than it may.
+    exit code is 1 if an implementation is off by more than is allowed.
     """
     parsed = parse_graph(graph)
     with working(f"Comparing with dense attention over {n:,} tokens"):

@@ -28,7 +28,9 @@ def _group() -> None:
 def show(
     graph: Annotated[
         str | None,
-        typer.Argument(help=f"{HELP} Without one, what there is.", autocompletion=complete_graph),
+        typer.Argument(
+            help=f"{HELP} Without one, lists what there is.", autocompletion=complete_graph
+        ),
     ] = None,
     n: Tokens = 512,
     heads: Heads = 1,

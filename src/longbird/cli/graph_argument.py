@@ -10,10 +10,11 @@ import typer
 if TYPE_CHECKING:
     from longbird.graph import Graph
 
-HELP = (
-    'A graph: an expression ("bigbird(block=64) & Causal()"), the name of a preset (bigbird, '
-    "longformer), or a JSON file."
+KINDS = (
+    'an expression ("bigbird(block=64) & Causal()"), the name of a preset (bigbird, longformer), '
+    "or a JSON file"
 )
+HELP = f"A graph: {KINDS}."
 
 
 def complete_graph(incomplete: str) -> list[str]:
@@ -44,8 +45,9 @@ def parse_graph(text: str) -> Graph:
             return as_graph(text)
         except ValueError as error:
             if text and _is_there(path):
-                kind = "folder" if path.is_dir() else "file whose name does not end in .json"
-                raise ValueError(f"{text!r} is a {kind}. {HELP}") from error
+                raise ValueError(
+                    f"{text!r} is {_kind(path)}; expected a graph: {KINDS}"
+                ) from error
             raise
     if not path.exists():
         raise ValueError(f"there is no file {path}")
@@ -59,6 +61,12 @@ def parse_graph(text: str) -> Graph:
         else:
             reason = str(error)
         raise ValueError(f"{path} is not a graph: {reason}") from error
+
+
+def _kind(path: Path) -> str:
+    if not path.is_dir():
+        return "a file whose name does not end in .json"
+    return "the folder of a model" if (path / "config.json").exists() else "a folder"
 
 
 def _is_there(path: Path) -> bool:

@@ -92,6 +92,6 @@ def _place(module: str) -> str:
     """The folder of a package, or the file of an extension."""
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None:
-        return "nowhere"
+        return "not found"
     place = Path(found.origin)
     return str(place.parent if place.stem == "__init__" else place)

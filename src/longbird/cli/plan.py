@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from longbird.cli.graph_argument import GraphArgument, parse_graph
+from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import Batch, DType, HeadDim, Heads, Storage, Threads, Tokens
 from longbird.cli.terminal import say, working
 
+OF_A_MODEL = {"heads": "--heads", "head_dim": "--head-dim", "layers": "--layers"}
+
 
 def plan(
-    graph: GraphArgument = "bigbird",
+    context: typer.Context,
+    graph: Annotated[
+        str,
+        typer.Argument(
+            help=f"{HELP} Or the folder of a model, whose config.json says how many layers and "
+            "heads it has.",
+            autocompletion=complete_graph,
+        ),
+    ] = "bigbird",
     n: Tokens = 4096,
     heads: Heads = 12,
     head_dim: HeadDim = 64,
@@ -26,7 +37,21 @@ def plan(
 
     Takes a second or two: the machine is calibrated with a few small calls.
     """
-    parsed = parse_graph(graph)
+    if is_model(graph):
+        given = [option for name, option in OF_A_MODEL.items() if _was_given(context, name)]
+        if given:
+            raise ValueError(
+                f"{graph} is the folder of a model, whose config.json says what "
+                f"{' and '.join(given)} would: leave the option out"
+            )
+        source = read_config(Path(graph))
+    else:
+        source = {
+            "graph": parse_graph(graph),
+            "heads": heads,
+            "head_dim": head_dim,
+            "layers": layers,
+        }
     with working(f"Laying out {n:,} tokens, and timing small calls to calibrate"):
         import torch
 
@@ -35,10 +60,34 @@ def plan(
         if threads is not None:
             torch.set_num_threads(threads)
         planned = predict(
-            {"graph": parsed, "heads": heads, "head_dim": head_dim, "layers": layers},
-            n,
-            batch=batch,
-            dtype=getattr(torch, dtype.value),
-            backward=backward,
+            source, n, batch=batch, dtype=getattr(torch, dtype.value), backward=backward
         )
     say(str(planned))
+
+
+def read_config(folder: Path) -> Any:
+    """The configuration of a model of Longbird, or of one that it reads."""
+    with working("Loading transformers"):
+        from transformers import AutoConfig
+
+        from longbird.checkpoints.configs import foreign_config
+        from longbird.checkpoints.detect import FAMILIES, OWN, model_type_of
+
+    model_type = model_type_of(folder)
+    if model_type in OWN:
+        return AutoConfig.from_pretrained(folder)
+    family = FAMILIES[model_type]
+    return foreign_config(folder, family, family.base, "seeded", {})
+
+
+def is_model(text: str) -> bool:
+    """Is this the folder of a model?"""
+    try:
+        return (Path(text) / "config.json").is_file()
+    except (OSError, ValueError):  # an expression that is too long for a name
+        return False
+
+
+def _was_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"

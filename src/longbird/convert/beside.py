@@ -16,6 +16,12 @@ PROMPTS = "config_sentence_transformers.json"
 SETTINGS = "sentence_bert_config.json"
 
 
+def tokenizer_files(folder: Path) -> list[Path]:
+    """The files of a tokenizer in a folder."""
+    files = {file for pattern in TOKENIZER_FILES for file in folder.glob(pattern)}
+    return sorted(file for file in files if file.is_file())
+
+
 def copy_tokenizer(tokenizer: Any, files: list[Path], written: Path, length: int) -> list[str]:
     """Copies the files of a tokenizer, lifts what would cut long documents, and says so."""
     if not files:
@@ -36,7 +42,7 @@ def copy_tokenizer(tokenizer: Any, files: list[Path], written: Path, length: int
     rules = read_json(file) if file.is_file() else {}
     if rules.get("truncation"):
         cut = rules["truncation"].get("max_length")
-        notes.append(f"tokenizer.json: cut all documents at {cut} tokens, and does not any more.")
+        notes.append(f"tokenizer.json: cut all documents at {cut} tokens, and no longer does.")
         file.write_text(json.dumps({**rules, "truncation": None}, ensure_ascii=False), "utf-8")
     return notes
 
@@ -48,7 +54,7 @@ def copy_pipeline(pipeline: Pipeline, folder: Path, written: Path) -> list[str]:
     """
     notes: list[str] = []
     if not pipeline.normalized:
-        notes.append("Embeddings have length 1, and those of the source have not.")
+        notes.append("Embeddings have length 1; those of the source do not.")
     if (folder / PROMPTS).is_file():
         shutil.copyfile(folder / PROMPTS, written / PROMPTS)
         notes.append(f"Copied {PROMPTS}, where sentence-transformers finds its prompts.")
@@ -57,7 +63,7 @@ def copy_pipeline(pipeline: Pipeline, folder: Path, written: Path) -> list[str]:
         settings = {**read_json(written / SETTINGS), "do_lower_case": True}
         (written / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
         notes.append(
-            "sentence-transformers writes texts in lower case before they are tokens; the "
+            "sentence-transformers puts texts into lower case before they become tokens; the "
             "tokenizer alone does not."
         )
     return notes

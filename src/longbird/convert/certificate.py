@@ -106,7 +106,7 @@ class Certificate:
             _table(("", "tensor", "shape", "times"), ((*k, v) for k, v in special.items())),
             f"## Largest difference from the outputs of the original: {largest:.1e}",
             f"In float32; {self.tolerance:.0e} is allowed with the graph of the original. With "
-            "the new graph, tokens of all but short documents see less, which is meant.",
+            "the new graph, tokens of all but short documents see less, as intended.",
             _table(("tokens", "graph of the original", "new graph", "largest output"), measured),
             "## Files",
             "\n".join(f"- {line}" for line in files),
@@ -156,7 +156,7 @@ def _largest(theirs: dict[str, Tensor], ours: dict[str, Tensor], names: set[str]
 
 
 def _batch(documents: list[int], config: Any) -> tuple[dict[str, Tensor], Tensor]:
-    """Random documents of these lengths as inputs, and which tokens of them are no padding."""
+    """Random documents of these lengths as inputs, and which of their tokens are not padding."""
     n, pad = max(documents), config.pad_token_id or 0
     column = torch.arange(n).expand(len(documents), n)
     kept = column < torch.tensor(documents)[:, None]

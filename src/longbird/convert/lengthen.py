@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -10,31 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
 from longbird import models
-from longbird.checkpoints.detect import FAMILIES, find_folder
-from longbird.checkpoints.files import Stored, read_json, stored_tensors
-from longbird.checkpoints.load import (
-    foreign_config,
-    generation_settings,
-)
-from longbird.checkpoints.names import Family
+from longbird.checkpoints.configs import generation_settings
+from longbird.checkpoints.empty import empty_model
+from longbird.checkpoints.files import Stored, stored_tensors
 from longbird.checkpoints.report import head_names
-from longbird.checkpoints.sentence_transformers import read_pipeline
-from longbird.checkpoints.sources import check_layers, foreign_source, own_source
-from longbird.checkpoints.writing import writing_folder
-from longbird.convert.beside import TOKENIZER_FILES, copy_pipeline, copy_tokenizer
+from longbird.checkpoints.sources import Source, check_layers, foreign_source, own_source
+from longbird.checkpoints.writing import check_writable, writing_folder
+from longbird.convert.beside import copy_pipeline, copy_tokenizer, tokenizer_files
 from longbird.convert.certificate import Certificate, TensorRecord, differences
 from longbird.convert.room import check_room
+from longbird.convert.source import Short, open_source
 from longbird.graph import Full, Graph, as_graph, bigbird
-from longbird.hf.tasks import ENCODER_TASKS as TASKS
 from longbird.models.fields import RULES
-from longbird.models.pretrained import without_their_report
-
-SOURCES = ("bert", "roberta", "mpnet", "longbird")
-FIRST_LOADED = ("big_bird", "longformer")
-"""What is not run by transformers as it was trained, or has its own long positions."""
+from longbird.models.paths import check_path
 
 HEAD_FIELDS = {
     "num_labels": ("sequence-classification", "token-classification"),
@@ -99,92 +88,36 @@ def convert_checkpoint(
         >>> certificate.tokens, model.embeddings.positions
         ((512, 1000), Embedding(1000, 32))
     """
+    check_path(out, "the folder to write")
     out = Path(out)
-    if out.is_file() or out.is_symlink() or (out.is_dir() and any(out.iterdir())) or not out.name:
-        raise FileExistsError(f"{out} exists already: name another folder, or delete it first")
+    _check_out(out)
     RULES["max_position_embeddings"].check("length", length)
-    folder = find_folder(source, {})
-    family, task = _family(folder), _task(folder, task)
-    cls = getattr(models, TASKS[task])
-    _check_head_fields(task, head)
-    new_head = new_head or bool(head)
-    before = _config_before(folder, family, cls)
-    own = before.longest_document
-    if not 0 < own <= length:
-        raise ValueError(f"length must be at least the {own} of {source}, received {length}")
+    short = open_source(source, task)
+    if not 0 < short.tokens <= length:
+        raise ValueError(
+            f"length must be at least the {short.tokens} of {source}, received {length}"
+        )
+    _check_head_fields(short.task, head)
+    config = _lengthened(short, length, graph, global_projections, head)
 
-    files = sorted({file for pattern in TOKENIZER_FILES for file in folder.glob(pattern)})
-    files = [file for file in files if file.is_file()]
-    tokenizer: Any = None
-    if files:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    pipeline = read_pipeline(folder) if task == "embedding" else None
-    if pipeline is not None and "pooling" not in head:
-        head["pooling"] = pipeline.pooling
-    labels = {"id2label": None, "label2id": None} if "num_labels" in head else {}
-    config = cls.config_class.from_dict(
-        {
-            **before.to_dict(),
-            "graph": bigbird() if graph is None and before.graph == Full() else before.graph,
-            "max_position_embeddings": before.max_position_embeddings - own + length,
-            "global_projections": global_projections or before.global_projections,
-            "sep_token_id": getattr(tokenizer, "sep_token_id", before.sep_token_id),
-            **({} if graph is None else {"graph": as_graph(graph)}),
-            **labels,
-        },
-        **head,
-    )
-    stored = stored_tensors(folder)
-    check_layers(folder, stored, config)
-    with torch.device("meta"):
-        empty = cls(config)
-    found = own_source(stored, empty) if family is None else foreign_source(folder, family, cls)
-    found.check(folder)
-    origins = _origins(empty, found.tensors)
-    _check_complete(source, empty, before, origins, new_head)
-    check_room(out, empty, sum(file.stat().st_size for file in folder.glob("*.safetensors")))
+    stored = stored_tensors(short.folder)
+    check_layers(short.folder, stored, config)
+    empty = empty_model(source, short.model_class, config)
+    origins = _origins(empty, _source(short, stored, empty).tensors)
+    _check_complete(short, empty, origins, new_head or bool(head))
+    check_room(out, empty, sum(file.stat().st_size for file in short.weights))
 
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)  # so that a new head is the same every time
-        model = cls(config).eval()
-    records = _fill(model, origins, own)
+    model = _new_model(short.model_class, config)
+    records = _fill(model, origins, short.tokens)
+    used = {record.origin for record in records}
     records += [
         TensorRecord("left out", None, name, list(tensor.stored_shape), None)
         for name, tensor in stored.items()
-        if name not in {record.origin for record in records}
+        if name not in used
     ]
-    # A new head has no original to be compared with, but the model under it has.
-    new = any(record.status == "new" for record in records)
-    compared, outputs = (models.LongbirdModel, ["last_hidden_state"]) if new else (cls, None)
-    original = _original(folder, family, compared)
     with writing_folder(out) as written:
-        model.save_pretrained(written)
-        if model.can_generate() and (settings := generation_settings(folder)) is not None:
-            settings.save_pretrained(written)
-        notes = copy_tokenizer(tokenizer, files, written, length)
-        if pipeline is not None:
-            notes += copy_pipeline(pipeline, folder, written)
-        exact = cls.from_pretrained(written, graph=before.graph)
-        certificate = Certificate(
-            source=str(source),
-            sha256={
-                file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-                for file in (folder / "config.json", *sorted(folder.glob("*.safetensors")))
-            },
-            model=(type(original).__name__, cls.__name__),
-            tokens=(own, length),
-            graph=(str(before.graph), str(model.config.graph)),
-            tensors=records,
-            differences=list(
-                differences(
-                    original, exact, model, own, outputs=outputs,
-                    choices=compared is models.LongbirdForMultipleChoice,
-                )
-            ),
-            tolerance=tolerance,
-            tokenizer=notes,
-            versions={name: version(name) for name in ("longbird", "torch", "transformers")},
-        )  # fmt: skip
+        notes = _write(model, short, written, length)
+        certificate = _certificate(short, model, written, records, notes, tolerance)
         if not certificate.exact:
             raise ValueError(
                 "the new model was not written, because with the graph of the original its "
@@ -196,45 +129,15 @@ def convert_checkpoint(
     return certificate
 
 
-# ---- what the source is
+# ---- what is asked for
 
 
-def _family(folder: Path) -> Family | None:
-    """Where the source comes from: a family, or None for Longbird."""
-    model_type = read_json(folder / "config.json").get("model_type")
-    if isinstance(model_type, str) and model_type in SOURCES:
-        return FAMILIES.get(model_type)
-    advice = ""
-    if model_type in FIRST_LOADED:
-        advice = (
-            ". It becomes a model of Longbird first: "
-            f'longbird.LongbirdModel.from_pretrained("{folder}").save_pretrained(new_folder), or '
-            "another class of longbird that keeps its head; then convert new_folder"
-        )
-    elif model_type in FAMILIES or model_type == models.LongbirdSeq2SeqConfig.model_type:
-        advice = "; encoder-decoders are not made longer"
-    raise ValueError(
-        f"{folder} has the model type {model_type!r}, expected one of {', '.join(SOURCES)}{advice}"
-    )
-
-
-def _task(folder: Path, task: str | None) -> str:
-    """The task that is asked for, or what the source says it is for."""
-    raw = read_json(folder / "config.json")
-    family, named = FAMILIES.get(raw["model_type"]), raw.get("architectures") or []
-    if task is None:
-        classes = {name: getattr(models, ours) for name, ours in TASKS.items()}
-        for name, ours in classes.items():
-            theirs = ours.__name__ if family is None else family.architectures.get(ours)
-            if theirs in (named if isinstance(named, list) else [named]):
-                return name
-        raise ValueError(
-            f"{folder / 'config.json'} has the architectures {named}, which says nothing about a "
-            f"task; choose one with task=... (--task): {', '.join(TASKS)}"
-        )
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}, received {task}")
-    return task
+def _check_out(out: Path) -> None:
+    """Raises if the folder is not a new one, or cannot be written."""
+    there = os.path.isfile(out) or os.path.islink(out) or not out.name
+    if there or (os.path.isdir(out) and any(out.iterdir())):
+        raise FileExistsError(f"{out} exists already: name a new folder")
+    check_writable(out)
 
 
 def _check_head_fields(task: str, head: Mapping[str, Any]) -> None:
@@ -252,24 +155,40 @@ def _check_head_fields(task: str, head: Mapping[str, Any]) -> None:
             )
 
 
-def _config_before(folder: Path, family: Family | None, cls: Any) -> Any:
-    """The configuration of the source, as one of ours."""
-    if family is None:
-        return cls.config_class.from_dict(read_json(folder / "config.json"))
-    only_its_tokenizer_knows = {"sep_token_id": None}
-    return foreign_config(folder, family, cls, "seeded", only_its_tokenizer_knows)
-
-
-def _original(folder: Path, family: Family | None, cls: Any) -> Any:
-    """The model to compare with, which the certificate reports on rather than a line."""
-    with without_their_report():
-        if family is None:
-            return cls.filled(folder, dtype=torch.float32)[0]
-        theirs = getattr(transformers, family.architectures[cls])
-        return theirs.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
+def _lengthened(
+    short: Short, length: int, graph: Any, global_projections: bool, head: Mapping[str, Any]
+) -> Any:
+    """The configuration of the new model."""
+    before = short.config
+    if graph is None:
+        graph = bigbird() if before.graph == Full() else before.graph
+    else:
+        graph = as_graph(graph)
+    pooling = (
+        {} if short.pipeline is None or "pooling" in head else {"pooling": short.pipeline.pooling}
+    )
+    fields = {
+        **before.to_dict(),
+        "graph": graph,
+        "max_position_embeddings": before.max_position_embeddings - short.tokens + length,
+        "global_projections": global_projections or before.global_projections,
+        "sep_token_id": getattr(short.tokenizer, "sep_token_id", before.sep_token_id),
+        **pooling,
+    }
+    return short.model_class.config_class.from_dict(fields, **head)
 
 
 # ---- what becomes of its tensors
+
+
+def _source(short: Short, stored: Mapping[str, Stored], model: Any) -> Source:
+    """The tensors of the source under our names."""
+    if short.family is None:
+        found = own_source(stored, model)
+    else:
+        found = foreign_source(short.folder, short.family, short.model_class)
+    found.check(short.folder)
+    return found
 
 
 def _origins(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Stored | None]:
@@ -292,7 +211,7 @@ def _fits(name: str, stored: Stored | None, shape: tuple[int, ...]) -> bool:
 
 
 def _check_complete(
-    source: Any, model: Any, before: Any, origins: Mapping[str, Stored | None], new_head: bool
+    short: Short, model: Any, origins: Mapping[str, Stored | None], new_head: bool
 ) -> None:
     """Raises if a tensor is neither there nor may be new."""
     wanted = {name: tuple(x.shape) for name, x in model.state_dict().items() if name in origins}
@@ -300,18 +219,18 @@ def _check_complete(
     positions = [name for name in wanted if name.endswith("embeddings.positions.weight")]
     for name in positions:
         stored = origins[name]
-        if stored is not None and stored.shape[0] != before.max_position_embeddings:
+        if stored is not None and stored.shape[0] != short.config.max_position_embeddings:
             new.append(name)
     heads = head_names(model, new)
     body = [name for name in new if name not in heads]
     if body:
         raise ValueError(
-            f"{source} does not fit its own config.json: {_listed(body, origins, wanted)}. The "
-            "encoder must be complete; save the source again"
+            f"{short.name} does not fit its own config.json: {_listed(body, origins, wanted)}. "
+            "The encoder must be complete; save the source again"
         )
     if new and not new_head:
         raise ValueError(
-            f"{source} lacks the head of {type(model).__name__}, or has it in another shape: "
+            f"{short.name} lacks the head of {type(model).__name__}, or has it in another shape: "
             f"{_listed(new, origins, wanted)}. new_head=True (--new-head) makes a new one, to be "
             "trained; the tasks model and embedding have no head"
         )
@@ -349,3 +268,60 @@ def _fill(model: Any, origins: Mapping[str, Stored | None], own: int) -> list[Te
         records.append(TensorRecord(status, name, stored.name, list(stored.stored_shape), after))
     model.tie_weights()
     return records
+
+
+def _new_model(model_class: Any, config: Any) -> Any:
+    """A model whose new head, if it has one, is the same every time."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        return model_class(config).eval()
+
+
+# ---- what is written
+
+
+def _write(model: Any, short: Short, written: Path, length: int) -> list[str]:
+    """Writes the model and what stands beside it, and says what became of the latter."""
+    model.save_pretrained(written)
+    if model.can_generate() and (settings := generation_settings(short.folder)) is not None:
+        settings.save_pretrained(written)
+    notes = copy_tokenizer(short.tokenizer, tokenizer_files(short.folder), written, length)
+    if short.pipeline is not None:
+        notes += copy_pipeline(short.pipeline, short.folder, written)
+    return notes
+
+
+def _certificate(
+    short: Short,
+    model: Any,
+    written: Path,
+    records: list[TensorRecord],
+    notes: list[str],
+    tolerance: float,
+) -> Certificate:
+    """Compares the original with what was written, with the graph of the original and its own."""
+    # A new head has no original to be compared with, but the model under it has.
+    new = any(record.status == "new" for record in records)
+    compared = models.LongbirdModel if new else short.model_class
+    original = short.load(compared)
+    exact = short.model_class.from_pretrained(written, graph=short.config.graph)
+    measured = differences(
+        original,
+        exact,
+        model,
+        short.tokens,
+        outputs=["last_hidden_state"] if new else None,
+        choices=compared is models.LongbirdForMultipleChoice,
+    )
+    return Certificate(
+        source=short.name,
+        sha256=short.sha256(),
+        model=(type(original).__name__, short.model_class.__name__),
+        tokens=(short.tokens, model.config.longest_document),
+        graph=(str(short.config.graph), str(model.config.graph)),
+        tensors=records,
+        differences=list(measured),
+        tolerance=tolerance,
+        tokenizer=notes,
+        versions={name: version(name) for name in ("longbird", "torch", "transformers")},
+    )

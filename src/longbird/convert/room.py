@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from longbird.layout.memory import available_bytes
+from longbird.machine import available_bytes, in_words
 
 
 def check_room(out: Path, model: Any, source: int) -> None:
@@ -29,14 +29,6 @@ def check_room(out: Path, model: Any, source: int) -> None:
     ):
         if need > there:
             raise ValueError(
-                f"the new model has {_text(stored)}, and making it takes {_text(need)} {where}, "
-                f"where {_text(there)} are free; choose a shorter length (--length)"
+                f"the new model has {in_words(stored)}, and making it takes {in_words(need)} "
+                f"{where}, where {in_words(there)} are free; choose a shorter length (--length)"
             )
-
-
-def _text(size: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:,.0f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} TB"

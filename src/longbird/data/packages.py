@@ -107,7 +107,7 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
     if received != sha256:
         raise RuntimeError(
             f"{wheel.name} has the sha256 {received}, and {sha256} was expected: it is not the "
-            "file that Longbird was tested with, and was deleted. Try again; if it stays so, "
+            "file that Longbird was tested with, and was deleted. Try again; if it happens again, "
             "the package index (`pip config list`) serves another file under this name."
         )
     return wheel

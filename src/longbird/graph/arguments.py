@@ -40,7 +40,7 @@ def probability(value: Any, name: str) -> float:
     except TypeError:
         raise TypeError(f"{expected}, received {value!r} ({type(value).__name__})") from None
     except OverflowError:
-        raise ValueError(f"{expected}, received an integer beyond all floats") from None
+        raise ValueError(f"{expected}, received an integer too large for a float") from None
     if not 0.0 <= number <= 1.0:  # also false for NaN
         raise ValueError(f"{expected}, received {number}")
     return number

@@ -20,14 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.graph import jsonform
-from longbird.graph.arguments import MOST_TOKENS, integer
+from longbird.graph.arguments import MOST_SEED, MOST_TOKENS, integer
 from longbird.graph.reach import Reach
+from longbird.machine import available_bytes, in_words
 
 if TYPE_CHECKING:
     from longbird.layout import Layout
 
 LONGEST_KEY = 65536
 LARGEST_TILE = 128
+
+# Dense arrays of up to this size are made without a second thought.
+SMALL_BYTES = 2**28
 
 # Graphs inside graphs. People write three or four; a file may be hostile.
 DEEPEST = 100
@@ -167,10 +171,15 @@ class Graph(ABC):
             >>> RandomBlocks(3, block=64, seed=1).reseed(2).seed
             3
         """
+        offset = integer(offset, "the offset of reseed", least=-MOST_SEED, most=MOST_SEED)
         graph = self._mapped(lambda inner: inner.reseed(offset))
         if "seed" not in graph._fields():
             return graph
-        return dataclasses.replace(graph, seed=graph.seed + offset)  # type: ignore[attr-defined]
+        seed: Any = graph.seed  # type: ignore[attr-defined]
+        try:
+            return dataclasses.replace(graph, seed=seed + offset)  # type: ignore[type-var]
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"reseed adds {offset} to the seed {seed!r}, but {error}") from None
 
     def at(self, n: int) -> Graph:
         """The graph that this one is over `n` tokens: itself, unless the length chooses."""
@@ -200,7 +209,13 @@ class Graph(ABC):
 
     def _spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
         """What `spans` gives, checked and of the shape [tiles, spans]."""
-        low, high = map(np.asarray, self.spans(first, last, n))
+        found: object = self.spans(first, last, n)
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise TypeError(
+                f"spans of {type(self).__name__} must give two arrays, the first and the last key "
+                f"of each span, received {type(found).__name__}"
+            )
+        low, high = map(np.asarray, found)
         if low.shape != high.shape:
             low, high = np.broadcast_arrays(low, high)
         if low.ndim != 2 or len(low) not in (1, len(first)) or low.dtype.kind != "i":
@@ -214,7 +229,7 @@ class Graph(ABC):
         return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
 
     def _breaks(self, n: int) -> Positions:
-        """Where queries begin to see something else than those before them, if that is rare."""
+        """Where queries begin to see something other than those before them, if that is rare."""
         return np.unique(np.concatenate([part._breaks(n) for part in self._inner] or [[0]]))
 
     def _sees(self, i: Any, j: Any, head: Any) -> Any:
@@ -266,7 +281,6 @@ class Graph(ABC):
                 integer(getattr(self, fact), f"{type(self).__name__} {fact}", least=1, most=most)
         inside = list(_graphs_in(fields))
         redefined = {number for graph in inside for number in graph._redefined}
-        redefined |= {type(self)._definition} - {0}
         self._set(
             **fields,
             _depth=1 + max((graph._depth for graph in inside), default=0),
@@ -275,17 +289,7 @@ class Graph(ABC):
         )
         if self._depth > DEEPEST:
             raise ValueError(f"the graph is nested too deeply: more than {DEEPEST} levels")
-        content = {"type": type(self).__name__, **self._content()}
-        text = ", ".join(f'"{name}": {jsonform.encode(content[name])}' for name in content)
-        text = "{" + text + "}"
-        self._set(_json=text, key=text, _redefined=tuple(sorted(redefined)))
-        if len(text) > LONGEST_KEY or redefined:
-            digest = hashlib.sha256(f"{text}{self._redefined or ''}".encode()).hexdigest()
-            self._set(key="sha256:" + digest)
-        # `from_key` finds the first of equal graphs, which therefore lives as long as any of them.
-        first = Graph._living.setdefault(self.key, self)
-        if first is not self:
-            self._set(_first=first)
+        self._identify(redefined)
 
     if not TYPE_CHECKING:
 
@@ -333,7 +337,7 @@ class Graph(ABC):
         twice twice in the softmax. In a union multiplicities take the maximum, in an
         intersection the minimum.
         """
-        n, heads = integer(n, "n"), integer(heads, "heads", least=1)
+        n, heads = self._checked_dense("counts", n, heads, np.int32)
         return np.broadcast_to(self._counts(n, heads), (heads, n, n)).astype(np.int32)
 
     def mask(self, n: int, heads: int = 1) -> npt.NDArray[np.bool_]:
@@ -344,8 +348,21 @@ class Graph(ABC):
             >>> Window(1).mask(3, heads=2).shape
             (2, 3, 3)
         """
-        n, heads = integer(n, "n"), integer(heads, "heads", least=1)
+        n, heads = self._checked_dense("mask", n, heads, np.bool_)
         return np.broadcast_to(self._counts(n, heads) > 0, (heads, n, n)).copy()
+
+    def _checked_dense(self, method: str, n: Any, heads: Any, dtype: type) -> tuple[int, int]:
+        """Check the size of a dense array, before anything of that size exists."""
+        n, heads = integer(n, "n"), integer(heads, "heads", least=1)
+        # Computing it takes an int64 for each pair of positions besides the result.
+        needed = n * n * (8 + heads * np.dtype(dtype).itemsize)
+        if needed > SMALL_BYTES and needed > (limit := available_bytes()):
+            raise ValueError(
+                f"{self!r:.200}.{method}({n}, heads={heads}) would take {in_words(needed)} of the "
+                f"{in_words(limit)} of memory that this process can have, because it is dense; "
+                "choose fewer tokens or heads, or layout(n), which grows with the edges alone"
+            )
+        return n, heads
 
     def layout(
         self,
@@ -368,7 +385,7 @@ class Graph(ABC):
                 steps, shards of a sequence); by default all queries.
 
         Raises:
-            ValueError: If the layout would not fit into the memory of this machine, among others.
+            ValueError: If the layout would not fit into memory, or an argument is out of range.
 
         Examples:
             >>> from longbird.graph import Window
@@ -404,7 +421,51 @@ class Graph(ABC):
 
         return notebook_picture(self)
 
-    # Algebra, identity and text.
+    # Identity: graphs with one key are one graph, wherever graphs are compared, kept or looked up.
+
+    def _identify(self, redefined: set[int]) -> None:
+        """Write the canonical JSON, and the key: the JSON itself where it is short enough.
+
+        Args:
+            redefined: Which definitions of redefined pieces the graphs inside it hold.
+        """
+        content = {"type": type(self).__name__, **self._content()}
+        text = ", ".join(f'"{name}": {jsonform.encode(content[name])}' for name in content)
+        text = "{" + text + "}"
+        definitions = tuple(sorted(redefined | ({type(self)._definition} - {0})))
+        key = text
+        if len(text) > LONGEST_KEY or definitions:
+            digest = hashlib.sha256(f"{text}{definitions or ''}".encode()).hexdigest()
+            key = "sha256:" + digest
+        self._set(_json=text, key=key, _redefined=definitions)
+        # `from_key` finds the first of equal graphs, which therefore lives as long as any of them.
+        first = Graph._living.setdefault(key, self)
+        if first is not self:
+            self._set(_first=first)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are written with the same pieces."""
+        return self.key == other.key if isinstance(other, Graph) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Hash of the key."""
+        return hash(self.key)
+
+    @staticmethod
+    def from_key(key: str) -> Graph:
+        """The graph with this key: any graph with a short one, a living one with a sha256 key."""
+        graph = Graph._living.get(key)
+        if graph is not None:
+            return graph
+        if key.startswith("sha256:"):
+            raise ValueError(
+                f"no graph of this process has the key {key}; the key of a large graph, or of a "
+                "piece that was defined again, only works while that graph is alive, so keep it, "
+                "or use its JSON"
+            )
+        return _parsed(key)
+
+    # Algebra and text.
 
     def __or__(self, other: object) -> Graph:
         """Edges of either graph."""
@@ -421,14 +482,6 @@ class Graph(ABC):
         )
 
     __ror__, __rand__ = __or__, __and__
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both are written with the same pieces."""
-        return self.key == other.key if isinstance(other, Graph) else NotImplemented
-
-    def __hash__(self) -> int:
-        """Hash of the key."""
-        return hash(self.key)
 
     def __repr__(self) -> str:
         """As it is written."""
@@ -478,20 +531,6 @@ class Graph(ABC):
             return Graph._types[name]._from_content(content)
         except TypeError as error:
             raise ValueError(f"the JSON of {name} is wrong: {error}") from None
-
-    @staticmethod
-    def from_key(key: str) -> Graph:
-        """The graph with this key: any graph with a short one, a living one with a sha256 key."""
-        graph = Graph._living.get(key)
-        if graph is not None:
-            return graph
-        if key.startswith("sha256:"):
-            raise ValueError(
-                f"no graph of this process has the key {key}; the key of a large graph, or of a "
-                "piece that was defined again, only works while that graph is alive, so keep it, "
-                "or use its JSON"
-            )
-        return _parsed(key)
 
 
 # Names that mean something in every graph, and so cannot be fields of a piece.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,8 @@ class PerHead(Graph):
 
     def __init__(self, graphs: Iterable[Graph | str]) -> None:
         """Check the graphs."""
-        if isinstance(graphs, (str, bytes, Graph, Mapping)) or not isinstance(graphs, Iterable):
+        unordered = isinstance(graphs, (Mapping, Set))
+        if isinstance(graphs, (str, bytes)) or unordered or not isinstance(graphs, Iterable):
             raise TypeError(
                 f"PerHead graphs must be a sequence of graphs, one for each head, received "
                 f"{graphs!r:.80} ({type(graphs).__name__})"
@@ -72,6 +73,7 @@ class PerHead(Graph):
 
     def for_head(self, head: int) -> Graph:
         """The graph of this head."""
+        head = integer(head, "the head of PerHead", most=len(self.graphs) - 1)
         return self.graphs[head].for_head(head)
 
     def reach(self, n: int) -> Reach:
@@ -162,6 +164,7 @@ class ByLength(Graph):
 
     def at(self, n: int) -> Graph:
         """The graph of this length."""
+        n = integer(n, "n")
         return next((graph for most, graph in self.up_to if n <= most), self.otherwise).at(n)
 
     def reach(self, n: int) -> Reach:

@@ -23,12 +23,12 @@ class _Combination(Graph):
 
     def __post_init__(self) -> None:
         """Flatten, sort and deduplicate the parts."""
-        found = {part.key: part for part in self._flat(self.parts)}
+        found = dict.fromkeys(self._flat(self.parts))
         if len(found) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs two different parts or more, received {self.parts!r}"
             )
-        parts = tuple(sorted(found.values(), key=Graph.to_json))
+        parts = tuple(sorted(found, key=Graph.to_json))
         self._set(
             parts=parts,
             _inner=parts,
@@ -52,7 +52,7 @@ class _Combination(Graph):
     @classmethod
     def of(cls, parts: Iterable[object]) -> Graph:
         """Combine the parts; a single one (or one repeated) is itself."""
-        found = tuple({part.key: part for part in cls._flat(parts)}.values())
+        found = tuple(dict.fromkeys(cls._flat(parts)))
         if not found:
             raise ValueError(f"{cls.__name__} needs at least one part")
         return found[0] if len(found) == 1 else cls(found)  # type: ignore[call-arg]

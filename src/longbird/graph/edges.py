@@ -8,6 +8,7 @@ import functools
 import operator
 import zlib
 from abc import abstractmethod
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +46,8 @@ class Edges(_Pairs):
     Construction sorts the edges, O(e log e); 10 million edges take seconds.
 
     Args:
-        pairs: Integer array-like of shape (edges, 2). Order and repetition have no meaning.
+        pairs: Integer array-like of shape (edges, 2), or a set or an iterator of pairs. Order and
+            repetition have no meaning.
         clip: Leave out the edges whose positions do not exist at a length, instead of raising a
             ValueError: for sequences of different lengths.
 
@@ -73,19 +75,7 @@ class Edges(_Pairs):
 
     def __init__(self, pairs: npt.ArrayLike, clip: bool = False) -> None:
         """Check, sort and deduplicate the edges."""
-        try:
-            given = np.asarray(pairs)
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"Edges pairs must be an array of (query, key): {error}") from None
-        if given.shape == (0,):  # an empty list
-            given = np.zeros((0, 2), np.int64)
-        if given.ndim != 2 or given.shape[1] != 2:
-            raise ValueError(
-                f"Edges pairs must have the shape (edges, 2), received {given.shape}; "
-                "each row is (query, key)"
-            )
-        if not np.issubdtype(given.dtype, np.integer):
-            raise TypeError(f"Edges pairs must be integers, received dtype {given.dtype}")
+        given = _array(pairs)
         if given.size and (given.min() < 0 or given.max() > MOST_TOKENS):
             raise ValueError(
                 f"Edges positions must be from 0 to {MOST_TOKENS}, received positions from "
@@ -158,6 +148,34 @@ class Edges(_Pairs):
         few = len(self.pairs) < SHORT
         pairs = self.pairs.tolist() if few else f"<{len(self.pairs)} edges>"
         return f"Edges({pairs}{', clip=True' if self.clip else ''})"
+
+
+def _array(pairs: Any) -> npt.NDArray[Any]:
+    """The pairs as integers [edges, 2]."""
+    expected = "Edges pairs must be integers of the shape (edges, 2), each row (query, key)"
+    rows: Any = list(pairs) if isinstance(pairs, (Set, Iterator)) else pairs
+    try:
+        found = np.asarray(rows)
+    except (TypeError, RuntimeError) as error:  # a tensor on another device, for example
+        raise TypeError(f"{expected}: {error}") from None
+    except (ValueError, OverflowError):
+        odd = next((row for row in rows if np.shape(row) != (2,)), rows)
+        raise ValueError(f"{expected}, received a row {odd!r:.80}") from None
+    if found.ndim == 0:
+        raise TypeError(f"{expected}, received {pairs!r:.80} ({type(pairs).__name__})")
+    if found.shape == (0,):  # an empty list
+        found = np.zeros((0, 2), np.int64)
+    if found.ndim != 2 or found.shape[1] != 2:
+        turned = found.ndim == 2 and len(found) == 2  # what NumPy's nonzero gives
+        hint = "; np.argwhere(mask) gives the edges of a mask" if turned else ""
+        raise ValueError(f"{expected}, received the shape {found.shape}{hint}")
+    if found.dtype == object and all(isinstance(each, int) for each in found.flat):
+        raise ValueError(
+            f"Edges positions must be from 0 to {MOST_TOKENS}, received {max(found.flat, key=abs)}"
+        )
+    if not np.issubdtype(found.dtype, np.integer):
+        raise TypeError(f"{expected}, received the dtype {found.dtype}")
+    return found
 
 
 def _sorted_unique(pairs: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
@@ -104,6 +105,8 @@ def _construct(
 ) -> Graph:
     known = names()
     name = _source(function, text).removeprefix("lb.").removeprefix("longbird.")
+    if isinstance(function, ast.Call) and _graph(function, text):
+        raise ValueError(f"{name!r:.80} is a graph already, and a graph cannot be called")
     if name not in known:
         near = difflib.get_close_matches(name[:80], known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
@@ -116,10 +119,19 @@ def _construct(
         if keyword.arg in named:
             raise ValueError(f"{name}: {keyword.arg} is given twice")
         named[keyword.arg] = _argument(keyword.value, text)
+    signature = inspect.signature(known[name])
+    try:
+        signature.bind(*positional, **named)
+    except TypeError as error:
+        taken = [
+            str(each.replace(annotation=each.empty)) for each in signature.parameters.values()
+        ]
+        raise ValueError(f"{name}: {error}; it takes ({', '.join(taken)})") from None
     try:
         return known[name](*positional, **named)
     except TypeError as error:
-        raise ValueError(f"{name}: {error}") from None
+        where = "" if str(error).startswith(name) else f"{name}: "
+        raise ValueError(f"{where}{error}") from None
 
 
 def _argument(node: ast.expr, text: str) -> object:
@@ -138,9 +150,16 @@ def _argument(node: ast.expr, text: str) -> object:
                 return ast.literal_eval(node)
             except (ValueError, TypeError):
                 raise ValueError(f"{_source(node, text)!r:.80} is not a number") from None
-        case _:
+        case ast.Set(items):
+            return [_argument(item, text) for item in items]
+        case ast.Name() | ast.Attribute() | ast.Call() | ast.BinOp(op=ast.BitOr() | ast.BitAnd()):
             # A piece may take a graph: RandomBlocks(avoid=Window(64)).
             return _graph(node, text)
+        case _:
+            raise ValueError(
+                f"{_source(node, text)!r:.80} cannot be an argument: nothing is calculated here, "
+                "so write out numbers, text, lists and graphs"
+            )
 
 
 def _pairs(node: ast.Dict) -> list[tuple[ast.expr, ast.expr]]:
@@ -152,4 +171,5 @@ def _source(node: ast.expr, text: str) -> str:
 
 
 def _expected() -> str:
-    return f"Expected one of {', '.join(sorted(names()))}, joined by | and &"
+    *others, last = sorted(names())
+    return f"Expected {', '.join(others)} or {last}, or several of them joined by | and &"

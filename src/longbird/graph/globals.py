@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,13 +78,17 @@ class GlobalTokens(_Global):
 
     def __init__(self, positions: Iterable[int]) -> None:
         """Check and sort the positions; their order and repetition have no meaning."""
-        if isinstance(positions, (str, bytes)) or not isinstance(positions, Iterable):
+        try:
+            if isinstance(positions, (str, bytes, Mapping)):
+                raise TypeError
+            given = list(positions)
+        except TypeError:
             raise TypeError(
                 f"GlobalTokens positions must be a sequence of integers, received "
-                f"{positions!r} ({type(positions).__name__})"
-            )
+                f"{positions!r:.80} ({type(positions).__name__})"
+            ) from None
         name = "each of the GlobalTokens positions"
-        checked = {integer(position, name, least=-MOST_TOKENS) for position in positions}
+        checked = {integer(position, name, least=-MOST_TOKENS) for position in given}
         self._set(
             positions=tuple(sorted(checked)),
             streams=min(checked, default=0) >= 0,

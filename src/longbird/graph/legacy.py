@@ -9,7 +9,7 @@ counts twice in the softmax.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,8 @@ class LegacyBigBird(Graph):
 
     def reseed(self, offset: int) -> Graph:
         """Add `offset` to the seed, if the plan uses one."""
-        return replace(self, seed=self.seed + offset) if self.per_head else self
+        reseeded = super().reseed(offset)
+        return reseeded if self.per_head else self
 
     def tile_count(self, n: int, size: int) -> float:
         """All, or those of each row's blocks and of the two global rows."""

@@ -65,7 +65,7 @@ class RandomBlocks(Graph):
     Args:
         count: Key blocks for each query block; fewer where fewer are left.
         block: Tokens in a block; the last block may have fewer.
-        seed: Any integer from 0 on.
+        seed: An integer, 0 or more.
         avoid: A graph whose blocks are not drawn: those pairs of blocks that it covers with all
             their edges. BigBird does not draw what window and global blocks cover already.
 
@@ -186,7 +186,7 @@ class ErdosRenyi(_Pairs):
 
     Args:
         p: Probability of each edge.
-        seed: Any integer from 0 on.
+        seed: An integer, 0 or more.
 
     Examples:
         >>> int(ErdosRenyi(0.25, seed=1).mask(100).sum())
@@ -246,7 +246,7 @@ class WattsStrogatz(_Pairs):
     Args:
         k: Ring neighbours of each query, an even number.
         beta: Probability of rewiring an edge.
-        seed: Any integer from 0 on.
+        seed: An integer, 0 or more.
 
     Examples:
         >>> WattsStrogatz(k=2, beta=0.0).mask(5)[0].astype(int)

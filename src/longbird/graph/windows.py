@@ -117,7 +117,7 @@ class Window(Graph):
         return first + offset, last + offset
 
     def tile_count(self, n: int, size: int) -> float:
-        """So many in each row as the window goes over, or one for each key."""
+        """As many in each row as the window covers, or one for each key."""
         rows = -(-n // size)
         keys = 2 * self.radius + 1
         return rows * min(rows, 2 * keys, 2 + keys * self.dilation / size)
@@ -154,7 +154,7 @@ class BlockWindow(Graph):
         )
         if self.width % 2 == 0:
             raise ValueError(
-                f"BlockWindow width must be odd (the own block and as many on each side), "
+                f"BlockWindow width must be odd (its own block, and as many on each side), "
                 f"received {self.width}"
             )
         self._set(period=self.block, tile_size=tile_for(self.block))
@@ -175,6 +175,6 @@ class BlockWindow(Graph):
         return (first // block - side) * block, (last // block + side + 1) * block - 1
 
     def tile_count(self, n: int, size: int) -> float:
-        """So many in each row as the window goes over."""
+        """As many in each row as the window covers."""
         rows = -(-n // size)
         return rows * min(rows, 1 + self.width * self.block / size)

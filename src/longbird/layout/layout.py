@@ -163,7 +163,10 @@ def compile_layout(
     n, heads = integer(n, "n"), integer(heads, "heads", least=1)
     if block is not None:
         block = integer(block, "the block of a layout", least=1, most=LARGEST_TILE)
-    start, stop = (0, n) if rows is None else rows
+    try:
+        start, stop = (0, n) if rows is None else rows
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"rows must be (first, end), received {rows!r:.80}") from None
     start, stop = integer(start, "the first of rows"), integer(stop, "the end of rows")
     if not start <= stop <= n:
         raise ValueError(f"rows must be within 0 and n={n} in this order, received {rows!r}")

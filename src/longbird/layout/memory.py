@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import os
-
 from longbird.graph.base import Graph
+from longbird.machine import in_words, machine_bytes
 
 # What building takes at least, with the arrays that are sorted and then thrown away.
 TILE_BYTES = 56
@@ -36,46 +34,16 @@ def estimated_bytes(tiles: float, n: int, size: int, step: int) -> float:
 def check_memory(
     graph: Graph | None, n: int, heads: int, size: int, step: int, queries: int
 ) -> None:
-    """Raises a ValueError if a layout could not be built in the memory of this machine."""
+    """Raises a ValueError if a layout could not be built in the memory of this process."""
     rows = -(-n // size)
     if heads * rows * rows <= FEW_TILES:
         return
     tiles = estimated_tiles(graph, n, heads, size, step) * queries / max(n, 1)
     needed = estimated_bytes(tiles, n, size, step)
-    if needed > machine_bytes():
+    limit = machine_bytes()
+    if needed > limit:
         raise ValueError(
             f"the layout of {graph!r:.200} over {n:,} tokens would have about {tiles:.2g} tiles, "
-            f"and building it would take {in_words(needed)} of the {in_words(machine_bytes())} "
-            "that this machine has; choose a sparser graph or fewer tokens"
+            f"and building it would take {in_words(needed)} of the {in_words(limit)} that "
+            "this process may have; choose a sparser graph or fewer tokens"
         )
-
-
-def machine_bytes() -> float:
-    """Memory of the machine; unlimited where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
-
-
-def available_bytes() -> float:
-    """Memory that can be had without swapping; that of the machine where the system is silent."""
-    try:
-        with open("/proc/meminfo") as lines:
-            found = dict(line.split(":", 1) for line in lines)
-        return float(found["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return machine_bytes()
-
-
-def in_words(size: float) -> str:
-    """A number of bytes as people say it.
-
-    Examples:
-        >>> in_words(3.9e12)
-        '3.9 TB'
-    """
-    units = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-    power = min(int(math.log(max(size, 1), 1000)), len(units) - 1)
-    number = size / 1000**power
-    return f"{number:.2g} {units[power]}" if number < 100 else f"{number:.0f} {units[power]}"

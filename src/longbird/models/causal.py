@@ -17,14 +17,14 @@ from transformers.modeling_outputs import CausalLMOutputWithCrossAttentions
 from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdConfig
-from longbird.models.heads import _LanguageModel
-from longbird.models.inputs import Inputs
+from longbird.models.inputs import Inputs, last_columns
+from longbird.models.language import LanguageModel
 from longbird.models.losses import prediction_loss
 from longbird.models.rolling import RollingCache
 from longbird.nn.packing import Documents
 
 
-class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
+class LongbirdForCausalLM(LanguageModel, GenerationMixin):
     """Predicts the next token; every graph of the configuration is cut to what is past.
 
     `generate` keeps a rolling cache: the keys that the graph can still reach, whatever the length.
@@ -115,7 +115,7 @@ class LongbirdForCausalLM(_LanguageModel, GenerationMixin):
             loss = prediction_loss(logits, following, num_items_in_batch)
             logits = encoded.pad(logits)
         else:
-            last = slice(-logits_to_keep, None)
+            last = last_columns(logits_to_keep)
             kept = encoded.pad(torch.ones_like(encoded.x[:, :1]))[:, last]  # 0 for padding
             logits = self.predict(encoded.pad(encoded.x)[:, last]) * kept
         return CausalLMOutputWithCrossAttentions(

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers.data.data_collator import pad_without_fast_tokenizer_warning
@@ -20,6 +21,9 @@ PER_TOKEN = {"global_attention_mask": 0, "segment_ids": -1}
 
 COLUMNS = {"edges": -1, "sentence_positions": -1, "start_positions": None, "end_positions": None}
 """Inputs that are columns of the batch, which move if padding comes first; and their padding."""
+
+LABELS = ("labels", "label", "label_ids")
+"""The names that data sets give to labels; those of a batch are `labels`."""
 
 MARKS = {"sentence_support": 0}
 """Inputs of another length than the text, and their padding."""
@@ -61,9 +65,7 @@ class LongbirdCollator:
 
     def __call__(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
         """A batch of tensors [batch, ...] of all that the examples have."""
-        rows = [dict(example) for example in examples]
-        names = {"label": "labels", "label_ids": "labels"}
-        rows = [{names.get(name, name): x for name, x in row.items()} for row in rows]
+        rows = _rows(examples)
         own = [*PER_TOKEN, *COLUMNS, *MARKS, "labels"]
         taken = {name: [row.pop(name) for row in rows] for name in own if self._has(rows, name)}
         lengths = [len(row["input_ids"]) for row in rows]
@@ -78,7 +80,7 @@ class LongbirdCollator:
         )
         n, left = batch["input_ids"].shape[1], self.tokenizer.padding_side == "left"
         for name, values in taken.items():
-            given = [torch.as_tensor(value) for value in values]
+            given = [_numbers(name, number, value) for number, value in enumerate(values)]
             if name in COLUMNS and left:
                 given = [
                     torch.where(x >= 0, x + n - length, x)
@@ -94,11 +96,11 @@ class LongbirdCollator:
 
     @staticmethod
     def _has(rows: list[dict[str, Any]], name: str) -> bool:
-        """Have the examples an input of this name? All, or none of them."""
+        """Do the examples have an input of this name? All of them must, or none."""
         there = [row.get(name) is not None for row in rows]
         if any(there) and not all(there):
             raise ValueError(
-                f"example {there.index(False)} has no {name}, and others have: give it to all"
+                f"example {there.index(False)} has no {name}, and others have; give it to all"
             )
         return any(there)
 
@@ -119,6 +121,63 @@ class LongbirdCollator:
         return out
 
 
+def _rows(examples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The examples as dicts of their own, with one name for labels."""
+    if isinstance(examples, (Mapping, str)) or not isinstance(examples, Iterable):
+        raise TypeError(
+            f"the collator takes a list of examples, received {type(examples).__name__}"
+        )
+    rows: list[dict[str, Any]] = []
+    for number, example in enumerate(examples):
+        if not isinstance(example, Mapping):
+            raise TypeError(
+                "an example must be a dict such as a tokenizer gives, received "
+                f"{type(example).__name__} as example {number}"
+            )
+        named = [name for name in LABELS if example.get(name) is not None]
+        if len(named) > 1:
+            raise ValueError(
+                f"example {number} has its labels under several names ({', '.join(named)}); give "
+                "them once"
+            )
+        ids = example.get("input_ids")
+        if isinstance(ids, str) or not isinstance(ids, (Sequence, np.ndarray, Tensor)):
+            raise ValueError(
+                f"example {number} must have a list of input_ids, received the inputs "
+                f"{list(example)}; a tokenizer makes input_ids of a text"
+            )
+        rows.append(
+            {
+                "labels" if name in named else name: x
+                for name, x in example.items()
+                if x is not None
+            }
+        )
+    if not rows:
+        raise ValueError("a batch must have at least one example, received none")
+    return rows
+
+
+def _numbers(name: str, number: int, value: Any) -> Tensor:
+    """What an example has of an input, as a tensor of the type and shape that it must have."""
+    where = f"{name} of example {number}"
+    try:
+        x = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):  # text, lists of different lengths, None
+        raise TypeError(f"{where} must be numbers, received {value!r:.60}") from None
+    if name in (*PER_TOKEN, *COLUMNS) and x.is_floating_point():
+        if bool((x != x.round()).any()):
+            raise TypeError(f"{where} must be integers, received {value!r:.60}")
+        x = x.long()
+    if name == "edges":
+        x = x.reshape(-1, 2).long() if x.numel() == 0 else x
+        if x.ndim != 2 or x.shape[1] != 2:
+            raise ValueError(
+                f"{where} must be pairs (query, key), received the shape {list(x.shape)}"
+            )
+    return x
+
+
 def _of_tokens(labels: list[Tensor], lengths: list[int]) -> bool:
     """Is there an integer label for every token?"""
     return all(
@@ -129,13 +188,11 @@ def _of_tokens(labels: list[Tensor], lengths: list[int]) -> bool:
 
 def _stacked(name: str, given: list[Tensor], filler: int | None) -> Tensor:
     """[batch, ...]: of the same shape, or filled up along the first axis."""
-    if name == "edges":
-        given = [x.reshape(-1, 2).long() if x.numel() == 0 else x for x in given]
     if filler is not None and all(x.ndim for x in given):
         return torch.nn.utils.rnn.pad_sequence(given, batch_first=True, padding_value=filler)
     if len({x.shape for x in given}) > 1:
         raise ValueError(
-            f"{name} of the examples have the shapes {[list(x.shape) for x in given]}: expected "
-            "one number for each token, or the same shape everywhere"
+            f"{name} must have one number for each token, or the same shape in all examples; "
+            f"received the shapes {[list(x.shape) for x in given]}"
         )
     return torch.stack(given)

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import fields
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
+from dataclasses import field, fields
+from functools import cache
 from typing import Any
 
 from transformers import PreTrainedConfig
+from transformers.utils import logging
 
 from longbird.graph import Causal, Full, Graph, as_graph, bigbird
+from longbird.models.field_names import KEPT, LOADING, nearest
 from longbird.models.fields import RULES, shown
+from longbird.models.paths import check_path
+
+logger = logging.get_logger(__name__)
 
 
 def past_of(graph: Graph) -> Graph:
     """What a graph has of the past."""
     return Causal() if graph in (Full(), Causal()) else graph & Causal()
 
-
-FOREIGN = {
-    **dict.fromkeys(("attention_type", "block_size", "num_random_blocks"), "graph=bigbird(...)"),
-    "attention_window": "graph=longformer(window=...)",
-    "d_model": "hidden_size",
-    "encoder_layers": "num_hidden_layers",
-    "encoder_attention_heads": "num_attention_heads",
-    "encoder_ffn_dim": "intermediate_size",
-    "decoder_ffn_dim": "decoder_intermediate_size",
-    "max_decoder_position_embeddings": "max_decoder_positions",
-    "max_encoder_position_embeddings": "max_position_embeddings",
-    "activation_function": "hidden_act",
-    "use_bias": "attention_bias",
-}
-"""Names that BigBird, Longformer and their encoder-decoders have in transformers, and ours."""
 
 TOKEN_FIELDS = (
     "pad_token_id",
@@ -41,6 +31,12 @@ TOKEN_FIELDS = (
     "sep_token_id",
     "decoder_start_token_id",
 )
+
+
+@cache
+def _field_names(cls: type[PreTrainedConfig]) -> frozenset[str]:
+    return frozenset(each.name for each in fields(cls))
+
 
 Relation = tuple[Callable[["LongbirdConfig"], bool], str, tuple[str, ...]]
 
@@ -191,7 +187,7 @@ class LongbirdConfig(PreTrainedConfig):
     use_cache: bool = True
     is_decoder: bool = False
 
-    graph: Any = None
+    graph: Any = field(default_factory=bigbird)
     norm: str = "post"
     positions: str = "absolute"
     position_padding_id: int | None = None
@@ -226,14 +222,14 @@ class LongbirdConfig(PreTrainedConfig):
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Reads the graph, and checks how fields go together."""
-        self._check_names(kwargs)
+        kwargs = self._known(kwargs)
         for name in RULES.keys() & kwargs.keys():
             RULES[name].check(name, kwargs[name])
         super().__post_init__(**kwargs)
         if isinstance(self.graph, (list, tuple)):
             self.graph = [as_graph(graph) for graph in self.graph]
         else:
-            self.graph = bigbird() if self.graph is None else as_graph(self.graph)
+            self.graph = as_graph(self.graph)
         for fits, expected, names in RELATIONS:
             if not fits(self):
                 received = ", ".join(f"{name}={shown(getattr(self, name))}" for name in names)
@@ -242,22 +238,57 @@ class LongbirdConfig(PreTrainedConfig):
             self._check_token(name)
 
     @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
+        """The configuration in a folder or on the hub, with these fields in place of its own."""
+        check_path(pretrained_model_name_or_path)
+        unknown = cls._unknown_options(kwargs)
+        if unknown and not kwargs.get("return_unused_kwargs"):
+            raise TypeError(cls._has_no(unknown))
+        return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
+
+    @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
         """A configuration of a dictionary, with these fields in place of its own.
 
         They are put in before anything is checked: transformers would set them afterwards.
         """
-        own = {field.name for field in fields(cls)} - {"dtype"}  # which may be "auto"
-        given = {name: kwargs.pop(name) for name in own & kwargs.keys()}
+        own = _field_names(cls) - {"dtype"}
+        given = {name: kwargs.pop(name) for name in (own | {"model_type"}) & kwargs.keys()}
         if "num_labels" in kwargs:
             given.setdefault("id2label", None)
             given.setdefault("label2id", None)
-        return super().from_dict({**config_dict, **given}, **kwargs)
+        for name in ("dtype", "torch_dtype"):
+            if kwargs.get(name) == "auto":  # a wish about loading, and not a type
+                del kwargs[name]
+        # transformers would also set what is a method here. AutoTokenizer hands over its own
+        # options, too, so that only what is nearly a field is reported.
+        unused = {name: kwargs.pop(name) for name in cls._unknown_options(kwargs)}
+        near = [name for name in unused if nearest(name, own, 0.8)]
+        if near and not kwargs.get("return_unused_kwargs"):
+            logger.warning(f"{cls._has_no(near)} It is not used.")
+        saved = {"model_type": cls.model_type, **config_dict, **given}
+        made: Any = super().from_dict(saved, **kwargs)
+        return (made[0], {**made[1], **unused}) if isinstance(made, tuple) else made
+
+    @classmethod
+    def unknown_names(cls, names: Iterable[str]) -> list[str]:
+        """Those that are neither fields nor kept in configurations by other libraries."""
+        known = _field_names(cls) | KEPT
+        return [name for name in names if name not in known]
+
+    @classmethod
+    def _unknown_options(cls, names: Iterable[str]) -> list[str]:
+        return [name for name in cls.unknown_names(names) if name not in LOADING]
+
+    @classmethod
+    def _has_no(cls, names: list[str]) -> str:
+        texts = [f"{name}{nearest(name, _field_names(cls))}" for name in names]
+        return f"{cls.__name__} has no field {', '.join(texts)}."
 
     def _check_token(self, name: str) -> None:
         """Raises for a token beyond the vocabulary, unless it is there by default alone."""
         value = getattr(self, name, None)
-        default = next((field.default for field in fields(self) if field.name == name), None)
+        default = next((each.default for each in fields(self) if each.name == name), None)
         tokens = value if isinstance(value, list) else [value]
         embedded = name == "pad_token_id"  # the embedding needs it
         if value == default and not embedded:
@@ -268,17 +299,33 @@ class LongbirdConfig(PreTrainedConfig):
                 f"{shown(value)}"
             )
 
-    def _check_names(self, unknown: dict[str, Any]) -> None:
-        """Raises for a name that is nearly one of ours, or that other models have for it."""
-        known = [field.name for field in fields(self)]
-        for name in unknown:
-            meant = FOREIGN.get(name) or get_close_matches(name, known, 1, 0.8)
-            # An encoder is also loaded from the configuration of an encoder-decoder.
-            if meant and name not in RULES and not hasattr(self, name):
-                meant = meant if isinstance(meant, str) else meant[0]
-                raise TypeError(f"{type(self).__name__} has no field {name}; expected {meant}")
-        if "/" in str(unknown.get("attn_implementation") or ""):
+    def _known(self, more: dict[str, Any]) -> dict[str, Any]:
+        """What was given beyond the fields, without what has no meaning here.
+
+        A name that nobody knows is an error in a call. In a saved configuration, which has its
+        model type in it, a newer version or another library may have put it there: then it is kept
+        for the next to read, and a line says that it is not used.
+        """
+        name = type(self).__name__
+        saved = "model_type" in more
+        if saved and more["model_type"] != self.model_type:
+            raise ValueError(
+                f"{name} is for the model type {self.model_type}; received "
+                f"{more['model_type']!r:.80}, for which AutoConfig of transformers finds the class"
+            )
+        if "/" in str(more.get("attn_implementation") or ""):
             raise ValueError("attn_implementation of a Longbird model cannot be code of the hub")
+        unknown = self.unknown_names(more)
+        if unknown and not saved:
+            raise TypeError(self._has_no(unknown))
+        if unknown:
+            origin = f" of {more['name_or_path']}" if more.get("name_or_path") else ""
+            logger.warning(
+                f"{name}{origin}: fields that this version of Longbird does not know, and does "
+                f"not use: {', '.join(unknown)}"
+            )
+        shadows = [each for each in unknown if each[:1] == "_" or hasattr(type(self), each)]
+        return {k: x for k, x in more.items() if k not in (*shadows, "model_type")}
 
     @property
     def absent_id(self) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import DynamicCache, EncoderDecoderCache
+from transformers import Cache, DynamicCache, EncoderDecoderCache
 from transformers.utils.generic import can_return_tuple
 
 from longbird.graph import Graph
@@ -26,7 +26,14 @@ from longbird.models.pretrained import LongbirdPreTrainedModel
 from longbird.models.rolling import RollingCache
 from longbird.models.structure import document_edges
 from longbird.nn.attention import SelfAttention
-from longbird.nn.checks import check_integers, check_marks, readable
+from longbird.nn.checks import (
+    as_floats,
+    check_device,
+    check_integers,
+    check_marks,
+    check_tensor,
+    readable,
+)
 from longbird.nn.context import AddedTokens, Context, Memory, Record
 from longbird.nn.cross import CrossAttention
 from longbird.nn.etc import EtcAttention
@@ -57,10 +64,19 @@ class Encoded:
 
     @property
     def first(self) -> Tensor:
-        """What stands for a whole document, [rows, w]: its first added global token, or token."""
+        """[rows, w]: the first added global token of every document, or its first token.
+
+        Zeros for a document that has neither.
+        """
         if self.context.added is None:
             return self.documents.first(self.x)
         return self.context.added.first(self.added, self.documents.rows)
+
+    def first_of_each(self) -> Tensor:
+        """`first`, for heads that say something about every document; raises if it has none."""
+        if self.context.added is None:
+            self.documents.check_tokens()
+        return self.first
 
     @property
     def global_hidden_state(self) -> Tensor | None:
@@ -200,7 +216,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         encoded = self.encode(inputs)
         return LongbirdModelOutput(
             last_hidden_state=encoded.pad(encoded.x),
-            pooler_output=None if self.pooler is None else self.pool(encoded),
+            pooler_output=None if self.pooler is None else self.pool(encoded.first),
             global_hidden_state=encoded.global_hidden_state,
             past_key_values=encoded.past_key_values,
             hidden_states=encoded.hidden_states,
@@ -209,10 +225,10 @@ class LongbirdModel(LongbirdPreTrainedModel):
             cross_attentions=encoded.cross_attentions,
         )
 
-    def pool(self, encoded: Encoded) -> Tensor:
-        """[rows, w]: the first token of every document through a layer of its own."""
+    def pool(self, first: Tensor) -> Tensor:
+        """The first token of every document, [rows, w], through a layer of its own."""
         assert self.pooler is not None
-        return torch.tanh(self.pooler(encoded.first))
+        return torch.tanh(self.pooler(first))
 
     def encode(self, inputs: Inputs) -> Encoded:
         """Runs packed documents through the layers."""
@@ -226,7 +242,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         cache = self._cache(inputs, rows)
         mask = inputs.attention_mask
         if cache is not None and mask is not None:
-            mask = mask[:, -n:]  # of the new tokens
+            mask = of_new_tokens(mask, n, cache.get_seq_length())
         documents = Documents.of(rows, n, mask)
         context = self._context(inputs, documents, cache)
 
@@ -309,6 +325,11 @@ class LongbirdModel(LongbirdPreTrainedModel):
             if given is not None:
                 raise ValueError("past_key_values needs a causal model (LongbirdForCausalLM)")
             return None
+        if given is not None and not isinstance(given, Cache):
+            raise TypeError(
+                "past_key_values must be the RollingCache that a call with use_cache=True "
+                f"returned, received {type(given).__name__}"
+            )
         if isinstance(given, EncoderDecoderCache):
             given = given.self_attention_cache
         if inputs.edges is not None:
@@ -336,7 +357,8 @@ class LongbirdModel(LongbirdPreTrainedModel):
             return given
         if given is not None and given.get_seq_length() > 0:
             raise TypeError(
-                f"past_key_values must be a RollingCache, received {type(given).__name__}"
+                "past_key_values must be the RollingCache that a call with use_cache=True "
+                f"returned, received {type(given).__name__} with tokens in it"
             )
         unasked = self.config.use_cache and not torch.compiler.is_exporting()
         if self.training or not default(use_cache, unasked):
@@ -366,6 +388,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
                 "LongbirdConfig(is_decoder=True, add_cross_attention=True)"
             )
         check_memory(states, mask, documents.rows, config.hidden_size, inputs.past_key_values)
+        states = as_floats("encoder_hidden_states", states, self.embeddings.tokens.weight.dtype)
         if mask is not None:
             mask = mask[:, None, None] != 0  # [rows, 1, 1, m]
         if cache is None:
@@ -422,14 +445,29 @@ class LongbirdModel(LongbirdPreTrainedModel):
             every = torch.arange(table.num_embeddings, device=self.device)
             ids = every.repeat(added.total // table.num_embeddings)
         else:
-            ids = torch.cat([torch.arange(count, device=self.device) for count in added.counts])
+            numbers = [i for count in added.counts for i in range(count)]
+            ids = torch.tensor(numbers, dtype=torch.int64, device=self.device)
         return self.embeddings.finish(table(ids))
+
+
+def of_new_tokens(mask: Tensor, n: int, past: int) -> Tensor:
+    """The attention mask [rows, n] of new tokens, given alone or after those in the cache."""
+    if past == 0:
+        return mask
+    if mask.ndim != 2 or mask.shape[1] not in (n, past + n):
+        raise ValueError(
+            f"attention_mask must be of shape [batch, {n}] for the new tokens, or [batch, "
+            f"{past + n}] with those in past_key_values, received {list(mask.shape)}"
+        )
+    return mask[:, mask.shape[1] - n :]
 
 
 def check_memory(
     states: Tensor, mask: Tensor | None, rows: int, width: int, cache: Any = None
 ) -> None:
     """Raises unless what an encoder read, [rows, m, w], fits its mask, [rows, m], and cache."""
+    check_tensor("encoder_hidden_states", states)
+    check_tensor("the attention mask of the encoder", mask)
     if states.ndim != 3 or states.shape[0] != rows or states.shape[2] != width:
         raise ValueError(
             f"encoder_hidden_states must be of shape [batch, m, width] with batch {rows} and "
@@ -440,6 +478,8 @@ def check_memory(
             "the attention mask of the encoder must be of the shape of what it read, "
             f"{list(states.shape[:2])}, received {list(mask.shape)}"
         )
+    if mask is not None:
+        check_device("the attention mask of the encoder", mask, "what it read", states.device)
     if mask is not None and readable(mask):
         check_marks("the attention mask of the encoder", mask)
     if isinstance(cache, EncoderDecoderCache) and cache.is_updated.get(0):

@@ -33,7 +33,7 @@ class Rule:
     expected: str
     """In words."""
     kinds: tuple[type, ...]
-    """Its type; another one is a TypeError. A bool is no integer here."""
+    """Its type; another one is a TypeError. A bool does not count as an integer."""
     allows: Callable[[Any], bool] = lambda value: True
     """Which values of these types; others are a ValueError."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from longbird.nn.checks import check_tensor
+from longbird.models.structure import choice_edges
+from longbird.nn.checks import check_device, check_tensor
 
 TENSORS = (
     "input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds",
@@ -36,9 +37,16 @@ class Inputs:
     edges: Any = None
 
     def __post_init__(self) -> None:
-        """Check the types, as a list or an array would fail somewhere inside."""
+        """Check types and devices, which would fail somewhere inside."""
+        first, device = "", None
         for name in TENSORS:
-            check_tensor(name, getattr(self, name))
+            x = getattr(self, name)
+            check_tensor(name, x)
+            if x is None:
+                continue
+            if device is None:
+                first, device = name, x.device
+            check_device(name, x, first, device)
 
     @property
     def given(self) -> Tensor:
@@ -61,12 +69,38 @@ class Inputs:
 
     def flattened(self) -> Inputs:
         """The same with [batch, choices, ...] as [batch * choices, ...]."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        tensors = {name: x.flatten(0, 1) for name, x in values.items() if isinstance(x, Tensor)}
-        return replace(self, **tensors)
+        given = self.given
+        if given.ndim != (3 if self.inputs_embeds is None else 4):
+            raise ValueError(
+                "multiple choice takes input_ids [batch, choices, n] or inputs_embeds [batch, "
+                f"choices, n, width], received {list(given.shape)}"
+            )
+        values = {name: getattr(self, name) for name in (*TENSORS, "edges")}
+        tensors = {name: x for name, x in values.items() if isinstance(x, Tensor)}
+        for name, x in tensors.items():
+            alike = name == "position_ids" and x.shape[:2] == (1, 1)  # the same for all
+            axes = 4 if name in ("inputs_embeds", "edges") else 3
+            if x.ndim != axes or (x.shape[:2] != given.shape[:2] and not alike):
+                raise ValueError(
+                    f"{name} must have {axes} axes and start with the shape [batch, choices] = "
+                    f"{list(given.shape[:2])}, received {list(x.shape)}"
+                )
+        flat: dict[str, Any] = {name: x.flatten(0, 1) for name, x in tensors.items()}
+        if self.edges is not None and not isinstance(self.edges, Tensor):
+            flat["edges"] = choice_edges(self.edges, *given.shape[:2])
+        return replace(self, **flat)
 
     def ranks(self) -> Tensor:
         """The number of every token in its document, int64 [rows, n]; -1 for padding."""
         kept = torch.ones(self.given.shape[:2], dtype=torch.bool, device=self.given.device)
         kept = kept if self.attention_mask is None else self.attention_mask != 0
         return (kept.cumsum(1) - 1).masked_fill(~kept, -1)
+
+
+def last_columns(logits_to_keep: int) -> slice:
+    """The last so many columns; 0 for all of them."""
+    if not isinstance(logits_to_keep, int):
+        raise TypeError(f"logits_to_keep must be an int, received {type(logits_to_keep).__name__}")
+    if logits_to_keep < 0:
+        raise ValueError(f"logits_to_keep must be 0 (all) or more, received {logits_to_keep}")
+    return slice(-logits_to_keep, None)

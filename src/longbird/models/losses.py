@@ -1,6 +1,7 @@
-"""Labels are looked at before they are learned from; losses that transformers has not.
+"""Losses over the labels that count, and the checks of these labels.
 
-Labels of -100 do not count.
+Labels of -100 do not count. Where none counts, the loss is 0 and so is its gradient: transformers
+gives NaN there, and one such batch would end a training run.
 """
 
 from __future__ import annotations
@@ -11,36 +12,73 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longbird.nn.checks import IGNORED, check_integers, check_labels
+from longbird.nn.checks import (
+    IGNORED,
+    check_integers,
+    check_labels,
+    check_shares,
+    check_tensor,
+)
 
 
 def prediction_loss(
     logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None
 ) -> Tensor:
-    """Mean cross-entropy of [..., vocabulary] over the labels that are not -100; 0 without any."""
+    """Mean cross-entropy of [..., vocabulary] over the labels [...] that count."""
+    check_tensor("labels", labels)
     if logits.shape[:-1] != labels.shape:
         raise ValueError(
             f"labels must be of shape {list(logits.shape[:-1])}, received {list(labels.shape)}"
         )
     check_labels("labels", labels, logits.shape[-1], "the vocabulary")
-    labels = labels.flatten().long()
-    if num_items_in_batch is None:
-        num_items_in_batch = (labels != IGNORED).sum().clamp(min=1)
-    total = F.cross_entropy(logits.flatten(0, -2).float(), labels, reduction="sum")
-    return total / num_items_in_batch
+    labels = beside(logits, labels, "labels").flatten().long()
+    return mean_cross_entropy(logits.flatten(0, -2), labels, num_items_in_batch)
 
 
-def class_loss(logits: Tensor, labels: Tensor, name: str = "labels") -> Tensor:
-    """Mean cross-entropy of [rows, classes] over labels [rows]."""
-    return F.cross_entropy(logits.float(), classes(labels, logits, name))
-
-
-def classes(labels: Tensor, logits: Tensor, name: str = "labels") -> Tensor:
-    """Labels [rows] of logits [rows, classes], once they are classes that there are."""
+def class_loss(
+    logits: Tensor,
+    labels: Tensor,
+    name: str = "labels",
+    num_items_in_batch: Tensor | int | None = None,
+) -> Tensor:
+    """Mean cross-entropy of [rows, classes] over the labels [rows] that count."""
+    check_tensor(name, labels)
     if labels.numel() != len(logits):
         raise ValueError(f"{name} must be of shape [{len(logits)}], received {list(labels.shape)}")
     check_labels(name, labels, logits.shape[1], "the number of classes")
-    return labels.flatten().long()
+    labels = beside(logits, labels, name).flatten().long()
+    return mean_cross_entropy(logits, labels, num_items_in_batch)
+
+
+def token_loss(
+    logits: Tensor, labels: Tensor, config: Any, num_items_in_batch: Tensor | int | None = None
+) -> Tensor:
+    """`class_loss` of tokens, with the arguments that transformers gives to a loss function."""
+    return class_loss(logits, labels, num_items_in_batch=num_items_in_batch)
+
+
+def answer_loss(
+    start: Tensor, end: Tensor, start_positions: Tensor, end_positions: Tensor
+) -> Tensor:
+    """Mean cross-entropy of both ends [rows, n] of an answer; those beyond column n do not count.
+
+    As in transformers, a negative column is the first one.
+    """
+    rows, n = start.shape
+    losses: list[Tensor] = []
+    for name, logits, given in (
+        ("start_positions", start, start_positions),
+        ("end_positions", end, end_positions),
+    ):
+        check_integers(name, given)
+        if given.shape not in ((rows,), (rows, 1)):
+            raise ValueError(
+                f"{name} must be of shape [batch] = [{rows}], received {list(given.shape)}"
+            )
+        column = beside(logits, given, name).flatten().long().clamp(min=0)
+        column = column.masked_fill(column >= n, IGNORED)
+        losses.append(mean_cross_entropy(logits, column))
+    return (losses[0] + losses[1]) / 2
 
 
 def document_loss(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
@@ -49,6 +87,7 @@ def document_loss(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
     transformers writes what it has guessed into the configuration, and takes it for granted in
     every later call; here a call says nothing about the next.
     """
+    check_tensor("labels", labels)
     problem = config.problem_type
     if problem is None and config.num_labels == 1:
         problem = "regression"
@@ -62,21 +101,54 @@ def document_loss(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
                 f"labels must be numbers of shape {list(logits.shape)}, received "
                 f"{list(labels.shape)}"
             )
-        return F.mse_loss(logits, labels.reshape(logits.shape).to(logits.dtype))
+        labels = beside(logits, labels, "labels").reshape(logits.shape).to(logits.dtype)
+        return F.mse_loss(logits, labels) if len(logits) else logits.sum()
     if labels.shape != logits.shape:
         raise ValueError(
             "labels of several classes must be 0.0 or 1.0 and of shape [batch, num_labels] = "
             f"{list(logits.shape)}, received {list(labels.shape)}; for one class of each document "
             "give integers [batch]"
         )
-    return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+    check_shares("labels of several classes", labels)
+    labels = beside(logits, labels, "labels").to(logits.dtype)
+    return F.binary_cross_entropy_with_logits(logits, labels) if len(logits) else logits.sum()
 
 
-def check_answers(start_positions: Tensor, end_positions: Tensor, rows: int) -> None:
-    """Raises unless there are two columns for each document; those beyond it do not count."""
-    for name, given in (("start_positions", start_positions), ("end_positions", end_positions)):
-        check_integers(name, given)
-        if given.numel() != rows:
-            raise ValueError(
-                f"{name} must be of shape [batch] = [{rows}], received {list(given.shape)}"
-            )
+def mark_loss(logits: Tensor, marks: Tensor, counted: Tensor, name: str) -> Tensor:
+    """Mean binary cross-entropy of logits over marks of 0 and 1, where they are counted."""
+    check_tensor(name, marks)
+    if marks.shape != logits.shape:
+        raise ValueError(
+            f"{name} must be of the shape of the logits, {list(logits.shape)}, received "
+            f"{list(marks.shape)}"
+        )
+    wanted = beside(logits, marks, name)[counted]
+    check_shares(name, wanted)
+    total = F.binary_cross_entropy_with_logits(
+        logits[counted], wanted.to(logits.dtype), reduction="sum"
+    )
+    return total / max(len(wanted), 1)
+
+
+def mean_cross_entropy(
+    logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None
+) -> Tensor:
+    """Over the labels [t] of logits [t, classes] that count, or as many as the caller counts.
+
+    The Trainer counts the labels of all batches that it adds up.
+    """
+    if len(logits) == 0 or logits.shape[1] == 0:  # no label can count
+        return logits.sum().float()
+    count = (labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
+    count = count.to(logits.device).clamp(min=1) if isinstance(count, Tensor) else max(count, 1)
+    return F.cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum") / count
+
+
+def beside(logits: Tensor, labels: Tensor, name: str) -> Tensor:
+    """The labels on the device of the logits, where a model that is split ends."""
+    if labels.is_meta and not logits.is_meta:
+        raise ValueError(
+            f"{name} must have values, received a tensor on the meta device; move it to "
+            f"{logits.device}"
+        )
+    return labels.to(logits.device)

@@ -17,6 +17,7 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from longbird.models.config import LongbirdConfig
+from longbird.models.paths import check_path
 
 
 class LoadingError(ValueError, RuntimeError):
@@ -40,7 +41,7 @@ class LongbirdPreTrainedModel(PreTrainedModel):
     @classmethod
     def from_pretrained(
         cls,
-        pretrained_model_name_or_path: str | os.PathLike[str] | None,
+        pretrained_model_name_or_path: Any,
         *args: Any,
         **kwargs: Any,
     ) -> Any:
@@ -50,7 +51,8 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         tensors that are new, with random weights, and those of the file that were left out.
 
         Args:
-            pretrained_model_name_or_path: A folder, or the name of a model on the hub.
+            pretrained_model_name_or_path: A folder, or the name of a model on the hub; None where
+                `config` and `state_dict` are given instead.
             *args: As for transformers.
             **kwargs: As for transformers, such as fields of the configuration (`num_labels=6`);
                 for foreign checkpoints also `random_blocks`, see `longbird.load_checkpoint`.
@@ -63,42 +65,20 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         """
         from longbird import checkpoints
 
-        path, folder = pretrained_model_name_or_path, None
+        path = pretrained_model_name_or_path
         if kwargs.pop("use_safetensors", True) is False:
             raise ValueError("use_safetensors=False would read a pickle, which can run any code")
-        foreign = path is not None and checkpoints.is_arrays(path)
-        if path is not None and not foreign:
-            folder = checkpoints.find_folder(path, kwargs)
-            foreign = checkpoints.model_type_of(folder) not in checkpoints.OWN
-        strict = kwargs.pop("strict", True)
-        info_wanted = kwargs.pop("output_loading_info", False)
-        if foreign:
-            if args or info_wanted:
-                raise TypeError("a checkpoint of another library is loaded by name=value options")
-            return checkpoints.load_checkpoint(path, cls, strict=strict, **kwargs)
-
-        other_shapes = kwargs.pop("ignore_mismatched_sizes", False)
-        try:
-            if folder is not None:
-                fit, more = checkpoints.check_own(folder, cls, args, kwargs)
-                fit.check(path, strict, other_shapes)
-                fit.report(path)
-                for name in ("subfolder", *checkpoints.HUB):
-                    kwargs.pop(name, None)
-                model, info = cls.filled(folder, *args, **kwargs, **more)
-                model.config.name_or_path = path
-            else:
-                model, info = cls.filled(None, *args, **kwargs)
-                fit = checkpoints.compare_state(model, kwargs["state_dict"])
-                fit.check("the state_dict", strict, other_shapes)
-                fit.report("the state_dict")
-        except LoadingError:
-            raise
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise ValueError(f"{path} cannot be loaded: {error}") from error
-        except RuntimeError as error:
-            raise LoadingError(f"{path} cannot be loaded: {error}") from error
-        return (model, info) if info_wanted else model
+        if path is None and "state_dict" in kwargs:
+            return checkpoints.load_state(cls, args, kwargs)
+        check_path(path)
+        if (folder := checkpoints.own_folder(path, kwargs)) is not None:
+            return checkpoints.load_own(path, folder, cls, args, kwargs)
+        if args or kwargs.pop("output_loading_info", False):
+            raise TypeError(
+                "for a checkpoint of another library, from_pretrained takes its options as "
+                "name=value, and has no output_loading_info"
+            )
+        return checkpoints.load_checkpoint(path, cls, **kwargs)
 
     @classmethod
     def filled(cls, *args: Any, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
@@ -129,9 +109,11 @@ class LongbirdPreTrainedModel(PreTrainedModel):
             **kwargs: As for transformers.
 
         Raises:
+            TypeError: `save_directory` is not a path.
             OSError: It cannot be written, on a full disk say. Nothing partial is left then, and a
                 model that was there before is as it was.
         """
+        check_path(save_directory, "the folder to write")
         if kwargs.get("distributed_checkpoint"):  # all processes write into one folder
             super().save_pretrained(save_directory, is_main_process, *args, **kwargs)
             return

@@ -25,6 +25,13 @@ NOWHERE = -1
 """The position of a slot without a token."""
 
 
+def last_of(positions: Tensor) -> Tensor:
+    """The last position of every row of [rows, slots], [rows]; NOWHERE where there is none."""
+    if positions.shape[1] == 0:
+        return positions.new_full((len(positions),), NOWHERE)
+    return positions.amax(1)
+
+
 class RollingLayer(CacheLayerMixin):
     """What later tokens of one layer can still see: [rows, heads, slots, head_dim]."""
 
@@ -42,7 +49,7 @@ class RollingLayer(CacheLayerMixin):
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Appends keys and values [rows, heads, t, head_dim] at `positions` [rows, t]."""
         positions: Tensor = kwargs["positions"]
-        lengths = positions.amax(1) + 1  # 0 where there is no token
+        lengths = last_of(positions) + 1  # 0 where there is no token
         if self.positions is not None:
             lengths = lengths.maximum(self.lengths)  # type: ignore[arg-type]
             key_states = torch.cat([self.keys, key_states], 2)  # type: ignore[list-item]
@@ -78,10 +85,10 @@ class RollingLayer(CacheLayerMixin):
         assert self.positions is not None
         if self.stream.reach is None:
             return
-        last = self.positions.amax(1, keepdim=True)
+        last = last_of(self.positions)[:, None]
         kept = (self.positions > last - self.stream.reach) | (self.positions < self.stream.sinks)
         kept &= self.positions != NOWHERE
-        slots = int(kept.sum(1).max())
+        slots = int(kept.sum(1).max()) if len(kept) else 0
         if slots == self.positions.shape[1]:
             return
         # Kept slots first, in their order; rows with fewer keep slots without a token.
@@ -156,7 +163,8 @@ class RollingCache(Cache):
 
     def count_absent(self, documents: Documents, absent: Tensor) -> None:
         """Counts new tokens without a position, bool [t]."""
-        new = torch.tensor([int(absent[a:b].sum()) for a, b in documents.bounds])
+        counts = [int(absent[a:b].sum()) for a, b in documents.bounds]
+        new = torch.tensor(counts, dtype=torch.int64)
         self.layers[0].absent = self.absent + new.to(absent.device)  # type: ignore[attr-defined]
 
     def attend(
@@ -189,7 +197,7 @@ class RollingCache(Cache):
                 scores = q @ keys.mT / q.shape[-1] ** 0.5
                 scores = torch.where(mask, scores, -torch.inf) if bias is None else scores + mask
                 scores = scores.masked_fill((i == NOWHERE) | (j == NOWHERE), -torch.inf)
-                context.record.weights[layer] = rows_of(scores, state.positions, place.amax(0))
+                context.record.weights[layer] = rows_of(scores, state.positions, last_of(place.T))
             out = F.scaled_dot_product_attention(q, keys, values, mask, dropout_p)
             out = documents.pack(out.transpose(1, 2))
         if not state.record_past:

@@ -6,8 +6,9 @@ too few or too many changes little. It needs no model, no data to download and n
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 BEFORE_NAMES = frozenset(
@@ -55,6 +56,7 @@ def segments(
         A number for each token, from 0 on without gaps, -1 for those without text.
 
     Raises:
+        TypeError: The text, an offset or `most` is of another type.
         ValueError: `by` is neither, `most` is below 1, or an offset is beyond the text.
 
     Examples:
@@ -64,20 +66,23 @@ def segments(
         >>> lb.segments(text, [(0, 0), *words, (0, 0)])
         [-1, 0, 0, 0, 0, 0, 1, 1, 1, -1]
     """
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str, received {type(text).__name__}")
+    if most is not None and not isinstance(most, int):
+        raise TypeError(f"most must be an int or None, received {type(most).__name__}")
     if most is not None and most < 1:
         raise ValueError(f"most must be at least 1, received {most}")
     ends = [end for _, end in spans(text, by)]
     found: list[int] = []
     number, names = 0, dict[int, int]()
-    for offset in offsets.tolist() if hasattr(offsets, "tolist") else offsets:  # type: ignore[union-attr]
-        start, end = (0, 0) if offset is None else (int(offset[0]), int(offset[1]))
+    for start, end in _pairs(offsets):
         if end <= start:
             found.append(-1)
             continue
-        if end > len(text):
+        if start < 0 or end > len(text):
             raise ValueError(
-                f"a token ends at character {end}, and the text has {len(text)}: are these the "
-                "offsets of this text?"
+                f"a token must end within the {len(text)} characters of the text, received the "
+                f"offset {(start, end)}; are these the offsets of this text?"
             )
         if number and end <= ends[number - 1]:
             number = 0  # offsets that go back, as those of several windows do
@@ -87,6 +92,25 @@ def segments(
     if most is not None and len(names) > most:
         found = [-1 if i < 0 else i * most // len(names) for i in found]
     return found
+
+
+def _pairs(offsets: Iterable[Any]) -> Iterator[tuple[int, int]]:
+    """Where every token starts and ends; (0, 0) for None."""
+    given: Any = offsets.tolist() if hasattr(offsets, "tolist") else offsets  # type: ignore[attr-defined]
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(
+            "offsets must be pairs (start, end), as a tokenizer gives with "
+            f"return_offsets_mapping=True, received {type(offsets).__name__}"
+        )
+    for number, offset in enumerate(given):
+        try:
+            start, end = (0, 0) if offset is None else map(operator.index, offset)
+        except (TypeError, ValueError):
+            raise TypeError(
+                "offsets must be pairs of integers (start, end), or None, of one text; received "
+                f"{offset!r:.60} for token {number}"
+            ) from None
+        yield start, end
 
 
 def spans(text: str, by: str) -> list[tuple[int, int]]:

@@ -15,17 +15,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, initialization
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-)
+from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 from transformers.utils.generic import can_return_tuple
 
+from longbird.models.answering import IMPOSSIBLE
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel, check_memory, default
-from longbird.models.heads import IMPOSSIBLE, ClassificationHead
-from longbird.models.losses import check_answers, document_loss, prediction_loss
+from longbird.models.heads import ClassificationHead
+from longbird.models.inputs import last_columns
+from longbird.models.losses import answer_loss, document_loss, prediction_loss
 from longbird.models.outputs import (
+    LongbirdModelOutput,
     LongbirdSeq2SeqLMOutput,
     LongbirdSeq2SeqModelOutput,
     LongbirdSeq2SeqQuestionAnsweringOutput,
@@ -33,7 +33,15 @@ from longbird.models.outputs import (
 )
 from longbird.models.pretrained import LongbirdPreTrainedModel
 from longbird.nn.attention import Projections
-from longbird.nn.checks import check_labels, check_marks, check_numbers, readable
+from longbird.nn.checks import (
+    as_floats,
+    check_device,
+    check_labels,
+    check_marks,
+    check_numbers,
+    check_tensor,
+    readable,
+)
 from longbird.nn.context import Memory
 from longbird.nn.cross import CrossAttention, dense_attention
 from longbird.nn.layers import CrossLayer, TokenEmbedding
@@ -156,7 +164,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
 
         seen = (place[:, None] >= every)[None, None]  # [1, 1, s, past + s]
         if attention_mask is not None:
-            self._check_mask(attention_mask, b, past + s)
+            self._check_mask(attention_mask, x, past)
             # A padded token sees itself, so that its row is not empty.
             seen = seen & (attention_mask[:, None, None] != 0) | (place[:, None] == every)
         if encoder_hidden_states is not None:
@@ -164,6 +172,10 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
                 encoder_hidden_states, encoder_attention_mask, b, config.hidden_size,
                 past_key_values,
             )  # fmt: skip
+            check_device("encoder_hidden_states", encoder_hidden_states, "the decoder", x.device)
+            encoder_hidden_states = as_floats(
+                "encoder_hidden_states", encoder_hidden_states, self.tokens.weight.dtype
+            )
         if encoder_attention_mask is not None:
             encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
         wanted = default(output_hidden_states, config.output_hidden_states)
@@ -192,6 +204,8 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
 
     def _embedded(self, input_ids: Tensor | None, inputs_embeds: Tensor | None) -> Tensor:
         """[b, s, w]."""
+        check_tensor("decoder_input_ids", input_ids)
+        check_tensor("decoder_inputs_embeds", inputs_embeds)
         if input_ids is not None:
             if input_ids.ndim != 2:
                 raise ValueError(
@@ -207,10 +221,13 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
                 f"decoder_inputs_embeds must be [batch, s, width] with width {width}, received "
                 f"{list(inputs_embeds.shape)}"
             )
-        return inputs_embeds
+        return as_floats("decoder_inputs_embeds", inputs_embeds, self.tokens.weight.dtype)
 
     @staticmethod
-    def _check_mask(mask: Tensor, rows: int, columns: int) -> None:
+    def _check_mask(mask: Tensor, x: Tensor, past: int) -> None:
+        check_tensor("decoder_attention_mask", mask)
+        check_device("decoder_attention_mask", mask, "the output", x.device)
+        rows, columns = x.shape[0], past + x.shape[1]
         if mask.shape != (rows, columns):
             raise ValueError(
                 "decoder_attention_mask must be of the shape of the output with what is in the "
@@ -308,6 +325,7 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
         Without an output, the input is its own, as in BART.
         """
         if decoder_input_ids is None and decoder_inputs_embeds is None and input_ids is not None:
+            check_tensor("input_ids", input_ids)
             decoder_input_ids = after_start(input_ids, self.config)
         wanted = {
             "output_hidden_states": output_hidden_states,
@@ -323,8 +341,12 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
                 edges=edges,
                 **wanted,
             )
-        elif isinstance(encoder_outputs, (tuple, list)):
-            encoder_outputs = BaseModelOutput(*encoder_outputs)
+        else:
+            encoder_outputs = as_encoder_outputs(encoder_outputs)
+        check_rows(
+            encoder_outputs.last_hidden_state,
+            decoder_inputs_embeds if decoder_input_ids is None else decoder_input_ids,
+        )
         decoded = self.decoder(
             decoder_input_ids,
             decoder_attention_mask,
@@ -342,16 +364,40 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
             decoder_attentions=decoded.attentions,
             cross_attentions=decoded.cross_attentions,
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-            encoder_attentions=encoder_outputs.attentions,
+            encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
+            encoder_attentions=getattr(encoder_outputs, "attentions", None),
             encoder_global_attentions=getattr(encoder_outputs, "global_attentions", None),
+        )
+
+
+def as_encoder_outputs(given: Any) -> Any:
+    """What an encoder gave, with names; a tuple has its fields in the order of LED's encoder."""
+    outputs = given
+    if isinstance(given, (tuple, list)):
+        names = ("last_hidden_state", "hidden_states", "attentions", "global_attentions")
+        outputs = LongbirdModelOutput(**dict(zip(names, given, strict=False)))
+    if not isinstance(getattr(outputs, "last_hidden_state", None), Tensor):
+        raise TypeError(
+            "encoder_outputs must be the output of the encoder, or a tuple that starts with its "
+            f"last_hidden_state [batch, n, width], received {type(given).__name__} without it"
+        )
+    return outputs
+
+
+def check_rows(states: Tensor, output: Any) -> None:
+    """Raises unless the input and the output, where it is a tensor, are of as many documents."""
+    shaped = isinstance(output, Tensor) and output.ndim > 1 and states.ndim == 3
+    if shaped and len(output) != len(states):
+        raise ValueError(
+            "labels, decoder_input_ids and decoder_inputs_embeds must have as many rows as the "
+            f"input, {len(states)}, received {len(output)}"
         )
 
 
 def after_start(ids: Tensor, config: Any) -> Tensor:
     """The ids [b, s] one place to the right, after the start token."""
     shifted = ids.roll(1, -1)
-    shifted[..., 0] = config.decoder_start_token_id
+    shifted[..., :1] = config.decoder_start_token_id
     return shifted.masked_fill(shifted == -100, config.pad_token_id)
 
 
@@ -444,13 +490,15 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
             use_cache = False
             if decoder_input_ids is None and decoder_inputs_embeds is None:
                 check_labels("labels", labels, self.config.vocab_size, "the vocabulary")
+                if labels.ndim != 2:
+                    raise ValueError(f"labels must be [batch, s], received {list(labels.shape)}")
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         decoded = self.model(
             input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
             past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
             use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
         )  # fmt: skip
-        logits = self.lm_head(decoded.last_hidden_state[:, -logits_to_keep:])
+        logits = self.lm_head(decoded.last_hidden_state[:, last_columns(logits_to_keep)])
         logits = logits + self.final_logits_bias
         loss = None if labels is None else prediction_loss(logits, labels, num_items_in_batch)
         return LongbirdSeq2SeqLMOutput(
@@ -496,13 +544,15 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
         labels: Tensor | None = None,
     ) -> LongbirdSeq2SeqSequenceClassifierOutput:
         """Labels as in `LongbirdForSequenceClassification`."""
-        last = self._last_ends(input_ids, attention_mask)
+        if input_ids is None:
+            raise ValueError("input_ids must be given: the end of a document is found in them")
         decoded = self.model(
             input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
             past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
             use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
         )  # fmt: skip
         x = decoded.last_hidden_state  # [b, s, w]
+        last = self._last_ends(input_ids, attention_mask)
         logits = self.classifier(x[torch.arange(len(x), device=x.device), last])
         loss = None
         if labels is not None:
@@ -520,17 +570,15 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
             encoder_global_attentions=decoded.encoder_global_attentions,
         )
 
-    def _last_ends(self, input_ids: Tensor | None, attention_mask: Tensor | None) -> Tensor:
+    def _last_ends(self, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """The column of the last end token of every document, [b]."""
-        if input_ids is None:
-            raise ValueError("input_ids must be given: the end of a document is seen in them")
         ends = torch.tensor(self.config.eos_token_id, device=input_ids.device)
         is_end = torch.isin(input_ids, ends)
         if attention_mask is not None:
             check_right_padding(attention_mask)
             is_end = is_end & (attention_mask != 0)
         place = torch.arange(input_ids.shape[1], device=input_ids.device)
-        last = torch.where(is_end, place, -1).amax(1)
+        last = F.pad(torch.where(is_end, place, -1), (1, 0), value=-1).amax(1)
         if bool((last < 0).any()):
             raise ValueError(
                 f"every document must have an end token (eos_token_id={ends.tolist()}); rows "
@@ -541,6 +589,8 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
 
 class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
     """Where the answer is, by what the decoder says at every token of the input (BART)."""
+
+    _loss_function = staticmethod(answer_loss)  # unless `model.loss_function` is set to another
 
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
@@ -580,7 +630,6 @@ class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
         start, end = span.unbind(-1)
         loss = None
         if start_positions is not None and end_positions is not None:
-            check_answers(start_positions, end_positions, len(start))
             loss = self.loss_function(start, end, start_positions, end_positions)
         return LongbirdSeq2SeqQuestionAnsweringOutput(
             loss=loss,

@@ -33,8 +33,11 @@ def document_edges(
             "Edges(...) into the graph instead"
         )
     rows = ranks.shape[0]
+    check_list(edges)
     if isinstance(edges, Tensor) and edges.ndim != 3:
         raise ValueError(f"edges must be [batch, e, 2], received {list(edges.shape)}")
+    if isinstance(edges, Tensor) and edges.is_meta:
+        raise ValueError("edges must have values, received a tensor on the meta device")
     if len(edges) != rows:
         raise ValueError(
             f"edges must be given for each of {rows} documents, received {len(edges)}"
@@ -47,12 +50,47 @@ def document_edges(
     return None if all(each is None for each in found) else found
 
 
+def choice_edges(edges: Sequence[Any], rows: int, choices: int) -> list[Any]:
+    """The edges of every choice of every row, one after the other.
+
+    They are given as a list of choices, or None, for each row; or already one after the other.
+    """
+    check_list(edges)
+    if len(edges) == rows * choices != rows:
+        return list(edges)
+    if len(edges) != rows:
+        raise ValueError(f"edges must be given for each of {rows} rows, received {len(edges)}")
+    found: list[Any] = []
+    for number, row in enumerate(edges):
+        each = [None] * choices if row is None else row
+        check_list(each)
+        if len(each) != choices:
+            raise ValueError(
+                f"edges of row {number} must be given for each of its {choices} choices, received "
+                f"{len(each)}"
+            )
+        found.extend(each)
+    return found
+
+
+def check_list(edges: Any) -> None:
+    """Raises unless there can be edges for each document."""
+    if not isinstance(edges, (Tensor, np.ndarray, Sequence)) or isinstance(edges, (str, bytes)):
+        raise TypeError(
+            "edges must be a tensor [batch, e, 2], or a list with pairs (query, key) or None for "
+            f"each document; received {type(edges).__name__}"
+        )
+
+
 def _edges_of(number: int, given: Any, rank: npt.NDArray[np.int64], causal: bool) -> Edges | None:
     """The edges of one document, whose columns have these token numbers."""
-    pairs = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
+    where, n = f"edges of document {number}", len(rank)
+    try:
+        pairs = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
+    except ValueError:  # lists of different lengths
+        raise ValueError(f"{where} must be pairs (query, key), received {given!r:.60}") from None
     if pairs.size == 0:
         return None
-    where, n = f"edges of document {number}", len(rank)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(f"{where} must be pairs (query, key), received shape {pairs.shape}")
     if not np.issubdtype(pairs.dtype, np.integer):
@@ -74,7 +112,9 @@ def _edges_of(number: int, given: Any, rank: npt.NDArray[np.int64], causal: bool
     tokens = rank[pairs]
     if (tokens < 0).any():
         padded = (tokens < 0).any(1)
-        raise ValueError(f"{where} must join tokens, and {first(padded)} has padding at an end")
+        raise ValueError(
+            f"{where} must join tokens, and one of the two columns of {first(padded)} is padding"
+        )
     if causal and (tokens[:, 1] > tokens[:, 0]).any():
         ahead = tokens[:, 1] > tokens[:, 0]
         raise ValueError(

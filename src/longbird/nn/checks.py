@@ -1,4 +1,4 @@
-"""What is given is looked at before it is used: kinds of numbers, and their ranges.
+"""Inputs are checked before they are used: their types, their devices, and their values.
 
 Values are not read while a program is traced or exported, where they do not exist yet.
 """
@@ -21,7 +21,12 @@ def readable(x: Tensor) -> bool:
 
 
 def check_marks(name: str, mask: Tensor) -> None:
-    """Raises unless a mask has zeros and ones alone; read also by compiled programs."""
+    """Raises unless a mask has only zeros and ones; compiled programs read it too."""
+    if mask.is_meta:
+        raise ValueError(
+            f"{name} must have values, received a tensor on the meta device; move it to the "
+            "device of the model"
+        )
     if mask.dtype != torch.bool and bool(((mask != 0) & (mask != 1)).any()):
         odd = mask[(mask != 0) & (mask != 1)][0]
         raise ValueError(f"{name} must be 0 or 1 everywhere, received {odd.item()}")
@@ -31,9 +36,29 @@ def check_tensor(name: str, x: Any) -> None:
     """Raises unless an input is a tensor, or not given."""
     if x is not None and not isinstance(x, Tensor):
         raise TypeError(
-            f"{name} must be a tensor, received {type(x).__name__}; a tokenizer gives tensors "
-            'with return_tensors="pt"'
+            f"{name} must be a tensor, received {type(x).__name__}; torch.as_tensor(...) makes "
+            'one, and a tokenizer gives tensors with return_tensors="pt"'
         )
+
+
+def check_device(name: str, x: Tensor, other: str, device: torch.device) -> None:
+    """Raises unless an input is on the device of another one."""
+    if x.device != device:
+        raise ValueError(
+            f"{name} must be on the device of {other}, {device}, received {x.device}; "
+            f'`.to("{device}")` moves a tensor there'
+        )
+
+
+def as_floats(name: str, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The numbers in the dtype of the model; raises unless they are floating-point numbers."""
+    check_tensor(name, x)
+    if not x.is_floating_point():
+        raise TypeError(
+            f"{name} must be floating-point numbers ({dtype}), received {x.dtype}; "
+            f"`.to({dtype})` makes them so"
+        )
+    return x.to(dtype)
 
 
 def check_integers(name: str, x: Tensor) -> None:
@@ -54,6 +79,17 @@ def check_numbers(name: str, x: Tensor, count: int, of: str) -> None:
     if least < 0 or most >= count:
         raise ValueError(
             f"{name} must be from 0 to {count - 1} ({of}), received {least if least < 0 else most}"
+        )
+
+
+def check_shares(name: str, x: Tensor) -> None:
+    """Raises unless every number is from 0.0 to 1.0."""
+    if x.dtype == torch.bool or x.numel() == 0 or not readable(x):
+        return
+    least, most = (float(end) for end in torch.aminmax(x))
+    if not (least >= 0.0 and most <= 1.0):  # so that NaN is refused
+        raise ValueError(
+            f"{name} must be from 0.0 to 1.0, received {most if least >= 0.0 else least}"
         )
 
 

@@ -34,6 +34,8 @@ class AddedTokens:
 
     def rows(self, x: Tensor, documents: int) -> Tensor:
         """[total, ...] to [documents, most of a document, ...], zeros for those that are not."""
+        if self.counts == ():  # no documents
+            return x.new_zeros(0, 0, *x.shape[1:])
         if self.counts is not None:
             return pad_sequence(list(x.split(list(self.counts))), batch_first=True)
         x = x.unflatten(0, (documents, -1))
@@ -45,11 +47,13 @@ class AddedTokens:
         """The first of every document, [documents, ...]."""
         if self.counts is None:
             return x.unflatten(0, (documents, -1))[:, 0]
-        counts = torch.tensor(self.counts, device=x.device)
+        counts = torch.tensor(self.counts, dtype=torch.int64, device=x.device)
         return x[counts.cumsum(0) - counts]
 
     def mean(self, x: Tensor, documents: int) -> Tensor:
         """The mean over those of every document, [documents, ...]."""
+        if self.counts == ():
+            return x
         if self.counts is not None:
             return torch.stack([part.mean(0) for part in x.split(list(self.counts))])
         rows = self.rows(x, documents)

@@ -148,8 +148,9 @@ class EtcAttention(SelfAttention):
                 weights.append((near_share[0].T, p_far[0], p_look[0]))
         if context.record is not None and self.layer not in context.record.weights:
             rows = context.attention_weights(q, k, self.graph)
-            context.record.weights[self.layer] = _whole_rows(rows, weights)
-        return self.output(torch.cat(outs + looks).flatten(1))
+            context.record.weights[self.layer] = _whole_rows(rows, weights) if weights else rows
+        out = torch.cat(outs + looks) if outs else near  # near is empty without documents
+        return self.output(out.flatten(1))
 
     def _labels_of_globals(self, own: Tensor) -> Tensor:
         """Int64 [b, g, g + n]: what global tokens call each other, and the tokens of the text."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from longbird.nn.checks import check_numbers
+from longbird.nn.checks import as_floats, check_numbers
 from longbird.nn.context import Context
 from longbird.nn.cross import CrossAttention
 from longbird.nn.packing import Documents
@@ -72,7 +72,8 @@ class Embeddings(nn.Module):
         """All [rows, n, ...]; gives [t, w]. The cache counts positions, if there is one."""
         ids = None if input_ids is None else documents.pack(input_ids, "input_ids")
         if inputs_embeds is not None:
-            x = documents.pack(inputs_embeds, "inputs_embeds")
+            x = as_floats("inputs_embeds", inputs_embeds, self.tokens.weight.dtype)
+            x = documents.pack(x, "inputs_embeds")
         else:
             assert ids is not None
             check_numbers("input_ids", ids, self.tokens.num_embeddings, "the vocabulary")
@@ -120,7 +121,7 @@ class Embeddings(nn.Module):
         if self.config.positions == "padding-aware":  # RoBERTa: padding has a row of its own
             offset = absent + 1
         past, unplaced = (None, 0) if cache is None else (cache.lengths, cache.absent)
-        longest = documents.longest + (0 if past is None else int(past.max()))
+        longest = documents.longest + (int(past.max()) if past is not None and len(past) else 0)
         if longest + offset > rows:
             raise ValueError(
                 f"a document has {longest} tokens, and the model has positions for "

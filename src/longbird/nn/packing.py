@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from longbird.nn.checks import check_marks, check_tensor
+from longbird.nn.checks import check_device, check_marks, check_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,8 @@ class Documents:
         if attention_mask.shape != (rows, n):
             raise ValueError(
                 f"attention_mask must have the shape of the batch ({rows}, {n}): 1 for a token, 0 "
-                f"for padding; received {tuple(attention_mask.shape)}. Which token sees which is "
-                "said by the graph and by global_attention_mask"
+                f"for padding; received {tuple(attention_mask.shape)}. The graph and "
+                "global_attention_mask decide which token sees which"
             )
         kept = attention_mask != 0
         if torch.compiler.is_exporting():
@@ -82,7 +82,10 @@ class Documents:
                 f"{tuple(x.shape)}"
             )
         x = x.flatten(0, 1)
-        return x if self.places is None else x.index_select(0, self.places)
+        if self.places is None:
+            return x
+        check_device(name, x, "attention_mask", self.places.device)
+        return x.index_select(0, self.places)
 
     def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
         """[tokens, ...] to [rows, n, ...], with `value` where there is no token."""
@@ -116,11 +119,25 @@ class Documents:
         """The first token of every document, [rows, ...]; zeros for a document without tokens."""
         if self.lengths is not None:
             x = x * self.present(x)
+        if self.n == 0:
+            return x.new_zeros(self.rows, *x.shape[1:])
         if self.cu_seqlens is None:
             return x.unflatten(0, (self.rows, self.n))[:, 0]
         present = self.cu_seqlens.diff() > 0
         out = x.new_zeros(self.rows, *x.shape[1:])
         return out.index_put((present.nonzero()[:, 0],), x[self.cu_seqlens[:-1][present]])
+
+    def check_tokens(self) -> None:
+        """Raises where there are documents and no columns for their tokens.
+
+        A row of nothing but padding is let through, as it may fill up a batch: its result is
+        finite, and nobody looks at it.
+        """
+        if self.n == 0 and self.rows > 0:
+            raise ValueError(
+                "every document must have at least one token, received none in rows 0 to "
+                f"{self.rows - 1} of a batch of shape [{self.rows}, 0]; leave empty texts out"
+            )
 
     def mean(self, x: Tensor) -> Tensor:
         """The mean over the tokens of every document, [rows, ...]."""

@@ -238,7 +238,7 @@ class _Arrangement:
     """[tiles, t]: the token in each slot; the last token again where there is none."""
     key_token: Integers
     key_shown: npt.NDArray[np.bool_]
-    """[tiles, t]: is there a token in the slot, and is it no hub?"""
+    """[tiles, t]: is there a token in the slot, and is it not a hub?"""
     hubs: Integers
     """[g]: global tokens, whose edges are not in the buckets."""
     layout: Layout

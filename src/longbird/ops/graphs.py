@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -97,6 +98,10 @@ class FunctionOfLength:
                 ) from error
         return self._graphs[length]
 
+    def ask_again(self) -> None:
+        """Forgets the graphs: a function may have changed by the time it is compiled again."""
+        self._graphs.clear()
+
     @staticmethod
     def from_key(key: str) -> FunctionOfLength:
         """The function with this key, in the process that it was given in."""
@@ -127,7 +132,7 @@ def as_graphs(value: Any, count: int, length: int | None) -> Graphs:
                 f"sequences, received a list of {len(value)}"
             )
         each = tuple(_one(graph) for graph in value)
-        if all(graph.key == each[0].key for graph in each):
+        if all(graph == each[0] for graph in each):
             each = each[:1]
         return Graphs(BETWEEN.join([graph.key for graph in each]), each)
     if callable(value):
@@ -143,7 +148,11 @@ def _one(value: Any) -> Graph:
         return _read(value)
     if isinstance(value, dict):
         return as_graph(value)
-    hint = "; make edges of a mask: Edges(mask.nonzero())" if isinstance(value, Tensor) else ""
+    hint = ""
+    if isinstance(value, Tensor):
+        hint = "; make edges of a mask: Edges(mask.nonzero())"
+    elif isinstance(value, np.ndarray):
+        hint = "; make edges of a mask: Edges(np.argwhere(mask))"
     raise TypeError(
         'graph must be a graph, such as longbird.bigbird(), its expression as text, such as "'
         'bigbird(block=16)", a list with one of these for each sequence, or a function of the '
@@ -166,13 +175,20 @@ def _of_function(value: Any, length: int | None) -> Graphs:
     return Graphs(function.key, function=function)
 
 
-_in_compiled_programs: list[FunctionOfLength] = []  # which know them by their keys alone
+# Compiled programs know functions by their keys alone, and nothing tells when a program is gone.
+# So functions stay here for good, but each only once, however often it is compiled. A new function
+# every time is a new entry every time, far smaller than the program that torch keeps for it.
+_in_compiled_programs: dict[object, FunctionOfLength] = {}
 
 
 @constant
 def _key_in_compiled_program(value: Callable[[int], OneGraph]) -> str:
     function = FunctionOfLength(value)
-    _in_compiled_programs.append(function)
+    try:
+        function = _in_compiled_programs.setdefault(value, function)
+    except TypeError:  # it has no hash
+        function = _in_compiled_programs.setdefault(id(value), function)
+    function.ask_again()
     return function.key
 
 

@@ -14,7 +14,6 @@ import importlib
 import os
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -33,15 +32,22 @@ from longbird.ops.call import (
 from longbird.ops.graphs import Graphs
 
 NAME = "native"
+INTERFACE = 1  # what this file expects of csrc/bindings.cpp, which has the same number
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in csrc/attention.h
 LARGEST_HEAD_DIM = 256
 
 
 @functools.cache
 def extension() -> Any:
-    """The extension module, or the ImportError that says why it is not there."""
+    """The extension module, or the error that says why it is missing."""
     try:
         module = importlib.import_module("longbird._native")
+        if (built := getattr(module, "INTERFACE", None)) != INTERFACE:
+            raise RuntimeError(
+                "the native kernels were built from another version of the source (interface "
+                f"{built}, expected {INTERFACE}); reinstall longbird: "
+                "pip install --force-reinstall --no-deps --no-cache-dir ."
+            )
         module.isa()  # reads LONGBIRD_ISA, which may name what this machine does not have
     except (ImportError, RuntimeError) as error:
         return error
@@ -92,7 +98,7 @@ def unsupported(call: Call) -> list[str]:
         reasons.append(f"takes head_dim up to {LARGEST_HEAD_DIM}, received {call.head_dim}")
     tensors = (call.q, call.k, call.v, call.relative_bias)
     if is_transformed(*(x for x in tensors if x is not None)):
-        reasons.append("has a backward derivative alone: no torch.func, no forward mode")
+        reasons.append("has a backward pass only, without torch.func and forward mode")
     return reasons
 
 
@@ -112,22 +118,18 @@ def is_transformed(*tensors: Tensor) -> bool:
 
 def run(call: Call) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
-    operands = [getattr(call, name) for name in OPERANDS]
-    operands[GRAPH] = call.graph.key
-    return torch.ops.longbird.native_attention(*operands)
+    return torch.ops.longbird.native_attention(
+        call.q, call.k, call.v, call.graph.key, call.lengths, call.cu_seqlens, call.global_tokens,
+        call.relative_bias, call.dropout_p, call.dropout_seed, call.scale,
+    )  # fmt: skip
 
 
-# The operands of the operator are the fields of a call that say what to compute, in their order;
-# the graph goes by its key.
-TYPES = {"Tensor": "Tensor", "Tensor | None": "Tensor?", "Graphs": "str", "float": "float"}
-OPERANDS = {
-    field.name: TYPES[str(field.type)] for field in fields(Call) if field.name != "return_lse"
-}
-SCHEMA = ", ".join(f"{kind} {name}" for name, kind in OPERANDS.items())
-GRAPH, BIAS = (list(OPERANDS).index(name) for name in ("graph", "relative_bias"))
-NOT_TENSORS = [
-    place for place, kind in enumerate(OPERANDS.values()) if not kind.startswith("Tensor")
-]
+# The fields of a call that say what to compute, in their order; the graph goes by its key.
+OPERANDS = (
+    "Tensor q, Tensor k, Tensor v, str graph, Tensor? lengths, Tensor? cu_seqlens, "
+    "Tensor? global_tokens, Tensor? relative_bias, float dropout_p, Tensor? dropout_seed, "
+    "float scale"
+)
 
 
 def _call(operands: Sequence[Any]) -> Call:
@@ -140,7 +142,7 @@ def _call(operands: Sequence[Any]) -> Call:
 
 
 @torch.library.custom_op(
-    "longbird::native_attention", mutates_args=(), schema=f"({SCHEMA}) -> (Tensor, Tensor)"
+    "longbird::native_attention", mutates_args=(), schema=f"({OPERANDS}) -> (Tensor, Tensor)"
 )
 def native_attention(*operands: Any) -> tuple[Tensor, Tensor]:
     """Output and log-sum-exp."""
@@ -162,7 +164,7 @@ def _(q: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
 @torch.library.custom_op(
     "longbird::native_attention_backward",
     mutates_args=(),
-    schema=f"(Tensor grad_out, Tensor grad_lse, Tensor out, Tensor lse, {SCHEMA})"
+    schema=f"(Tensor grad_out, Tensor grad_lse, Tensor out, Tensor lse, {OPERANDS})"
     " -> (Tensor, Tensor, Tensor, Tensor)",
 )
 def native_attention_backward(
@@ -186,10 +188,10 @@ def native_attention_backward(
 
 @native_attention_backward.register_fake
 def _(
-    grad_out: Tensor, grad_lse: Tensor, out: Tensor, lse: Tensor, *operands: Any
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    q, k, v = operands[:3]
-    relative_bias = operands[BIAS]
+    grad_out: Tensor, grad_lse: Tensor, out: Tensor, lse: Tensor, q: Tensor, k: Tensor, v: Tensor,
+    graph: str, lengths: Tensor | None, cu_seqlens: Tensor | None, global_tokens: Tensor | None,
+    relative_bias: Tensor | None, *_: Any,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     grad_bias = _empty_bias_gradient(q, relative_bias)
     if relative_bias is not None:
         grad_bias = grad_bias.to(relative_bias.dtype)
@@ -197,24 +199,21 @@ def _(
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    q, k, v, graph, lengths, cu_seqlens, global_tokens, bias, dropout_p, seed, scale = inputs
+    ctx.save_for_backward(*output, q, k, v, lengths, cu_seqlens, global_tokens, bias, seed)
     # The graphs themselves too: the key of a large graph means nothing once the graph is gone.
-    ctx.graph = Graphs.from_key(inputs[GRAPH])
-    tensors = list(inputs)
-    for place in NOT_TENSORS:
-        tensors[place] = None
-    ctx.others = [inputs[place] for place in NOT_TENSORS]
-    ctx.save_for_backward(*output, *tensors)
+    ctx.graphs = Graphs.from_key(graph)
+    ctx.graph, ctx.dropout_p, ctx.scale = graph, dropout_p, scale
 
 
 def _backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor) -> tuple[Tensor | None, ...]:
-    out, lse, *operands = ctx.saved_tensors
-    for place, operand in zip(NOT_TENSORS, ctx.others, strict=True):
-        operands[place] = operand
-    found = torch.ops.longbird.native_attention_backward(grad_out, grad_lse, out, lse, *operands)
-    grads: list[Tensor | None] = [None] * len(OPERANDS)
-    grads[:3] = found[:3]
-    grads[BIAS] = None if operands[BIAS] is None else found[3]
-    return tuple(grads)
+    out, lse, q, k, v, lengths, cu_seqlens, global_tokens, bias, seed = ctx.saved_tensors
+    grad_q, grad_k, grad_v, grad_bias = torch.ops.longbird.native_attention_backward(
+        grad_out, grad_lse, out, lse, q, k, v, ctx.graph, lengths, cu_seqlens, global_tokens, bias,
+        ctx.dropout_p, seed, ctx.scale,
+    )  # fmt: skip
+    grad_bias = None if bias is None else grad_bias
+    return grad_q, grad_k, grad_v, None, None, None, None, grad_bias, None, None, None
 
 
 native_attention.register_autograd(_backward, setup_context=_setup_context)

@@ -114,8 +114,8 @@ def _flex(case: Case) -> AttentionFunction:
     except ImportError as error:
         raise UnavailableError(f"this torch has no FlexAttention: {error}") from error
     block_mask = flex_block_mask(case.graph.layout(case.n, heads=case.heads))
-    # Each length is compiled for itself, as static shapes give the faster kernel; forgetting the
-    # lengths before keeps below the number of recompilations after which torch stops compiling.
+    # Each length is compiled by itself, as static shapes give the faster kernel. Forgetting those
+    # before it keeps below the number of recompilations after which torch stops compiling.
     torch.compiler.reset()
     compiled: Any = torch.compile(flex_attention, dynamic=False)
     return lambda q, k, v: compiled(q, k, v, block_mask=block_mask)
@@ -259,6 +259,6 @@ PEERS = (DENSE, FLEX, HUGGING_FACE_BIGBIRD, HUGGING_FACE_LONGFORMER)
 
 
 def named(name: str) -> AttentionPeer:
-    """The peer of a name, as a process of its own finds it."""
+    """The peer with this name, as a process of its own finds it."""
     here = {peer.name: peer for peer in PEERS}
     return here.get(name) or longbird(name.removeprefix("longbird "))

@@ -37,7 +37,7 @@ CREATE_BLOCK_MASK = "create_block_mask, one head"
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionSettings(Settings):
-    """What to measure: graph and heads of a case, whose length says nothing.
+    """What to measure: graph and heads of a case, whose length is ignored.
 
     No step goes beyond the longest length.
     """

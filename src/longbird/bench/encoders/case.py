@@ -114,7 +114,7 @@ def chunked(texts: Sequence[Tensor]) -> Inputs:
 
 
 def without_layers(name: str) -> str:
-    """What a contestant is called whose model has no layers."""
+    """The name of a contestant whose model has no layers."""
     return f"{name}, no layers"
 
 

@@ -54,7 +54,7 @@ class Encoder(Peer):
             return self.build(case)
 
     def _refuse_if_impossible(self, case: Case) -> None:
-        """Raise `UnavailableError` if the machine's memory does not do for a batch."""
+        """Raise `UnavailableError` if the machine's memory is not enough for a batch."""
         rows, shape = len(case.lengths), case.shape
         # Of a layer about 20 tensors as wide as the model are kept for backward, those of the
         # feed-forward block counted by their width.
@@ -196,6 +196,6 @@ PEERS = (HUGGING_FACE_BIGBIRD, HUGGING_FACE_LONGFORMER, BERT)
 
 
 def named(name: str) -> Encoder:
-    """The encoder of a name, as a process of its own finds it."""
+    """The encoder with this name, as a process of its own finds it."""
     here = {peer.name: peer for peer in PEERS}
     return here.get(name) or longbird(name.removeprefix("longbird "))

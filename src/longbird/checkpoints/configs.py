@@ -1,0 +1,56 @@
+"""The configurations in a folder: that of a model of another library as ours, and generation's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import CONFIG_MAPPING, GenerationConfig
+
+from longbird.checkpoints.files import read_json
+from longbird.checkpoints.names import Family
+
+
+def foreign_config(
+    folder: Path, family: Family, model_class: Any, random_blocks: str, changes: Mapping[str, Any]
+) -> Any:
+    """Our configuration of a folder of another library, with some fields changed."""
+    file = folder / "config.json"
+    ours = model_class.config_class
+    if unknown := ours.unknown_names(changes):
+        raise TypeError(
+            f"{', '.join(unknown)}: neither an option of load_checkpoint nor a field of "
+            f"{ours.__name__}"
+        )
+    try:
+        theirs = CONFIG_MAPPING[family.model_type](**read_json(file))
+    except Exception as error:  # each configuration checks itself in its own way
+        raise ValueError(
+            f"{file} is not a configuration of {family.model_type}: {error}"
+        ) from error
+    fields = {**family.read(theirs, random_blocks), **changes}
+    if "num_labels" in changes:
+        fields = {name: x for name, x in fields.items() if name not in ("id2label", "label2id")}
+    try:
+        return ours(**fields)
+    except (TypeError, ValueError) as error:
+        if changes:  # which may be wrong, rather than the file
+            raise
+        raise ValueError(f"{file}: {error}") from error
+
+
+def generation_settings(folder: Path) -> GenerationConfig | None:
+    """The settings of `generate` in a folder, if it has any.
+
+    Raises:
+        ValueError: They cannot be read. transformers would go on with other settings.
+    """
+    file = folder / "generation_config.json"
+    if not os.path.lexists(file):
+        return None
+    try:
+        return GenerationConfig.from_dict(read_json(file))
+    except Exception as error:  # what it holds is checked by transformers, in many ways
+        raise ValueError(f"{file} cannot be read as settings of generate: {error}") from error

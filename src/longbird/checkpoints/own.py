@@ -1,0 +1,124 @@
+"""Loading what Longbird saved: a folder, or tensors that are given rather than read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from longbird.checkpoints.configs import generation_settings
+from longbird.checkpoints.detect import PLACE
+from longbird.checkpoints.empty import empty_model, without_pooler
+from longbird.checkpoints.files import read_json, stored_tensors
+from longbird.checkpoints.names import ModelClass
+from longbird.checkpoints.report import HEAD_SIZES, check_head_size, compare, notes_on
+from longbird.checkpoints.sources import check_layers, own_names, own_source
+
+
+def load_own(
+    path: Any, folder: Path, model_class: ModelClass, args: Sequence[Any], given: Mapping[str, Any]
+) -> Any:
+    """Loads a folder that Longbird saved.
+
+    Args:
+        path: As the caller named it, for messages.
+        folder: Where it is.
+        model_class: The class to load into.
+        args: Of `from_pretrained`.
+        given: Its options, such as strict=False or fields of the configuration.
+
+    Raises:
+        ValueError: A file is broken or hostile, or tensors of the encoder do not fit.
+    """
+    options = {name: x for name, x in given.items() if name not in PLACE}
+    strict = options.pop("strict", True)
+    other_shapes = options.pop("ignore_mismatched_sizes", False)
+    info_wanted = options.pop("output_loading_info", False)
+
+    saved = _saved_config(folder, model_class)
+    config, options = _config(path, saved, model_class, options)
+    if model_class.can_generate():
+        generation_settings(folder)  # raises if they cannot be read
+    stored = stored_tensors(folder)
+    check_layers(folder, stored, config)
+
+    known = inspect.signature(model_class).parameters
+    parts = {name: x for name, x in options.items() if name in known}
+    pooler = {} if args else without_pooler(model_class, stored, parts)
+    empty = empty_model(path, model_class, config, *args, **parts, **pooler)
+    source = own_source(stored, empty)
+    source.check(folder)
+
+    same_class = model_class.__name__ in (saved.get("architectures") or [])
+    notes = notes_on(empty, config, pooler, same_class=same_class)
+    fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
+    fit.check(path, strict, other_shapes)
+    stated = _quietly(model_class, saved)
+    if all(getattr(config, name) == getattr(stated, name) for name in HEAD_SIZES):
+        check_head_size(path, empty, fit, source.shapes, same_class=same_class)
+
+    model, info = model_class.filled(folder, *args, config=config, **options, **pooler)
+    model.config.name_or_path = path
+    fit.report(path)
+    return (model, info) if info_wanted else model
+
+
+def load_state(model_class: ModelClass, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
+    """Loads tensors under our names: `args` and `given` are those of `from_pretrained`."""
+    options = dict(given)
+    strict = options.pop("strict", True)
+    other_shapes = options.pop("ignore_mismatched_sizes", False)
+    info_wanted = options.pop("output_loading_info", False)
+
+    model, info = model_class.filled(None, *args, **options)
+    state = options["state_dict"]
+    names = own_names(state, model)
+    shapes = {name: tuple(state[origin].shape) for name, origin in names.origins.items()}
+    fit = compare(model, shapes, left_out=names.unknown)
+    fit.check("the state_dict", strict, other_shapes)
+    fit.report("the state_dict")
+    return (model, info) if info_wanted else model
+
+
+def _saved_config(folder: Path, model_class: ModelClass) -> dict[str, Any]:
+    """What config.json says, once it is known to be a configuration of this class."""
+    file = folder / "config.json"
+    saved = read_json(file)
+    if "transformers_weights" in saved:
+        raise ValueError(f"{file} names another file of weights, which is not read")
+    ours = model_class.config_class
+    if saved["model_type"] != ours.model_type:
+        raise ValueError(
+            f"{file} has the model type {saved['model_type']}, and {model_class.__name__} loads "
+            f"{ours.model_type}; the Auto classes of transformers find the class that fits"
+        )
+    try:
+        _quietly(model_class, saved)
+    except (TypeError, ValueError) as error:  # which say what is wrong with a field
+        raise ValueError(f"{file}: {error}") from error
+    return saved
+
+
+def _quietly(model_class: ModelClass, saved: Mapping[str, Any]) -> Any:
+    """The configuration without names that it does not know: another reading reports those."""
+    ours = model_class.config_class
+    unknown = ours.unknown_names(saved)
+    return ours.from_dict({name: x for name, x in saved.items() if name not in unknown})
+
+
+def _config(
+    path: Any, saved: Mapping[str, Any], model_class: ModelClass, options: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The configuration to make the model with, and the options that are not fields of it."""
+    ours = model_class.config_class
+    rest = dict(options)
+    config = rest.pop("config", None)
+    if config is None:
+        config, rest = ours.from_dict(
+            dict(saved), return_unused_kwargs=True, name_or_path=str(path), **rest
+        )
+    elif not isinstance(config, ours):
+        config = ours.from_pretrained(config)  # a path
+    about_types = {name: options[name] for name in ("dtype", "torch_dtype") if name in options}
+    return config, {**rest, **about_types}

@@ -1,0 +1,117 @@
+"""How much memory this process may take, and sizes in words.
+
+The machine has so much; `ulimit` and containers often allow less, and the least counts.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+PROC = Path("/proc")
+CGROUPS = Path("/sys/fs/cgroup")
+
+# What a cgroup is called in /proc/self/cgroup, where its files are, and what they are called: the
+# limit, what is taken, and how memory.stat counts the files that the kernel can drop at any time.
+VERSION_2 = ("", "", "memory.max", "memory.current", "inactive_file")
+VERSION_1 = (
+    "memory",
+    "memory",
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    "total_inactive_file",
+)
+
+
+def machine_bytes() -> float:
+    """The most memory that this process can have; unlimited where the system does not say."""
+    return min(_physical(), _left_by_ulimit(), *(most for most, _ in _cgroups()))
+
+
+def available_bytes() -> float:
+    """The memory that this process can have now, without swapping."""
+    return min(_free(), _left_by_ulimit(), *(most - taken for most, taken in _cgroups()))
+
+
+def _physical() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def _free() -> float:
+    """Memory of the machine that nobody uses; all of it where the system does not say."""
+    try:
+        lines = (PROC / "meminfo").read_text().splitlines()
+        found = dict(line.split(":", 1) for line in lines)
+        return float(found["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return _physical()
+
+
+def _left_by_ulimit() -> float:
+    """What `ulimit -v` and `ulimit -d` leave; a process hardly ever gives back what it took."""
+    try:
+        import resource
+
+        sizes = [int(pages) for pages in (PROC / "self" / "statm").read_text().split()]
+        page = os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, OSError, ValueError):
+        return math.inf
+    left = math.inf
+    for kind, place in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
+        most, _ = resource.getrlimit(kind)
+        if most != resource.RLIM_INFINITY:
+            left = min(left, max(0.0, float(most - sizes[place] * page)))
+    return left
+
+
+def _cgroups() -> Iterator[tuple[float, float]]:
+    """The limits of the process's cgroup and of those around it, and what is taken of each."""
+    try:
+        lines = (PROC / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, inside = line.split(":", 2)
+        for name, folder, limit, taken, droppable in (VERSION_2, VERSION_1):
+            if name not in controllers.split(","):
+                continue
+            # Within a container the path may be that of the host: then only the root is there.
+            path = PurePosixPath(inside)
+            for each in (path, *path.parents):
+                place = CGROUPS / folder / str(each).lstrip("/")
+                try:
+                    most = float((place / limit).read_text())
+                    used = float((place / taken).read_text())
+                    stat = (place / "memory.stat").read_text().splitlines()
+                    files = float(dict(line.split() for line in stat).get(droppable, 0))
+                except (OSError, ValueError):  # it is not there, or its limit is "max"
+                    continue
+                yield most, used - files
+
+
+def in_words(size: float) -> str:
+    """A number of bytes as people say it.
+
+    Examples:
+        >>> in_words(3.9e12)
+        '3.9 TB'
+    """
+    return in_units(size, ("B", "kB", "MB", "GB", "TB", "PB", "EB"))
+
+
+def in_units(value: float, units: Sequence[str]) -> str:
+    """Three digits in the unit that suits, each unit a thousand times the one before.
+
+    Examples:
+        >>> in_units(1_234, ("FLOP", "kFLOP"))
+        '1.23 kFLOP'
+    """
+    number = 0
+    while value >= 999.5 and number < len(units) - 1:
+        value, number = value / 1000, number + 1
+    return f"{value:.3g} {units[number]}"
