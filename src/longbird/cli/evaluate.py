@@ -58,6 +58,7 @@ def _table(metrics: dict[str, Any]) -> Table:
         table.add_column(name)
     for name, value in metrics.items():
         if isinstance(value, float):
-            low, high = metrics["intervals"][name]
-            table.add_row(name, f"{value:.4f}", f"{low:.4f} to {high:.4f}")
+            interval = metrics["intervals"].get(name)
+            text = "" if interval is None else f"{interval[0]:.4f} to {interval[1]:.4f}"
+            table.add_row(name, f"{value:.4f}", text)
     return table

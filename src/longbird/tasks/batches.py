@@ -16,7 +16,7 @@ def by_tokens(lengths: Sequence[int], budget: int, seed: int) -> list[list[int]]
 
     Examples:
         >>> sorted(map(sorted, by_tokens([4, 3, 3, 9, 1], 7, seed=0)))
-        [[0, 2], [1, 4], [3]]
+        [[0, 1], [2, 4], [3]]
     """
     order = np.random.default_rng(seed).permutation(len(lengths))
     batches: list[list[int]] = []

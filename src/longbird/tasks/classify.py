@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,11 +17,13 @@ from longbird.tasks.columns import find_column
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import classification
 from longbird.tasks.settings import Settings
+from longbird.tasks.task import Example, Prediction, Task
 
 
-class Classify:
-    """What is particular to classification. See `longbird.tasks.task.Task`."""
+class Classify(Task):
+    """One label for each document, or several."""
 
+    name = "classify"
     head = "sequence-classification"
     best = "macro_f1"
     inputs = ("input_ids", "labels")
@@ -63,7 +66,7 @@ class Classify:
             return [part.strip() for part in str(value).split(separator) if part.strip()]
         return [str(value)]
 
-    def learn_from(self, examples: Iterable[Mapping[str, Any]]) -> None:
+    def learn(self, examples: Iterable[Example]) -> None:
         """Takes the labels that there are."""
         counts = Counter(label for example in examples for label in example["label"])
         self.labels = sorted(counts)
@@ -107,7 +110,7 @@ class Classify:
         for example, whole, ids in zip(examples, encoded, cut, strict=True):
             yield {**example, "tokens": len(whole), "input_ids": ids, **self._target(example)}
 
-    def _target(self, example: Mapping[str, Any]) -> dict[str, Any]:
+    def _target(self, example: Example) -> dict[str, Any]:
         if not example["label"] and not self.several:
             return {"labels": [-100.0]}
         unknown = [label for label in example["label"] if label not in self.labels]
@@ -128,9 +131,9 @@ class Classify:
 
     # ---- learning
 
-    def class_weights(self, labels: Iterable[Sequence[str]]) -> Tensor:
+    def class_weights(self, examples: Iterable[Example]) -> Tensor:
         """Weights that make every class count as much as every other, [labels]."""
-        counts = Counter(label for each in labels for label in each)
+        counts = Counter(label for example in examples for label in example["label"])
         total = sum(counts.values())
         return torch.tensor([total / (len(self.labels) * counts[name]) for name in self.labels])
 
@@ -146,19 +149,15 @@ class Classify:
         each = F.cross_entropy(logits, labels, reduction="none")
         return (each * weights[labels]).mean()
 
-    def items(self, batch: Mapping[str, Tensor]) -> int:
-        """What the mean of the loss is over."""
-        return len(batch["input_ids"])
-
     # ---- outputs to results
 
-    def predictions(self, outputs: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+    def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """The scores of each document."""
-        logits = outputs.logits.float()
+        logits = model(**batch).logits.float()
         scores = logits.sigmoid() if self.several else logits.softmax(-1)
         return [{"scores": row} for row in scores.cpu().tolist()]
 
-    def answer(self, prediction: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it."""
         scores = dict(zip(self.labels, prediction["scores"], strict=True))
         if self.several:
@@ -169,19 +168,39 @@ class Classify:
         return {"label": max(scores, key=scores.__getitem__), "scores": scores}
 
     def measure(
-        self, examples: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]]
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
         """The metrics of the field."""
+        truth, scores = self._table(examples, predictions)
+        return classification.measure(truth, scores, self.labels, self.several)
+
+    def resampled(
+        self,
+        examples: Sequence[Example],
+        predictions: Sequence[Prediction],
+        counts: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """Accuracy and F1 of all samples at once."""
+        truth, scores = self._table(examples, predictions)
+        return classification.resampled(truth, scores, self.several, counts)
+
+    def _table(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What is true, bool [documents, labels], and the scores."""
         truth = np.zeros((len(examples), len(self.labels)), dtype=bool)
         for row, example in enumerate(examples):
             truth[row, [self.labels.index(label) for label in example["label"]]] = True
-        scores = np.array([each["scores"] for each in predictions])
-        return classification.measure(truth, scores, self.labels, self.several)
+        return truth, np.array([each["scores"] for each in predictions])
 
-    def wrongness(self, example: Mapping[str, Any], prediction: Mapping[str, Any]) -> float:
+    def wrongness(self, example: Example, prediction: Prediction) -> float:
         """How wrong a prediction is: the score that was not given to what is true."""
         right = [prediction["scores"][self.labels.index(label)] for label in example["label"]]
         return 1 - min(right) if right else max(prediction["scores"])
+
+    def expected(self, example: Example) -> Any:
+        """Its label, or its labels."""
+        return list(example["label"]) if self.several else example["label"][0]
 
 
 def as_text(value: Any, row: Row, column: str) -> str:
@@ -196,7 +215,8 @@ def as_text(value: Any, row: Row, column: str) -> str:
 
 def group_of(row: Row, text: Any, column: str | None) -> str:
     """What stays on one side of a split: the value of a column, or else equal texts."""
-    return str(_value(row, column)) if column is not None else " ".join(str(text).split()).lower()
+    same = str(_value(row, column)) if column is not None else " ".join(str(text).split()).lower()
+    return hashlib.sha256(same.encode()).hexdigest()
 
 
 def _value(row: Row, column: str) -> Any:

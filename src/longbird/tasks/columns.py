@@ -1,4 +1,4 @@
-"""Which column is the text, which the label: named by an option, or guessed where it is certain."""
+"""Which column is the text and which the label: named, or guessed where that is certain."""
 
 from __future__ import annotations
 

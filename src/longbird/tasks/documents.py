@@ -1,4 +1,4 @@
-"""The documents of a run, as tokens on the disk: made once, read as needed, never all in memory."""
+"""The documents of a run as tokens on the disk: made once, and never all in memory."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from longbird.tasks.predict import predict
 from longbird.tasks.task import Task
 from longbird.tasks.trained import Trained, load_trained
 
-SAMPLES = 200
+SAMPLES = 1000
 MOST_WORST = 50
 
 
@@ -53,7 +53,7 @@ def evaluate_rows(
 ) -> Evaluation:
     """Runs a model over documents, as `longbird.tasks.documents.stored` makes them."""
     said = predict(model.eval(), task, rows, tokenizer, tokens_per_batch, advance)
-    examples = list(rows.remove_columns(["input_ids"]))
+    examples: list[Any] = list(rows.remove_columns(["input_ids"]))
     metrics = task.measure(examples, said)
     metrics["intervals"] = intervals(task, examples, said)
     wrongness = [task.wrongness(*pair) for pair in zip(examples, said, strict=True)]
@@ -63,8 +63,8 @@ def evaluate_rows(
         [
             {
                 "place": examples[row]["place"],
-                "expected": examples[row]["label"],
-                **task.answer(said[row]),
+                "expected": task.expected(examples[row]),
+                "given": task.answer(said[row]),
                 "text": examples[row]["text"][:500],
             }
             for row in worst
@@ -73,20 +73,14 @@ def evaluate_rows(
 
 
 def intervals(
-    task: Task, examples: Sequence[Any], said: Sequence[Any], samples: int = SAMPLES
+    task: Task, examples: Sequence[Any], said: Sequence[Any]
 ) -> dict[str, tuple[float, float]]:
-    """95% confidence intervals by the bootstrap: documents drawn again with replacement."""
-    drawn = np.random.default_rng(0)
-    values: dict[str, list[float]] = {}
-    for _ in range(samples):
-        rows = drawn.integers(0, len(said), len(said)).tolist()
-        measured = task.measure([examples[row] for row in rows], [said[row] for row in rows])
-        for name, value in measured.items():
-            if isinstance(value, float):
-                values.setdefault(name, []).append(value)
+    """95% confidence intervals by the bootstrap: documents drawn again, with replacement."""
+    share = np.full(len(said), 1 / len(said))
+    counts = np.random.default_rng(0).multinomial(len(said), share, SAMPLES)
     return {
-        name: (float(np.quantile(found, 0.025)), float(np.quantile(found, 0.975)))
-        for name, found in values.items()
+        name: (float(np.quantile(values, 0.025)), float(np.quantile(values, 0.975)))
+        for name, values in task.resampled(examples, said, counts).items()
     }
 
 

@@ -6,8 +6,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +15,18 @@ from datasets import Dataset
 from transformers.utils.logging import disable_progress_bar
 
 from longbird.tasks.adapt import adapted, merged
-from longbird.tasks.classify import Classify
-from longbird.tasks.documents import cache_key, stored
 from longbird.tasks.evaluate import Evaluation, evaluate_rows
-from longbird.tasks.files import fingerprint, rows
+from longbird.tasks.every import BY_NAME
 from longbird.tasks.folder import RunFolder, write_text
 from longbird.tasks.forecast import forecast
+from longbird.tasks.parts import read_parts
+from longbird.tasks.processes import processes
 from longbird.tasks.progress import Progress
 from longbird.tasks.report import write_report
 from longbird.tasks.settings import Settings, differences, read_settings
-from longbird.tasks.split import held_out
 from longbird.tasks.starting import source_of, starting_model, tokenizer_of
-from longbird.tasks.processes import processes
 from longbird.tasks.task import Task
 from longbird.tasks.trainer import Interruptions, LongbirdTrainer, Metrics
-
-TASKS: dict[str, Callable[[], Task]] = {"classify": Classify}
 
 
 @dataclass(frozen=True)
@@ -88,16 +84,17 @@ def finetune(
         say(f"{folder.path} is finished; delete it to begin again")
         return Run(folder.path, True, json.loads(folder.result.read_text("utf-8"))["metrics"])
 
-    ours = TASKS[task]()
+    ours = BY_NAME[task]()
     source = source_of(settings.model)
     tokenizer = tokenizer_of(folder.start if folder.start.exists() else source, settings.length)
     with state.main_process_first():
-        parts, data = _documents(ours, settings, tokenizer, folder, say)
+        parts, data = read_parts(ours, settings, tokenizer, folder, say)
         model = starting_model(settings, ours.head, ours.head_settings(), folder)
     model = adapted(model, settings)
     weights = None
     if settings.class_weights == "balanced":
-        weights = ours.class_weights(parts["train"]["label"])
+        rows: Any = parts["train"]
+        weights = ours.class_weights(rows)
     if state.is_main_process:
         for line in forecast(model, ours, tokenizer, parts, settings):
             say(line)
@@ -112,9 +109,6 @@ def finetune(
         say(f"warning: {wrong}; that checkpoint is not used")
     if checkpoint is not None:
         say(f"going on from {checkpoint}")
-    if state.is_main_process:
-        step = 0 if checkpoint is None else int(checkpoint.name.rpartition("-")[2])
-        folder.cut_metrics(step)
     interruptions = next(
         each for each in trainer.callback_handler.callbacks if isinstance(each, Interruptions)
     )
@@ -135,8 +129,8 @@ def finetune(
 
 def settings_of(task: str, train: Any, options: dict[str, Any]) -> Settings:
     """The settings of a call: defaults, then a file of settings, then what was given."""
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}, received {task}")
+    if task not in BY_NAME:
+        raise ValueError(f"task must be one of {', '.join(BY_NAME)}, received {task}")
     given = {name: value for name, value in options.items() if value is not None}
     file = given.pop("config", None)
     values: dict[str, Any] = {} if file is None else read_settings(file)
@@ -171,66 +165,6 @@ def _begin(folder: RunFolder, settings: Settings, main: bool, say: Callable[[str
         )
     if main:
         write_text(folder.settings, settings.toml())
-
-
-def _documents(
-    task: Task, settings: Settings, tokenizer: Any, folder: RunFolder, say: Callable[[str], None]
-) -> tuple[dict[str, Dataset], dict[str, Any]]:
-    """The documents by part (train, validation, test), and what is known about the files."""
-    files = {
-        part: fingerprint(getattr(settings, part))
-        for part in ("train", "validation", "test")
-        if getattr(settings, part)
-    }
-    if folder.data.exists():
-        before = json.loads(folder.data.read_text("utf-8"))["files"]
-        for part, hashes in before.items():
-            for file, digest in hashes.items():
-                if files.get(part, {}).get(file) != digest:
-                    raise ValueError(
-                        f"{file} is not what it was when the run began (its sha256 differs): "
-                        "begin a new run with another --out, or put the old file back"
-                    )
-
-    def read(part: str) -> Iterator[dict[str, Any]]:
-        quiet = say if part == "train" else _silence
-        return task.examples(rows(getattr(settings, part), settings.encoding), settings, quiet)
-
-    known = [(example["group"], example["label"]) for example in read("train")]
-    if not known:
-        raise ValueError(f"{', '.join(settings.train)} has no rows: there is nothing to learn")
-    task.learn_from({"label": label} for _, label in known)
-    aside = None
-    if "validation" not in files and settings.hold_out:
-        aside = held_out([group for group, _ in known], settings.hold_out, settings.seed)
-    key = cache_key(files, asdict(settings), tokenizer.backend_tokenizer.to_str())
-
-    def part_of(part: str) -> Dataset:
-        source, wanted = part, None
-        if aside is not None and part in ("train", "validation"):
-            source, wanted = "train", part == "validation"
-        quiet = (each for each in read(source))
-        chosen = (
-            each for number, each in enumerate(quiet) if wanted is None or aside[number] == wanted
-        )
-        return stored(
-            task, chosen, tokenizer, settings.length, folder.cache / f"{part}-{key}.arrow"
-        )
-
-    names = ["train", *(["validation"] if aside is not None else []), *files]
-    parts = {part: part_of(part) for part in dict.fromkeys(names)}
-    for part, documents in parts.items():
-        if len(documents) == 0:
-            raise ValueError(f"there are no documents for {part}: give more files, or larger ones")
-    data = {
-        "files": files,
-        "documents": {part: len(documents) for part, documents in parts.items()},
-        "tokens": {part: sum(documents["tokens"]) for part, documents in parts.items()},
-        "held out": None if aside is None else f"by {settings.group or 'equal text'}",
-    }
-    if not folder.data.exists() and processes().is_main_process:
-        write_text(folder.data, json.dumps(data, indent=1))
-    return parts, data
 
 
 def _finish(

@@ -106,8 +106,8 @@ class RunFolder:
                 kept = f"{last} is the last good one" if last else "there is none yet"
                 raise OSError(
                     errno.ENOSPC if _is_full(self.checkpoints) else errno.EIO,
-                    f"the checkpoint {folder} was not written ({error}); {kept}. Make room and run "
-                    "the same command again: it goes on from there",
+                    f"the checkpoint {folder} was not written ({error}); {kept}. Make room and "
+                    "run the same command again: it goes on from there",
                 ) from error
             raise
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from datasets import Dataset
 
-from longbird.layout.memory import available_bytes, in_words
+from longbird.machine import available_bytes, in_words
 from longbird.tasks.batches import by_tokens
 from longbird.tasks.documents import Collator, Documents, without_bookkeeping
 from longbird.tasks.settings import Settings
@@ -48,8 +48,8 @@ def forecast(
     per_epoch = -(-len(batches) // settings.accumulate)
     steps = settings.steps or int(np.ceil(settings.epochs * per_epoch))
     yield (
-        f"{steps:,} steps, {per_epoch:,} in an epoch, of up to {settings.tokens_per_batch:,} tokens"
-        + (f" x {settings.accumulate}" if settings.accumulate > 1 else "")
+        f"{steps:,} steps of up to {settings.tokens_per_batch:,} tokens, {per_epoch:,} an epoch"
+        + (f", each of {settings.accumulate} batches" if settings.accumulate > 1 else "")
     )
     sample = _sample(lengths)
     seconds, kept = _rehearse(model, task, tokenizer, documents, sample)

@@ -42,8 +42,7 @@ def predict(
     for batch in batches[state.process_index :: state.num_processes]:
         collated = without_bookkeeping(collate([documents[number] for number in batch]))
         on_device = {name: x.to(device) for name, x in collated.items()}
-        outputs = model(**on_device)
-        found += zip(batch, task.predictions(outputs, on_device), strict=True)
+        found += zip(batch, task.predictions(model, on_device), strict=True)
         advance(len(batch))
     if state.num_processes > 1:
         found = gather_object(found)

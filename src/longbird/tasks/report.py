@@ -16,7 +16,7 @@ from longbird.tasks.folder import RunFolder, write_text
 from longbird.tasks.settings import Settings
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; }
 table { border-collapse: collapse; margin: 1rem 0; }
 th, td { border-bottom: 1px solid #ddd; padding: .2rem .8rem .2rem 0; text-align: left; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
@@ -99,8 +99,8 @@ Started from `{settings.model}`, trained with Longbird {version("longbird")}.
 
 ## Cost and seeds
 
-{result["steps"]:,} steps over {result["tokens"]:,} tokens, {result["seconds"] / 60:,.1f} minutes; seed
-{settings.seed}. The best model is that of step {result["best step"]:,}, by its validation documents.
+{result["steps"]:,} steps over {result["tokens"]:,} tokens, {result["seconds"] / 60:,.1f} minutes.
+Seed {settings.seed}. The best model is that of step {result["best step"]:,}.
 
 ```toml
 {settings.toml()}```
@@ -126,7 +126,7 @@ def _metrics_table(metrics: dict[str, Any]) -> str:
 def _worst_table(worst: list[dict[str, Any]]) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(str(each['place']))}</td><td>{html.escape(str(each['expected']))}"
-        f"</td><td>{html.escape(str(each['label']))}</td>"
+        f"</td><td>{html.escape(json.dumps(each['given'], ensure_ascii=False))}</td>"
         f"<td>{html.escape(each['text'][:200])}</td></tr>"
         for each in worst
     )

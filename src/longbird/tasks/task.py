@@ -1,72 +1,126 @@
-"""What a task is: how rows become batches, what is learned, and how well it was."""
+"""What a task is: how rows become batches, what is learned, and how well it was learned."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
+import numpy as np
 from torch import Tensor
 
 from longbird.tasks.files import Row
 from longbird.tasks.settings import Settings
 
+Example = Mapping[str, Any]
+"""What a row holds, its `place` and `group`; later also its features and its `tokens`."""
+Prediction = Mapping[str, Any]
+"""What a model says of an example."""
 
-class Task(Protocol):
+
+class Task:
     """What is particular to a task; everything else about a run is the same for all."""
 
-    head: str
+    name: ClassVar[str]
+    """What `longbird finetune` calls it."""
+    head: ClassVar[str]
     """Its name in `longbird.hf.tasks`."""
-    best: str
-    """The metric that decides which model is the best."""
-    inputs: tuple[str, ...]
-    """What the model takes of the features."""
+    best: ClassVar[str]
+    """The metric that decides which model is the best; more is better."""
+    inputs: ClassVar[tuple[str, ...]]
+    """What the model takes of the features; `input_ids` is one."""
+
+    # ---- rows to examples
 
     def examples(
         self, rows: Iterable[Row], settings: Settings, say: Callable[[str], None]
     ) -> Iterator[dict[str, Any]]:
         """What the rows hold, with the `place` of each, and the `group` that stays together."""
-        ...
+        raise NotImplementedError
 
-    def learn_from(self, examples: Iterable[Mapping[str, Any]]) -> None:
+    def learn(self, examples: Iterable[Example]) -> None:
         """Looks at the training examples for what the head must know, such as its labels."""
-        ...
+        for _ in examples:
+            pass
 
     def head_settings(self) -> dict[str, Any]:
         """What the configuration of the model says of the head."""
-        ...
+        return {}
+
+    @classmethod
+    def of_model(cls, config: Any) -> Task:
+        """The task that a model was trained for."""
+        return cls()
+
+    # ---- examples to features
 
     def features(
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int
     ) -> Iterator[dict[str, Any]]:
         """Examples with their inputs, and how many `tokens` they have before they are cut."""
-        ...
+        raise NotImplementedError
 
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """A padded batch as the model takes it."""
-        ...
+        return batch
+
+    # ---- learning
+
+    def class_weights(self, examples: Iterable[Example]) -> Tensor:
+        """Weights that make every class count as much as every other."""
+        raise ValueError(f"{self.name} has no classes: leave class_weights out")
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
         """A mean over the `items` of a batch."""
-        ...
+        return outputs.loss
 
     def items(self, batch: Mapping[str, Tensor]) -> int:
-        """How many things the loss is a mean over."""
-        ...
+        """How many things the loss is a mean over: documents, unless a task says otherwise."""
+        return len(batch["input_ids"])
 
-    def predictions(self, outputs: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+    # ---- outputs to results
+
+    def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """What the model says of each example of a batch."""
-        ...
+        raise NotImplementedError
 
-    def answer(self, prediction: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it."""
-        ...
+        raise NotImplementedError
 
     def measure(
-        self, examples: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]]
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
-        """The metrics."""
-        ...
+        """The metrics: numbers as float, counts as int."""
+        raise NotImplementedError
 
-    def wrongness(self, example: Mapping[str, Any], prediction: Mapping[str, Any]) -> float:
+    def resampled(
+        self,
+        examples: Sequence[Example],
+        predictions: Sequence[Prediction],
+        counts: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """Metrics of many samples, each [samples], for intervals.
+
+        Args:
+            examples: What is true.
+            predictions: What was said.
+            counts: How often each sample has each example, [samples, examples].
+        """
+        found: dict[str, list[float]] = {}
+        for row in counts:
+            drawn = np.repeat(np.arange(len(examples)), row).tolist()
+            measured = self.measure(
+                [examples[each] for each in drawn], [predictions[each] for each in drawn]
+            )
+            for name, value in measured.items():
+                if isinstance(value, float):
+                    found.setdefault(name, []).append(value)
+        return {name: np.array(values) for name, values in found.items()}
+
+    def wrongness(self, example: Example, prediction: Prediction) -> float:
         """How wrong a prediction is: the worst examples have the largest."""
-        ...
+        raise NotImplementedError
+
+    def expected(self, example: Example) -> Any:
+        """What would have been right, as the user sees it."""
+        raise NotImplementedError

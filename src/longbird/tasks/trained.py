@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,11 @@ from transformers import AutoConfig
 
 from longbird import models
 from longbird.hf.tasks import ENCODER_TASKS
-from longbird.tasks.classify import Classify
+from longbird.tasks.every import BY_HEAD
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.settings import Settings, read_settings
 from longbird.tasks.starting import source_of, tokenizer_of
 from longbird.tasks.task import Task
-
-OF_HEADS: dict[str, Callable[[Any], Task]] = {Classify.head: Classify.of_model}
-"""By head: the task of a model that has it, from its configuration."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +53,15 @@ def load_trained(path: str | Path) -> Trained:
     config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     named = (config.architectures or ["a model without a head"])[0]
     heads = {getattr(models, cls).__name__: head for head, cls in ENCODER_TASKS.items()}
-    head = heads.get(named)
-    if head not in OF_HEADS:
+    head = heads.get(named, "")
+    if head not in BY_HEAD:
         raise ValueError(
             f"{source} is {named}, which has not been trained for a task: `longbird finetune` "
             "trains it"
         )
     model = getattr(models, named).from_pretrained(source).eval()
-    task = OF_HEADS[head](model.config)
+    task = BY_HEAD[head].of_model(model.config)
     length = model.config.longest_document
-    settings = Settings(**{"task": "classify", "train": (), **values, "length": length})
+    values |= {"task": task.name, "train": values.get("train", ()), "length": length}
+    settings = Settings(**values)
     return Trained(model, tokenizer_of(source, length), task, settings)

@@ -20,6 +20,7 @@ import torch
 from datasets import Dataset
 from torch import Tensor
 from torch.utils.data import DataLoader
+from torch.utils.tensorboard.writer import SummaryWriter
 from transformers import (
     EarlyStoppingCallback,
     PrinterCallback,
@@ -28,6 +29,7 @@ from transformers import (
     TrainingArguments,
 )
 from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_callback import ExportableState
 
 from longbird.tasks.batches import TokenBatches
 from longbird.tasks.documents import Collator, Documents, without_bookkeeping
@@ -97,8 +99,9 @@ class LongbirdTrainer(Trainer):
         """The batches of a step, and the number of items in them over all processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         self.micro_step = 0
-        items = torch.stack([batch["items"] for batch in batches]).sum().to(device)
-        return batches, self.accelerator.reduce(items, "sum") if batches else items
+        items: Any = torch.stack([batch["items"] for batch in batches]).sum().to(device)
+        total: Any = self.accelerator.reduce(items, "sum")
+        return batches, total
 
     # ---- a step
 
@@ -147,15 +150,16 @@ class LongbirdTrainer(Trainer):
         self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval"
     ) -> dict[str, float]:
         """The metrics of the task on the validation documents."""
-        started, model = time.perf_counter(), self.model
+        started = time.perf_counter()
+        model: Any = self.model
+        rows: Any = self.validation
         model.eval()
         with self.compute_loss_context_manager():
             said = predict(
-                model, self.task, self.validation, self.processing_class,
-                self.settings.tokens_per_batch,
-            )  # fmt: skip
+                model, self.task, rows, self.processing_class, self.settings.tokens_per_batch
+            )
         model.train()
-        measured = self.task.measure(self.validation.remove_columns(["input_ids"]), said)
+        measured = self.task.measure(rows.remove_columns(["input_ids"]), said)
         measured["seconds"] = time.perf_counter() - started
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in measured.items()}
         self.log({name: value for name, value in metrics.items() if isinstance(value, float)})
@@ -180,9 +184,10 @@ class LongbirdTrainer(Trainer):
             self._save_optimizer_and_scheduler(str(path))
             self._save_scaler(str(path))
             if main:
+                states: Any = self.state.stateful_callbacks
                 for callback in [*self.callback_handler.callbacks, self.control]:
-                    if hasattr(callback, "state") and callable(callback.state):
-                        self.state.stateful_callbacks[type(callback).__name__] = callback.state()
+                    if isinstance(callback, ExportableState):
+                        states[type(callback).__name__] = callback.state()
                 self.state.save_to_json(str(path / TRAINER_STATE_NAME))
             self.accelerator.wait_for_everyone()
         if main:
@@ -193,8 +198,8 @@ class LongbirdTrainer(Trainer):
         """Does any process want it? All get the same answer."""
         if self.args.world_size == 1:
             return wanted
-        asked = torch.tensor(float(wanted), device=self.args.device)
-        return bool(self.accelerator.reduce(asked, "sum") > 0)
+        asked: Any = torch.tensor(float(wanted), device=self.args.device)
+        return bool(self.accelerator.reduce(asked, "sum"))
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         """There is none: see the top of the file."""
@@ -232,6 +237,12 @@ class Interruptions(TrainerCallback):
             control.should_save = True
         return control
 
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """A run that is asked to stop ends its epoch early, and has nothing to evaluate."""
+        control.should_evaluate &= not self.asked
+        control.should_save &= not self.asked
+        return control
+
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """After a checkpoint."""
         self.saved = time.monotonic()
@@ -243,11 +254,25 @@ class Metrics(TrainerCallback):
     def __init__(self, folder: RunFolder, say: Callable[[dict[str, Any]], None]) -> None:
         self.folder, self.say = folder, say
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Opens TensorBoard's log, which forgets what came after this step."""
+        if state.is_world_process_zero:
+            place = str(self.folder.tensorboard)
+            self.board = SummaryWriter(place, purge_step=state.global_step + 1)
+            self.folder.cut_metrics(state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Closes it."""
+        if state.is_world_process_zero:
+            self.board.close()
+
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """What Trainer logs."""
         if state.is_world_process_zero and "train_loss" not in logs:
             line = {"step": state.global_step, "epoch": state.epoch, **logs}
             self.folder.log(line)
+            for name, value in logs.items():
+                self.board.add_scalar(name, value, state.global_step)
             self.say(line)
 
 

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 import sklearn.metrics
 
+F1: Any = sklearn.metrics.f1_score
+AUC: Any = sklearn.metrics.roc_auc_score
+PRECISION: Any = sklearn.metrics.average_precision_score
+
 
 def measure(
     truth: np.ndarray, scores: np.ndarray, labels: Sequence[str], several: bool
@@ -25,26 +29,48 @@ def measure(
         micro F1, F1 by label, and macro AUC and average precision over the labels that some
         documents have and others have not (None if there is no such label).
     """
-    if several:
-        chosen = scores >= 0.5
-        right = (chosen == truth).all(1)
-    else:
-        best = scores.argmax(1)
-        chosen = np.eye(len(labels), dtype=bool)[best]
-        right = truth[np.arange(len(best)), best]
-    options: dict[str, Any] = {"zero_division": 0.0}
-    by_label = sklearn.metrics.f1_score(truth, chosen, average=None, **options)
-    mixed = [label for label in range(len(labels)) if 0 < truth[:, label].sum() < len(truth)]
-    auc = [sklearn.metrics.roc_auc_score(truth[:, each], scores[:, each]) for each in mixed]
-    precision = [
-        sklearn.metrics.average_precision_score(truth[:, each], scores[:, each]) for each in mixed
-    ]
+    chosen = chosen_of(scores, several)
+    by_label = F1(truth, chosen, average=None, zero_division=0.0)
+    used = truth.any(0) | chosen.any(0)
+    mixed = truth.any(0) & ~truth.all(0)
     return {
         "documents": len(truth),
-        "accuracy": float(right.mean()),
-        "macro_f1": float(by_label[truth.any(0) | chosen.any(0)].mean()),
-        "micro_f1": float(sklearn.metrics.f1_score(truth, chosen, average="micro", **options)),
-        "auc": float(np.mean(auc)) if auc else None,
-        "average_precision": float(np.mean(precision)) if precision else None,
+        "accuracy": float((chosen == truth).all(1).mean()),
+        "macro_f1": float(by_label[used].mean()),
+        "micro_f1": float(F1(truth, chosen, average="micro", zero_division=0.0)),
+        "auc": float(AUC(truth[:, mixed], scores[:, mixed])) if mixed.any() else None,
+        "average_precision": float(PRECISION(truth[:, mixed], scores[:, mixed]))
+        if mixed.any()
+        else None,
         "f1_by_label": {name: float(x) for name, x in zip(labels, by_label, strict=True)},
+    }
+
+
+def chosen_of(scores: np.ndarray, several: bool) -> np.ndarray:
+    """The labels that are given, bool [documents, labels]."""
+    if several:
+        return scores >= 0.5
+    return np.eye(scores.shape[1], dtype=bool)[scores.argmax(1)]
+
+
+def resampled(
+    truth: np.ndarray, scores: np.ndarray, several: bool, counts: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Accuracy and F1 of many samples at once, each [samples].
+
+    Args:
+        truth: bool [documents, labels].
+        scores: [documents, labels].
+        several: May a document have several?
+        counts: How often each sample has each document, [samples, documents].
+    """
+    chosen = chosen_of(scores, several)
+    both, either = counts @ (truth & chosen), counts @ truth.astype(float) + counts @ chosen
+    with np.errstate(invalid="ignore"):
+        by_label = 2 * both / either  # [samples, labels]; NaN where a label is in neither
+    right = (chosen == truth).all(1)
+    return {
+        "accuracy": counts @ right / counts.sum(1),
+        "macro_f1": np.nanmean(by_label, axis=1),
+        "micro_f1": 2 * both.sum(1) / either.sum(1),
     }

@@ -1,0 +1,10 @@
+"""Every task that there is: one place to add another."""
+
+from __future__ import annotations
+
+from longbird.tasks.classify import Classify
+from longbird.tasks.task import Task
+
+EVERY: tuple[type[Task], ...] = (Classify,)
+BY_NAME = {task.name: task for task in EVERY}
+BY_HEAD = {task.head: task for task in EVERY}

@@ -1,0 +1,88 @@
+"""The parts of a run's data: train, validation and test, from files or held out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from datasets import Dataset
+
+from longbird.tasks.documents import cache_key, stored
+from longbird.tasks.files import fingerprint, rows
+from longbird.tasks.folder import RunFolder, write_text
+from longbird.tasks.processes import processes
+from longbird.tasks.settings import Settings
+from longbird.tasks.split import held_out
+from longbird.tasks.task import Task
+
+PARTS = ("train", "validation", "test")
+
+
+def read_parts(
+    task: Task, settings: Settings, tokenizer: Any, folder: RunFolder, say: Callable[[str], None]
+) -> tuple[dict[str, Dataset], dict[str, Any]]:
+    """The documents by part, and what is known about the files.
+
+    Raises:
+        ValueError: A file has changed since the run began, or is not what it should be.
+    """
+    given = {part: getattr(settings, part) for part in PARTS}
+    files = {part: fingerprint(paths) for part, paths in given.items() if paths}
+    _check_unchanged(files, folder)
+
+    def read(part: str, say: Callable[[str], None] = lambda _: None) -> Iterator[dict[str, Any]]:
+        return task.examples(rows(given[part], settings.encoding), settings, say)
+
+    groups: list[str] = []
+
+    def noted(examples: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for example in examples:
+            groups.append(example["group"])
+            yield example
+
+    task.learn(noted(read("train", say)))
+    if not groups:
+        raise ValueError(f"{', '.join(settings.train)} has no rows: there is nothing to learn")
+    aside = None
+    if "validation" not in files and settings.hold_out:
+        aside = held_out(groups, settings.hold_out, settings.seed)
+    key = cache_key(files, asdict(settings), tokenizer.backend_tokenizer.to_str())
+
+    def part_of(part: str) -> Dataset:
+        file = folder.cache / f"{part}-{key}.arrow"
+        if aside is None or part == "test":
+            return stored(task, read(part), tokenizer, settings.length, file)
+        wanted = part == "validation"
+        chosen = (each for each, out in zip(read("train"), aside, strict=True) if out == wanted)
+        return stored(task, chosen, tokenizer, settings.length, file)
+
+    there = {*files, *(() if aside is None else ("validation",))}
+    parts = {part: part_of(part) for part in PARTS if part in there}
+    for part, documents in parts.items():
+        if len(documents) == 0:
+            raise ValueError(f"there are no documents for {part}: give more files, or larger ones")
+    data = {
+        "files": files,
+        "documents": {part: len(documents) for part, documents in parts.items()},
+        "tokens": {part: sum(documents["tokens"]) for part, documents in parts.items()},
+        "held out": None if aside is None else f"by {settings.group or 'equal text'}",
+    }
+    if not folder.data.exists() and processes().is_main_process:
+        write_text(folder.data, json.dumps(data, indent=1))
+    return parts, data
+
+
+def _check_unchanged(files: dict[str, dict[str, str]], folder: RunFolder) -> None:
+    """Raises if a file is not what it was when the run began."""
+    if not folder.data.exists():
+        return
+    before = json.loads(folder.data.read_text("utf-8"))["files"]
+    for part, hashes in before.items():
+        for file, digest in hashes.items():
+            if files.get(part, {}).get(file) != digest:
+                raise ValueError(
+                    f"{file} is not what it was when the run began (its sha256 differs): begin a "
+                    "new run with another --out, or put the old file back"
+                )

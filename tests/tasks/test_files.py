@@ -1,0 +1,140 @@
+"""Files of every kind are read alike, and what is wrong with one is said with its line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from longbird.tasks.columns import find_column
+from longbird.tasks.files import find_files, fingerprint, rows
+
+ROWS = [
+    {"text": 'two lines,\nand "quotes"; a\ttab', "label": "007"},
+    {"text": "", "label": "NA"},
+    {"text": "naïve — 雪", "label": "b"},
+]
+
+
+def write(file: Path) -> Path:
+    kind = file.name.partition(".")[2].removesuffix(".gz")
+    raw = file.with_name("raw")
+    if kind in ("csv", "tsv"):
+        with raw.open("w", newline="", encoding="utf-8") as opened:
+            writer = csv.DictWriter(
+                opened, ["text", "label"], delimiter={"csv": ",", "tsv": "\t"}[kind]
+            )
+            writer.writeheader()
+            writer.writerows(ROWS)
+    elif kind == "jsonl":
+        raw.write_text("\n".join(map(json.dumps, ROWS)) + "\n\n")
+    elif kind == "json":
+        raw.write_text(json.dumps(ROWS))
+    else:
+        pq.write_table(pa.Table.from_pylist(ROWS), raw)
+    data = raw.read_bytes()
+    file.write_bytes(gzip.compress(data) if file.suffix == ".gz" else data)
+    raw.unlink()
+    return file
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "json", "parquet"])
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+def test_kinds(kind: str, zipped: str, tmp_path: Path) -> None:
+    file = write(tmp_path / f"rows.{kind}{zipped}")
+    assert [row.values for row in rows([file])] == ROWS
+
+
+def test_a_folder_of_classes(tmp_path: Path) -> None:
+    for label, name in (("sea", "a.txt"), ("mine", "b.txt"), ("mine", "deep/c.md")):
+        file = tmp_path / label / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"about {name}")
+    (tmp_path / ".hidden.txt").write_text("no")
+    found = [(row.values["label"], row.values["text"]) for row in rows([tmp_path])]
+    assert found == [("mine", "about b.txt"), ("mine", "about deep/c.md"), ("sea", "about a.txt")]
+
+
+def test_other_separators_and_marks(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_bytes(b"\xef\xbb\xbftext;label\na;b\n")  # as spreadsheets write it
+    assert [row.values for row in rows([file])] == [{"text": "a", "label": "b"}]
+    file.write_bytes("text,label\né,b\n".encode("latin-1"))
+    assert next(iter(rows([file], "latin-1"))).values["text"] == "é"
+
+
+def test_a_long_line(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("text,label\n" + "word " * 400_000 + ",b\n")
+    assert len(next(iter(rows([file]))).values["text"]) == 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", b"", "a.csv is empty"),
+        ("a.csv", b"text,text\na,b\n", "two columns of one name"),
+        ("a.csv", b"text,label\na,b\nc\n", "line 3, has 1 fields, and the first line has 2"),
+        ("a.csv", "text,label\né,b\n".encode("latin-1"), "is not utf-8.*0xe9.*--encoding"),
+        ("a.csv.gz", gzip.compress(b"text,label\na,b\n")[:-9], "not a whole gzip file"),
+        ("a.jsonl", b'{"text": "a"}\n{"text"\n', "line 2, is not JSON"),
+        ("a.jsonl", b"[1, 2]\n", r"line 1, holds \[1, 2\], expected an object"),
+        ("a.json", b'"a"', "holds a str, expected a list"),
+        ("a.parquet", b"PAR1 but not", "is not a parquet file"),
+        ("a.docx", b"", "ends in '.docx', expected one of"),
+    ],
+)
+def test_what_is_wrong(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        list(rows([file]))
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        find_files([tmp_path / "none.csv"])
+    with pytest.raises(FileNotFoundError, match="has no files"):
+        find_files([tmp_path])
+    with pytest.raises(ValueError, match="at least one file"):
+        find_files([])
+
+
+def test_fingerprints_are_of_contents(tmp_path: Path) -> None:
+    file = write(tmp_path / "rows.csv")
+    before = fingerprint([file])
+    assert fingerprint([file]) == before
+    file.write_bytes(file.read_bytes() + b"\n")
+    assert fingerprint([file]) != before
+
+
+@pytest.mark.parametrize(
+    ("wanted", "named", "columns", "found", "lines"),
+    [
+        ("text", None, ["text", "content"], "text", 0),
+        ("text", None, ["id", "Review"], "Review", 1),
+        ("label", "stars", ["text", "stars"], "stars", 0),
+    ],
+)
+def test_columns(wanted: str, named: str, columns: list[str], found: str, lines: int) -> None:
+    said: list[str] = []
+    assert find_column(wanted, named, columns, said.append) == found
+    assert len(said) == lines
+
+
+@pytest.mark.parametrize(
+    ("named", "columns", "said"),
+    [
+        ("body", ["text"], "--text body names a column that the file has not; it has text"),
+        (None, ["content", "body"], "content, body could each be it; name it with --text"),
+        (None, ["a", "b"], "a, b are the columns"),
+    ],
+)
+def test_columns_that_are_not_certain(named: str, columns: list[str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        find_column("text", named, columns, print)
