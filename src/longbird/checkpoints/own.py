@@ -14,6 +14,7 @@ from longbird.checkpoints.files import read_json, stored_tensors
 from longbird.checkpoints.names import ModelClass
 from longbird.checkpoints.report import HEAD_SIZES, check_head_size, compare, notes_on
 from longbird.checkpoints.sources import check_layers, own_names, own_source
+from longbird.models import LongbirdSeq2SeqConfig
 
 
 def load_own(
@@ -87,7 +88,7 @@ def _saved_config(folder: Path, model_class: ModelClass) -> dict[str, Any]:
     saved = read_json(file)
     if "transformers_weights" in saved:
         raise ValueError(f"{file} names another file of weights, which is not read")
-    ours = model_class.config_class
+    ours = _config_class(saved, model_class)
     if saved["model_type"] != ours.model_type:
         raise ValueError(
             f"{file} has the model type {saved['model_type']}, and {model_class.__name__} loads "
@@ -100,9 +101,17 @@ def _saved_config(folder: Path, model_class: ModelClass) -> dict[str, Any]:
     return saved
 
 
+def _config_class(saved: Mapping[str, Any], model_class: ModelClass) -> Any:
+    """The encoder of an encoder-decoder, saved alone, keeps the configuration of the whole."""
+    whole = saved["model_type"] == LongbirdSeq2SeqConfig.model_type
+    if whole and saved.get("architectures") == [model_class.__name__]:
+        return LongbirdSeq2SeqConfig
+    return model_class.config_class
+
+
 def _quietly(model_class: ModelClass, saved: Mapping[str, Any]) -> Any:
     """The configuration without names that it does not know: another reading reports those."""
-    ours = model_class.config_class
+    ours = _config_class(saved, model_class)
     unknown = ours.unknown_names(saved)
     return ours.from_dict({name: x for name, x in saved.items() if name not in unknown})
 
@@ -111,7 +120,7 @@ def _config(
     path: Any, saved: Mapping[str, Any], model_class: ModelClass, options: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
     """The configuration to make the model with, and the options that are not fields of it."""
-    ours = model_class.config_class
+    ours = _config_class(saved, model_class)
     rest = dict(options)
     config = rest.pop("config", None)
     if config is None:

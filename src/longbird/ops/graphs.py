@@ -132,7 +132,8 @@ def as_graphs(value: Any, count: int, length: int | None) -> Graphs:
                 f"sequences, received a list of {len(value)}"
             )
         each = tuple(_one(graph) for graph in value)
-        if all(graph == each[0] for graph in each):
+        # By key: torch.compile cannot trace the `==` of graphs.
+        if all(graph.key == each[0].key for graph in each):
             each = each[:1]
         return Graphs(BETWEEN.join([graph.key for graph in each]), each)
     if callable(value):
