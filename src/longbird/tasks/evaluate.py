@@ -99,6 +99,15 @@ def evaluate(
         say: Is told what is going on.
         **options: Fields of `longbird.tasks.settings.Settings` that say how to read the files;
             those of the run by default.
+
+    Returns:
+        Metrics with 95% confidence intervals, and the examples that the model is worst at.
+
+    Examples:
+        >>> import longbird as lb
+        >>> found = lb.evaluate("letters-run", "more-letters.csv")  # doctest: +SKIP
+        >>> found.metrics["accuracy"], found.metrics["intervals"]["accuracy"]  # doctest: +SKIP
+        (0.91, (0.88, 0.94))
     """
     trained = load_trained(model)
     rows = read_for(trained, files, say, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -42,9 +43,11 @@ def read_parts(
             groups.append(example["group"])
             yield example
 
-    task.learn(noted(read("train", say)))
-    if not groups:
+    examples = noted(read("train", say))
+    first = next(examples, None)
+    if first is None:
         raise ValueError(f"{', '.join(settings.train)} has no rows: there is nothing to learn")
+    task.learn(itertools.chain([first], examples))
     aside = None
     if "validation" not in files and settings.hold_out:
         aside = held_out(groups, settings.hold_out, settings.seed)
