@@ -182,6 +182,7 @@ def test_show_displays_a_picture_in_a_notebook(monkeypatch, capsys) -> None:
     lb.Window(2).show(40)
     assert capsys.readouterr().out == ""
     assert isinstance(shown[0], Picture)
+    assert repr(shown[0]).startswith("Window(radius=2, dilation=1)\n40 tokens, 194 edges")
     ElementTree.fromstring(shown[0]._repr_svg_())
 
 

@@ -21,6 +21,7 @@ def test_all_agree(impl, dtype):
     assert row.impl == impl and row.ran and len(row.gradients) == 3
     assert report.raise_if_failed() is report
     assert "ok" in str(report) and impl in str(report)
+    assert repr(report) == str(report), "what a notebook shows"
 
 
 def test_float64():

@@ -75,6 +75,10 @@ class Picture:
     n: int
     layers: dict[str, npt.NDArray[np.float64]]
 
+    def __repr__(self) -> str:
+        """The title, where a picture cannot be shown."""
+        return "\n".join(self.title)
+
     @property
     def colours(self) -> dict[str, str]:
         """The colour of each kind."""

@@ -80,7 +80,7 @@ class CheckReport:
             raise AssertionError(str(self))
         return self
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """The report as a table."""
         shape = " x ".join(map(str, self.shape))
         graphs = self.graph if isinstance(self.graph, tuple) else (self.graph,)
