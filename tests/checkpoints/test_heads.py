@@ -305,3 +305,24 @@ def test_fewer_buckets_than_mpnet_looks_at(tmp_path: Path) -> None:
     theirs_of("mpnet", "LongbirdModel", config).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"looks up 32 buckets.*=16.*expected 32 or more"):
         lb.LongbirdModel.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("source", ["bert", "roberta", "longformer", "longbird"])
+@pytest.mark.parametrize("stored", [{}, {"num_labels": 3}, {"id2label": {0: "x", 1: "y"}}])
+def test_names_of_labels_are_those_of_the_caller(
+    source: str, stored: dict[str, Any], tmp_path: Path
+) -> None:
+    """As transformers has it, which people fine-tune with: num_labels beside id2label."""
+    head = "LongbirdForSequenceClassification"
+    ours = source == "longbird"
+    model = (
+        made(head, **stored) if ours else theirs_of(source, head, configuration(source, **stored))
+    )
+    model.save_pretrained(tmp_path)
+    named = {"id2label": {0: "a", 1: "b", 2: "c", 3: "d"}}
+    named["label2id"] = {"a": 0, "b": 1, "c": 2, "d": 3}  # type: ignore[assignment]
+    for given in (named, {"num_labels": 4, **named}):
+        model = lb.LongbirdForSequenceClassification.from_pretrained(tmp_path, **given)
+        assert model.config.id2label == named["id2label"]
+        assert model.config.label2id == named["label2id"]
+        assert model.config.num_labels == 4

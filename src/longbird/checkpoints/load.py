@@ -90,7 +90,8 @@ def load_checkpoint(
     if devices.get("device_map") in ("cpu", torch.device("cpu")):
         del devices["device_map"]  # where it is loaded anyway
     _taken(changes, WITHOUT_EFFECT)
-    head_asked_for = config is not None or any(name in changes for name in HEAD_SIZES)
+    sizes = (*HEAD_SIZES, "id2label")  # as many labels as it has names
+    head_asked_for = config is not None or any(name in changes for name in sizes)
 
     if is_arrays(path):
         found = _open_arrays(Path(path), model_class, config, graph)

@@ -24,7 +24,7 @@ class Stream:
     Attributes:
         reach: Query `i` sees keys from `i - reach` on, besides the sinks. None: all keys, so that
             the cache has to grow.
-        sinks: So many tokens at the beginning may be seen by every later query.
+        sinks: The number of tokens at the beginning that every later query may see.
         graph: The graph.
     """
 
