@@ -58,7 +58,7 @@ def test_said_before_the_first_step(
 
 def test_labels_that_the_training_files_lack(tiny: Path, tmp_path: Path) -> None:
     file, other = write(tmp_path, rows()), write(tmp_path, rows(4, label="c"), "other.jsonl")
-    with pytest.raises(ValueError, match="other.jsonl, line 1 has the label 'c'.*knows a, b"):
+    with pytest.raises(ValueError, match=r"other.jsonl, line 1 has the label 'c'.*knows a, b"):
         lb.finetune("classify", file, tmp_path / "run", model=str(tiny), validation=other, **QUICK)
 
 
@@ -111,7 +111,7 @@ def test_a_full_disk(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     file, out = write(tmp_path, rows()), tmp_path / "run"
     with monkeypatch.context() as patched:
         patched.setattr(trainer.LongbirdTrainer, "_save_optimizer_and_scheduler", full)
-        with pytest.raises(OSError, match="checkpoint-1 was not written.*the same command"):
+        with pytest.raises(OSError, match=r"checkpoint-1 was not written.*the same command"):
             lb.finetune("classify", file, out, model=str(tiny), **{**QUICK, "save_every": 0})
     assert not list(RunFolder(out).checkpoints.iterdir())
     assert lb.finetune(
