@@ -111,7 +111,7 @@ def load_checkpoint(
         empty = empty_model(path, model_class, found.config, **parts, **pooler)
 
     source = found.source
-    notes = notes_on(empty, found.config, pooler, same_class=found.same_class)
+    notes = notes_on(empty, found.config, pooler)
     fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
     fit.check(path, strict, other_shapes)
     if not head_asked_for:

@@ -51,7 +51,7 @@ def load_own(
     source.check(folder)
 
     same_class = model_class.__name__ in (saved.get("architectures") or [])
-    notes = notes_on(empty, config, pooler, same_class=same_class)
+    notes = notes_on(empty, config, pooler)
     fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
     fit.check(path, strict, other_shapes)
     stated = _quietly(model_class, saved)

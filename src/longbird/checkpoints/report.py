@@ -145,21 +145,20 @@ def compare(
     )
 
 
-def notes_on(model: Any, config: Any, pooler: Mapping[str, Any], *, same_class: bool) -> list[str]:
+def notes_on(model: Any, config: Any, pooler: Mapping[str, Any]) -> list[str]:
     """What a caller would not expect of a model that was loaded without a complaint.
 
     Args:
         model: The model, on any device.
         config: What it was made with; some classes change it.
         pooler: The option that leaves out its pooler, if the file has none.
-        same_class: Was the file saved by a model with this head?
     """
     notes: list[str] = []
     if pooler:
         notes.append("without a pooler, as the file has none, so that pooler_output is None")
     if model.config.causal and not config.causal:
         notes.append("made causal, so that no token sees those that follow it")
-    elif config.causal and not same_class and not model.can_generate():
+    elif config.causal and not model.can_generate():
         notes.append("still causal: is_decoder=False lets tokens see those that follow them")
     return notes
 
