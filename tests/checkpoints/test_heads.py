@@ -14,7 +14,6 @@ from safetensors.torch import load_file, save_file
 from theirs import configuration, large_weights, theirs_of
 
 import longbird as lb
-from longbird.hf.tasks import TASKS
 from longbird.checkpoints.detect import FAMILIES
 from longbird.hf.tasks import TASKS
 

@@ -243,7 +243,7 @@ class LongbirdConfig(PreTrainedConfig):
         check_path(pretrained_model_name_or_path)
         unknown = cls._unknown_options(kwargs)
         if unknown and not kwargs.get("return_unused_kwargs"):
-            raise TypeError(cls._has_no(unknown))
+            raise TypeError(cls.has_no(unknown))
         return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
 
     @classmethod
@@ -265,7 +265,7 @@ class LongbirdConfig(PreTrainedConfig):
         unused = {name: kwargs.pop(name) for name in cls._unknown_options(kwargs)}
         near = [name for name in unused if nearest(name, own, 0.8)]
         if near and not kwargs.get("return_unused_kwargs"):
-            logger.warning(f"{cls._has_no(near)} It is not used.")
+            logger.warning(f"{cls.has_no(near)} It is not used.")
         saved = {"model_type": cls.model_type, **config_dict, **given}
         made: Any = super().from_dict(saved, **kwargs)
         return (made[0], {**made[1], **unused}) if isinstance(made, tuple) else made
@@ -281,8 +281,10 @@ class LongbirdConfig(PreTrainedConfig):
         return [name for name in cls.unknown_names(names) if name not in LOADING]
 
     @classmethod
-    def _has_no(cls, names: list[str]) -> str:
-        texts = [f"{name}{nearest(name, _field_names(cls))}" for name in names]
+    def has_no(cls, names: Iterable[str]) -> str:
+        """A message about names that are not fields, with the fields that may have been meant."""
+        fields = _field_names(cls) | {"num_labels"}  # which is counted rather than kept
+        texts = [f"{name}{nearest(name, fields)}" for name in names]
         return f"{cls.__name__} has no field {', '.join(texts)}."
 
     def _check_token(self, name: str) -> None:
@@ -317,7 +319,7 @@ class LongbirdConfig(PreTrainedConfig):
             raise ValueError("attn_implementation of a Longbird model cannot be code of the hub")
         unknown = self.unknown_names(more)
         if unknown and not saved:
-            raise TypeError(self._has_no(unknown))
+            raise TypeError(self.has_no(unknown))
         if unknown:
             origin = f" of {more['name_or_path']}" if more.get("name_or_path") else ""
             logger.warning(
