@@ -10,11 +10,11 @@ from typing import Any
 from longbird import models
 from longbird.checkpoints.bert import BERT, MPNET, ROBERTA
 from longbird.checkpoints.bigbird import BIG_BIRD, BIGBIRD_PEGASUS
-from longbird.checkpoints.files import folder_of, read_json
+from longbird.checkpoints.files import read_json
 from longbird.checkpoints.longformer import LED, LONGFORMER
 from longbird.checkpoints.names import Family, ModelClass
+from longbird.folders.paths import check_path, model_folder
 from longbird.models import LongbirdConfig, LongbirdSeq2SeqConfig
-from longbird.models.paths import check_path
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 FAMILIES: dict[str, Family] = {
@@ -50,10 +50,7 @@ def find_folder(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Pat
     """The folder with config.json, downloaded if need be; `options` are `from_pretrained`'s."""
     check_path(path)
     hub = {name: options[name] for name in HUB if options.get(name) is not None}
-    folder = folder_of(path, **hub) / (options.get("subfolder") or "")
-    if not (folder / "config.json").is_file():
-        raise FileNotFoundError(f"{folder} has no config.json")
-    return folder
+    return model_folder(path, options.get("subfolder") or "", **hub)
 
 
 def model_type_of(folder: Path) -> str:

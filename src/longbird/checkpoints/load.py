@@ -26,8 +26,8 @@ from longbird.checkpoints.files import Stored, read_json
 from longbird.checkpoints.names import ModelClass, for_class
 from longbird.checkpoints.report import HEAD_SIZES, check_head_size, compare, notes_on
 from longbird.checkpoints.sources import Source, array_source, check_layers, foreign_source
+from longbird.folders.paths import check_path
 from longbird.graph import Graph, LegacyBigBird
-from longbird.models.paths import check_path
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 DEVICES = ("device_map", "max_memory", "offload_folder", "offload_buffers")

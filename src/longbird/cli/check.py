@@ -9,12 +9,14 @@ import typer
 
 from longbird.cli.graph_argument import GraphArgument, parse_graph
 from longbird.cli.options import (
+    IMPLEMENTATIONS,
     Batch,
     DType,
     HeadDim,
     Heads,
     Storage,
     Tokens,
+    check_known,
     complete_implementation,
 )
 from longbird.cli.terminal import say, stdout, working
@@ -52,6 +54,7 @@ def check(
     Dense attention takes quadratic memory: choose a length of a few thousand tokens at most. The
     exit code is 1 if an implementation is off by more than is allowed.
     """
+    check_known("--impl", impl or (), IMPLEMENTATIONS)
     parsed = parse_graph(graph)
     with working(f"Comparing with dense attention over {n:,} tokens"):
         import torch

@@ -11,10 +11,10 @@ from typing import Any
 from transformers import PreTrainedConfig
 from transformers.utils import logging
 
+from longbird.folders.paths import check_path
 from longbird.graph import Causal, Full, Graph, as_graph, bigbird
 from longbird.models.field_names import KEPT, LOADING, nearest
 from longbird.models.fields import RULES, shown
-from longbird.models.paths import check_path
 
 logger = logging.get_logger(__name__)
 
