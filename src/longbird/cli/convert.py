@@ -11,12 +11,11 @@ from rich.markdown import Markdown
 
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import check_known, complete
-from longbird.data import minilm, mpnet
+from longbird.data import NAMED
 from longbird.folders.paths import check_path, is_path, model_folder
 from longbird.folders.writing import check_new
 from longbird.hf.tasks import ENCODER_TASKS
 
-NAMED = {"minilm": minilm, "mpnet": mpnet}
 # What `LongbirdConfig` allows, which takes seconds to import.
 PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")
 POOLINGS = ("mean", "first", "globals")
@@ -132,13 +131,6 @@ def convert(
     from longbird.convert import convert_checkpoint  # takes seconds to import
 
     disable_progress_bar()
-    folder = source
-    if named:
-        task = task or "embedding"  # which is what both were trained for
-        try:
-            folder = NAMED[source].path()
-        except RuntimeError as error:  # no network, most likely: a message, not a traceback
-            raise OSError(str(error)) from None
     given = {
         "num_labels": num_labels,
         "problem_type": problem_type,
@@ -148,7 +140,7 @@ def convert(
     }
     with console.status("Converting, and comparing with the original"):
         certificate = convert_checkpoint(
-            folder,
+            source,
             out,
             length,
             graph=parsed,

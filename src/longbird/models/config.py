@@ -103,7 +103,8 @@ class LongbirdConfig(PreTrainedConfig):
         pad_token_id: The token of padding, None for none.
         bos_token_id: The token that begins a text.
         eos_token_id: The token that ends a text, or a list of such tokens.
-        sep_token_id: The token between a question and its context.
+        sep_token_id: The token between a question and its context; by default None where the
+            vocabulary has no token 66, which is BigBird's.
         tie_word_embeddings: Do the vocabularies of input and output share their weights?
         use_cache: Causal models: return the cache that the next step goes on from.
         is_decoder: Is the model causal? `LongbirdForCausalLM` sets it.
@@ -120,7 +121,7 @@ class LongbirdConfig(PreTrainedConfig):
         embedding_norm: "before_dropout" (BERT), "after_dropout" (BigBird) or "none".
         rescale_embeddings: Multiply token embeddings by sqrt(hidden_size).
         attention_bias: Do queries, keys and values have a bias?
-        attention_output_bias: Has the output of attention a bias?
+        attention_output_bias: Does the attention output have a bias?
         global_projections: Longformer: global tokens, given by `global_attention_mask`, look at
             all tokens through projections of their own.
         num_global_tokens: BigBird-ETC: learned global tokens added to every document, one for
@@ -131,7 +132,7 @@ class LongbirdConfig(PreTrainedConfig):
         attention_impl: "auto", or the implementation that attention must run on.
         classifier_activation: Between the two layers of a classification head.
         classifier_dropout: Dropout of heads; `hidden_dropout_prob` by default.
-        lm_transform: Has the language-model head a layer of its own before the vocabulary?
+        lm_transform: Does the language-model head have a layer of its own before the vocabulary?
         lm_activation: The activation of that layer; `hidden_act` by default.
         qa_feed_forward: BigBird: a feed-forward block before the span outputs.
         qa_hides_question: BigBird: an answer cannot start or end in the question.
@@ -288,14 +289,15 @@ class LongbirdConfig(PreTrainedConfig):
         return f"{cls.__name__} has no field {', '.join(texts)}."
 
     def _check_token(self, name: str) -> None:
-        """Raises for a token beyond the vocabulary, unless it is there by default alone."""
+        """Raises for a token beyond the vocabulary; one that is there by default becomes None."""
         value = getattr(self, name, None)
         default = next((each.default for each in fields(self) if each.name == name), None)
         tokens = value if isinstance(value, list) else [value]
         embedded = name == "pad_token_id"  # the embedding needs it
-        if value == default and not embedded:
-            return
         if any(token is not None and token >= self.vocab_size for token in tokens):
+            if value == default and not embedded:
+                setattr(self, name, None)
+                return
             raise ValueError(
                 f"{name} must be a token of the vocabulary of {self.vocab_size}, received "
                 f"{shown(value)}"
