@@ -40,7 +40,7 @@ class Stored:
     transposed: bool = False
     """Is it stored transposed, as kernels of TensorFlow are?"""
     rows: int | None = None
-    """Take the first so many rows alone."""
+    """Take only this many rows, the first ones."""
 
     @property
     def shape(self) -> tuple[int, ...]:
