@@ -11,6 +11,7 @@ import typer
 
 import longbird
 from longbird.cli import errors
+from longbird.cli.flags import Command, Group
 
 # In the order of `longbird --help`. The file of that name has a function of that name, or a
 # `typer.Typer` if the command has subcommands.
@@ -18,6 +19,7 @@ COMMANDS = ("demo", "info", "graph", "check", "plan", "convert", "bench")
 
 app = typer.Typer(
     name="longbird",
+    cls=Group,
     help="Exact sparse attention over graphs, for long sequences, fast on a plain CPU.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -27,7 +29,7 @@ for name in COMMANDS:
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:
-        app.command(name)(command)
+        app.command(name, cls=Command)(command)
 
 
 def _show_version(wanted: bool) -> None:
