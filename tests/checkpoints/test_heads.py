@@ -98,6 +98,28 @@ def test_any_head_to_any_head(
     assert again.config.is_decoder is any(causal)
 
 
+@pytest.mark.parametrize("task", [name for name, task in TASKS.items() if task.encoder])
+def test_a_decoder_says_so_with_every_other_head(
+    task: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also when it was saved with that head, and when an Auto class loads it."""
+    made("LongbirdForCausalLM").save_pretrained(tmp_path / "0")
+    names = TASKS[task]
+    classes = [getattr(lb, str(names.encoder))]
+    classes += [getattr(transformers, names.auto)] if names.auto else []
+    for model_class in classes:
+        for times in range(2):
+            caplog.clear()
+            model = model_class.from_pretrained(tmp_path / f"{times}")
+            assert model.config.is_decoder
+            assert ("still causal" in caplog.text) is (task != "causal-lm")
+            model.save_pretrained(tmp_path / "1")
+            caplog.clear()
+            other = model_class.from_pretrained(tmp_path / f"{times}", is_decoder=False)
+            assert "still causal" not in caplog.text
+            assert other.config.is_decoder is (task == "causal-lm")
+
+
 def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = made("LongbirdForMaskedLM")
     model.save_pretrained(tmp_path)

