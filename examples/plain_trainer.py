@@ -2,9 +2,9 @@
 
     python examples/plain_trainer.py [FOLDER]
 
-Writes a model into FOLDER (by default a temporary one), reads it back, and prints how many of the documents that it
-has not seen it gets right. What `longbird finetune` adds to this: batches by tokens, checkpoints that survive anything,
-the same weights after a restart, and a report.
+Writes a model into FOLDER (by default a temporary one), reads it back, and prints how many of the
+documents that it has not seen it gets right. What `longbird finetune` adds to this: batches by
+tokens, checkpoints that survive anything, the same weights after a restart, and a report.
 """
 
 from __future__ import annotations
@@ -14,14 +14,21 @@ import sys
 import tempfile
 
 from datasets import Dataset
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    Trainer,
+    TrainingArguments,
+)
 
 import longbird as lb
 from longbird.convert import convert_checkpoint
 from longbird.data import minilm
 
 SUBJECTS = {"sea": "ship sail harbour deck anchor tide", "mine": "shaft coal lamp seam tunnel ore"}
-FILLER = "the day was long and the men went on with their work as they had done the year before".split()
+FILLER = (
+    "the day was long and the men went on with their work as they had done the year before".split()
+)
 
 
 def document(subject: str, drawn: random.Random) -> str:
@@ -42,8 +49,9 @@ def main(folder: str) -> float:
         }
     )
     tokens = rows.map(lambda row: tokenizer(row["text"], truncation=True), remove_columns="text")
+    start = lb.LongbirdForSequenceClassification.from_pretrained(f"{folder}/start", num_labels=2)
     trainer = Trainer(
-        model=lb.LongbirdForSequenceClassification.from_pretrained(f"{folder}/start", num_labels=2),
+        model=start,
         args=TrainingArguments(
             output_dir=folder, max_steps=8, per_device_train_batch_size=4, learning_rate=3e-4,
             report_to=[], save_strategy="no", logging_steps=4, use_cpu=True,
