@@ -98,6 +98,15 @@ def test_any_head_to_any_head(
     assert again.config.is_decoder is any(causal)
 
 
+def test_names_of_new_labels_are_kept(tmp_path: Path) -> None:
+    transformers.BertModel(transformers.BertConfig(**SIZES)).save_pretrained(tmp_path)
+    names = {0: "a", 1: "b", 2: "c"}
+    cls = lb.LongbirdForTokenClassification
+    named = cls.from_pretrained(tmp_path, num_labels=3, id2label=names)
+    assert named.config.id2label == names and named.classifier.out_features == 3
+    assert cls.from_pretrained(tmp_path, num_labels=3).config.num_labels == 3
+
+
 def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = made("LongbirdForMaskedLM")
     model.save_pretrained(tmp_path)

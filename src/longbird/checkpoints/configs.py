@@ -30,9 +30,10 @@ def foreign_config(
         raise ValueError(
             f"{file} is not a configuration of {family.model_type}: {error}"
         ) from error
-    fields = {**family.read(theirs, random_blocks), **changes}
-    if "num_labels" in changes:
+    fields = family.read(theirs, random_blocks)
+    if "num_labels" in changes:  # the names of other labels
         fields = {name: x for name, x in fields.items() if name not in ("id2label", "label2id")}
+    fields = {**fields, **changes}
     try:
         return ours(**fields)
     except (TypeError, ValueError) as error:
