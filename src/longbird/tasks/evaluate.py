@@ -64,7 +64,7 @@ def evaluate_rows(
             {
                 "place": examples[row]["place"],
                 "expected": task.expected(examples[row]),
-                "given": task.answer(said[row]),
+                "given": task.given(said[row]),
                 "text": examples[row]["text"][:500],
             }
             for row in worst
