@@ -19,8 +19,10 @@ import transformers
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import longbird as lb
+from longbird.cli.app import app
 from longbird.tasks.evaluate import evaluate
 from longbird.tasks.files import rows
 from longbird.tasks.finetune import finetune
@@ -28,6 +30,7 @@ from longbird.tasks.folder import RunFolder
 from longbird.tasks.metrics import tagging
 from longbird.tasks.settings import Settings
 from longbird.tasks.tag import Tag
+from longbird.tasks.tag_files import tag_files
 from longbird.tasks.tagged import tagged
 from longbird.tasks.trainer import LongbirdTrainer
 from longbird.tasks.windows import owned, windows
@@ -469,3 +472,58 @@ def test_weights_make_tags_count_alike() -> None:
     expected = (each * torch.tensor([4 / 6, 4 / 6, 4 / 6, 2.0])).sum() / 4
     assert torch.allclose(task.loss(outputs, batch, weights), expected)
     assert task.items(batch) == 4
+
+
+# ---- the tags of files
+
+
+def test_files_are_tagged(run: Path, tmp_path: Path) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("the ship port\nof gold " + "rain " * 200 + "iron")
+    words = tmp_path / "b.jsonl"
+    words.write_text('{"tokens": ["the", "ship"]}\n{"tokens": []}\n')
+    lines = tmp_path / "c.conll"
+    lines.write_text("sun\nship\n\niron O\n")
+    found = tag_files(run, [text, words, lines], say=lambda _: None)
+    assert [(Path(each["file"]).name, each.get("line")) for each in found] == [
+        ("a.txt", None), ("b.jsonl", 1), ("b.jsonl", 2), ("c.conll", 1), ("c.conll", 4),
+    ]  # fmt: skip
+    whole = text.read_text()
+    assert [(each["text"], each["label"]) for each in found[0]["entities"]] == [
+        ("ship port", "sea"),
+        ("gold", "mine"),
+        ("iron", "mine"),
+    ]
+    for each in found[0]["entities"]:
+        assert whole[each["start"] : each["end"]] == each["text"] and 0 < each["score"] <= 1
+    assert found[1]["text"] == "the ship" and found[1]["entities"][0]["start"] == 4
+    assert found[2]["entities"] == []
+    said = CliRunner().invoke(app, ["tag", str(run), str(text), str(words), "--json"])
+    assert said.exit_code == 0 and json.loads(said.stdout.splitlines()[-1]) == found[:3]
+    said = CliRunner().invoke(app, ["tag", str(run), str(text)])
+    assert "sea (" in said.stdout and "4 to 13: ship port" in said.stdout
+
+
+def test_files_are_tagged_by_words_without_a_scheme(tiny: Path, tmp_path: Path) -> None:
+    file, out = tmp_path / "a.jsonl", tmp_path / "run"
+    row = {"tokens": ["the", "ship", "sun"], "tags": ["x", "y", "x"]}
+    file.write_text("".join(json.dumps({**row, "id": each}) + "\n" for each in range(4)))
+    finetune("tag", file, out, model=str(tiny), length=32, steps=1, hold_out=0.0)
+    text = tmp_path / "b.txt"
+    text.write_text("the ship, sun")
+    (found,) = tag_files(out, [text], say=lambda _: None)
+    assert [each["text"] for each in found["words"]] == ["the", "ship", ",", "sun"]
+    assert {each["label"] for each in found["words"]} <= {"x", "y"}
+
+
+def test_columns_that_are_not_there(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"text": "the ship"}\n')
+    with pytest.raises(ValueError, match="--text body names a column"):
+        tag_files(run, [file], text="body", say=lambda _: None)
+
+
+def test_a_model_that_does_not_tag(tiny: Path, table: Path, tmp_path: Path) -> None:
+    finetune("classify", table, tmp_path / "run", model=str(tiny), length=64, steps=1)
+    with pytest.raises(ValueError, match="does not tag documents"):
+        tag_files(tmp_path / "run", [table], say=lambda _: None)

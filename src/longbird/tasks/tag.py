@@ -211,8 +211,8 @@ class Tag(Task):
         longer = sum(tokens > length for tokens in rows["tokens"])
         if longer:
             yield (
-                f"  {longer:,} are longer than the {length:,} tokens of --length: they are read "
-                "in windows that overlap, each label once, where it has most context"
+                f"  {longer:,} are longer than the {length:,} tokens that the model reads at "
+                "once: they are read in windows that overlap, so that no label is lost"
             )
         widened, unseen = sum(rows["widened"]), sum(rows["unseen"])
         if widened:

@@ -18,7 +18,11 @@ OPENED = "tags such as I-{name} that begin an entity are read as B-{name} (IOB1 
 
 
 def tagged(
-    rows: Iterable[Row], settings: Settings, say: Callable[[str], None], labelled: bool = True
+    rows: Iterable[Row],
+    settings: Settings,
+    say: Callable[[str], None],
+    labelled: bool = True,
+    text: str | None = None,
 ) -> Iterator[dict[str, Any]]:
     """What each row holds: its text, its words or spans, and their tags.
 
@@ -30,6 +34,7 @@ def tagged(
         settings: May name the columns.
         say: Is told of guesses.
         labelled: Must they have tags?
+        text: Column of the text or the words, where the files need not have that of `settings`.
 
     Raises:
         ValueError: A row is not like that; says where.
@@ -44,24 +49,28 @@ def tagged(
 
     for row in rows:
         if kind(row.file) in CONLL or (labelled and not row.line and [*row.values] == ["text"]):
-            for place, words, tags in _lines(row):
-                yield _of_words(row, place, words, tags if labelled else None, settings, once)
+            for line, words, tags in _lines(row, labelled):
+                here = row._replace(line=line)
+                yield _of_words(here, words, tags if labelled else None, settings, once)
             continue
         names = tuple(row.values)
         if names not in columns:
-            columns[names] = _columns(list(names), row, settings, labelled, once)
-        text, label = columns[names]
-        value, truth = row.values[text], None if label is None else row.values[label]
-        if isinstance(value, str) and text.lower() in NAMES["tokens"]:
+            named = settings.text if labelled or settings.text in names else text
+            columns[names] = _columns(row, named, settings.label, labelled, once)
+        column, label = columns[names]
+        value, truth = row.values[column], None if label is None else row.values[label]
+        if isinstance(value, str) and column.lower() in NAMES["tokens"]:
             value, truth = value.split(), truth.split() if isinstance(truth, str) else truth
         if isinstance(value, list):
-            words = [_word(word, row, text) for word in value]
+            words = [_word(word, row, column) for word in value]
             tags = None if label is None else _tags(truth, len(words), row, label)
-            yield _of_words(row, row.place, words, tags, settings, once)
+            yield _of_words(row, words, tags, settings, once)
             continue
-        content = as_text(value, row, text)
+        content = as_text(value, row, column)
         yield {
             "place": row.place,
+            "file": str(row.file),
+            "line": row.line,
             "text": content,
             "words": None,
             "tags": None,
@@ -71,23 +80,22 @@ def tagged(
 
 
 def _columns(
-    names: list[str], row: Row, settings: Settings, labelled: bool, say: Callable[[str], None]
+    row: Row, text: str | None, label: str | None, labelled: bool, say: Callable[[str], None]
 ) -> tuple[str, str | None]:
     """The column of words or text, and that of tags or spans."""
+    names = list(row.values)
     has_tokens = any(name.lower() in NAMES["tokens"] for name in names)
-    named = settings.text if labelled or settings.text in names else None
-    text = find_column("tokens" if has_tokens else "text", named, names, say, option="text")
+    column = find_column("tokens" if has_tokens else "text", text, names, say, option="text")
     if not labelled:
-        return text, None
-    is_words = isinstance(row.values[text], list) or text.lower() in NAMES["tokens"]
-    others = [name for name in names if name != text]
+        return column, None
+    is_words = isinstance(row.values[column], list) or column.lower() in NAMES["tokens"]
+    others = [name for name in names if name != column]
     wanted = "tags" if is_words else "spans"
-    return text, find_column(wanted, settings.label, others, say, option="label")
+    return column, find_column(wanted, label, others, say, option="label")
 
 
 def _of_words(
     row: Row,
-    place: str,
     words: list[str],
     tags: list[str] | None,
     settings: Settings,
@@ -97,7 +105,9 @@ def _of_words(
     text = " ".join(words)
     ends = list(itertools.accumulate(words, lambda end, word: end + 1 + len(word), initial=-1))[1:]
     return {
-        "place": place,
+        "place": row.place,
+        "file": str(row.file),
+        "line": row.line,
         "text": text,
         "words": [(end - len(word), end) for word, end in zip(words, ends, strict=True)],
         "tags": None if tags is None else _opened(tags, say),
@@ -191,8 +201,8 @@ def _spans(value: Any, text: str, row: Row, column: str) -> list[tuple[int, int,
     return found
 
 
-def _lines(row: Row) -> Iterator[tuple[str, list[str], list[str]]]:
-    """The documents of a file with a word and its tag in each line: place, words and tags.
+def _lines(row: Row, labelled: bool) -> Iterator[tuple[int, list[str], list[str]]]:
+    """The documents of a file with a word and its tag in each line: first line, words and tags.
 
     The first column is the word, the last its tag; blank lines divide documents.
     """
@@ -204,13 +214,13 @@ def _lines(row: Row) -> Iterator[tuple[str, list[str], list[str]]]:
         parts = [part.strip() for part in parts]
         if not line.strip() or parts[0] == "-DOCSTART-":
             if words:
-                yield f"{row.file}, line {begun}", words, tags
+                yield begun, words, tags
             words, tags = [], []
             continue
         if line.startswith("#") and (columns or 2) != len(parts):
             continue  # a comment
         columns = columns or len(parts)
-        if len(parts) != columns or columns < 2 or not parts[-1]:
+        if labelled and (len(parts) != columns or columns < 2 or not parts[-1]):
             raise ValueError(
                 f"{row.file}, line {number}, is {line.strip()!r:.60}, expected a word and its tag"
                 + (f" in {columns} columns as above" if columns > 1 else "")

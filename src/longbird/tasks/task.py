@@ -65,8 +65,8 @@ class Task:
         longer = sum(tokens > length for tokens in rows["tokens"])
         if longer:
             yield (
-                f"  {longer:,} are longer than the {length:,} tokens of --length: their ends are "
-                "cut off"
+                f"  {longer:,} are longer than the {length:,} tokens that the model reads: their "
+                "ends are cut off"
             )
 
     # ---- parts: what the model reads of a document at once, which may be windows of it
