@@ -16,7 +16,7 @@ Files = Annotated[list[Path] | None, typer.Option(exists=True)]
 
 
 def finetune(
-    task: Annotated[str, typer.Argument(help="What to learn: classify.")],
+    task: Annotated[str, typer.Argument(help="What to learn: choose, classify, tag.")],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -45,6 +45,7 @@ def finetune(
     ] = None,
     text: Annotated[str | None, typer.Option(help="Column of the text.")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the label.")] = None,
+    choices: Annotated[str | None, typer.Option(help="Column of the choices (choose).")] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
@@ -112,6 +113,8 @@ def finetune(
     longbird finetune classify reviews.csv --text review --label stars --out stars
 
     longbird finetune classify letters/ --model minilm --length 8192 --out letters-run
+
+    longbird finetune tag entities.jsonl --length 4096 --out names
     """
     given: dict[str, Any] = {
         name: value for name, value in locals().items() if name not in ("task", "files", "out")

@@ -25,6 +25,7 @@ class Settings:
         test: Files that the best model is measured with, once, at the end.
         text: Column of the text.
         label: Column of the label.
+        choices: Column of the choices of a question.
         group: Column whose values stay on one side when rows are held out.
         separator: What separates the labels of a row that may have several.
         encoding: Of text files.
@@ -59,6 +60,7 @@ class Settings:
     test: tuple[str, ...] = ()
     text: str | None = None
     label: str | None = None
+    choices: str | None = None
     group: str | None = None
     separator: str | None = None
     encoding: str = "utf-8"

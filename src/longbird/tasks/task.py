@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from datasets import Dataset
 from torch import Tensor
 
 from longbird.tasks.files import Row
@@ -24,10 +25,10 @@ class Task:
     """What `longbird finetune` calls it."""
     head: ClassVar[str]
     """Its name in `longbird.hf.tasks`."""
-    best: ClassVar[str]
+    best: str
     """The metric that decides which model is the best; more is better."""
     inputs: ClassVar[tuple[str, ...]]
-    """What the model takes of the features; `input_ids` is one."""
+    """What is read of the features to make inputs of the model; `input_ids` is one."""
 
     # ---- rows to examples
 
@@ -59,6 +60,39 @@ class Task:
         """Examples with their inputs, and how many `tokens` they have before they are cut."""
         raise NotImplementedError
 
+    def about(self, rows: Dataset, length: int) -> Iterator[str]:
+        """Lines on what becomes of documents that are not as the model takes them."""
+        longer = sum(tokens > length for tokens in rows["tokens"])
+        if longer:
+            yield (
+                f"  {longer:,} are longer than the {length:,} tokens that the model reads: their "
+                "ends are cut off"
+            )
+
+    # ---- parts: what the model reads of a document at once, which may be windows of it
+
+    def lengths(self, row: Example) -> list[int]:
+        """Tokens of each part of a document: one part, unless a task says otherwise."""
+        return [len(row["input_ids"])]
+
+    def inputs_of(self, row: Example, part: int) -> dict[str, Any]:
+        """The inputs of a part of a document."""
+        return {name: row[name] for name in self.inputs}
+
+    def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
+        """What was said of the parts of a document as what is said of it."""
+        return dict(parts[0])
+
+    # ---- features to batches
+
+    def batch(
+        self,
+        examples: Sequence[dict[str, Any]],
+        pad: Callable[[Sequence[dict[str, Any]]], dict[str, Tensor]],
+    ) -> dict[str, Tensor]:
+        """A batch as the model takes it, of inputs that `pad` makes equally long."""
+        return self.collate(pad(examples))
+
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """A padded batch as the model takes it."""
         return batch
@@ -86,6 +120,10 @@ class Task:
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it."""
         raise NotImplementedError
+
+    def given(self, prediction: Prediction) -> dict[str, Any]:
+        """The same for the list of the worst examples."""
+        return self.answer(prediction)
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
