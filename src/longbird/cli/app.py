@@ -15,8 +15,8 @@ from longbird.cli import errors
 # In the order of `longbird --help`. The file of that name has a function of that name, or a
 # `typer.Typer` if the command has subcommands.
 COMMANDS = (
-    "demo", "finetune", "evaluate", "classify", "convert", "info", "graph", "check", "plan",
-    "bench",
+    "demo", "finetune", "pretrain", "tokenizer", "evaluate", "classify", "convert", "info",
+    "graph", "check", "plan", "bench",
 )  # fmt: skip
 
 app = typer.Typer(

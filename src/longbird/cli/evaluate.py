@@ -26,6 +26,10 @@ def evaluate(
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of the files.")] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(help="Of language models: file, paragraph or line; that of the run."),
+    ] = None,
     worst: Annotated[
         Path | None, typer.Option(help="Write the examples that it is worst at (JSON lines).")
     ] = None,
@@ -42,8 +46,9 @@ def evaluate(
 
     with working("Evaluating"):
         found = measure(
-            model, files, say=note, text=text, label=label, separator=separator, encoding=encoding
-        )
+            model, files, say=note, text=text, label=label, separator=separator,
+            encoding=encoding, documents=documents,
+        )  # fmt: skip
     if worst is not None:
         found.write_worst(worst)
     if as_json:

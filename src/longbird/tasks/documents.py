@@ -10,12 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.compute
 import torch
 from datasets import Dataset
 from datasets.arrow_writer import ArrowWriter
 from torch import Tensor
 
 from longbird.models.collator import LongbirdCollator
+from longbird.tasks.batches import Batch
 from longbird.tasks.task import Task
 
 
@@ -26,8 +29,12 @@ def stored(
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         writing = file.with_name(f".{file.name}.writing")
+        every = _features(task, examples, tokenizer, length)
+        first = next(every, None)
+        if first is None:
+            return Dataset.from_dict({"input_ids": [], "tokens": []})
         with ArrowWriter(path=str(writing), writer_batch_size=64) as writer:
-            for features in _features(task, examples, tokenizer, length):
+            for features in itertools.chain([first], every):
                 writer.write(features)
             writer.finalize()
         os.replace(writing, file)
@@ -42,6 +49,19 @@ def _features(
         yield from task.features(some, tokenizer, length)
 
 
+def lengths_of(rows: Dataset) -> list[int]:
+    """The tokens that each row has for the model; the tokens themselves stay on the disk."""
+    plain: Any = rows if rows._indices is None else rows.flatten_indices()
+    count: Any = pyarrow.compute.list_value_length  # pyright: ignore[reportAttributeAccessIssue]
+    return count(plain.data.column("input_ids")).to_pylist()
+
+
+def numbers_of(rows: Dataset, column: str) -> np.ndarray:
+    """A column of numbers."""
+    plain: Any = rows if rows._indices is None else rows.flatten_indices()
+    return plain.data.column(column).to_numpy()
+
+
 def cache_key(*parts: Any) -> str:
     """A name for what was made of these."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -51,16 +71,23 @@ class Documents(torch.utils.data.Dataset[dict[str, Any]]):
     """The inputs of the model, by number; ~number is one that does not count."""
 
     def __init__(self, task: Task, rows: Dataset) -> None:
-        self.rows = rows.select_columns([*task.inputs])
+        self.task, self.rows = task, rows.select_columns([*task.inputs])
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self.rows)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """The inputs of one document."""
-        counts = number >= 0
-        return {**self.rows[number if counts else ~number], "number": number}
+        """The inputs of one document, as it is measured."""
+        return self._drawn(number, None)
+
+    def __getitems__(self, batch: Batch) -> list[dict[str, Any]]:
+        """Those of a batch of training, as they are in its epoch."""
+        return [self._drawn(number, batch.epoch) for number in batch]
+
+    def _drawn(self, number: int, epoch: int | None) -> dict[str, Any]:
+        row = max(number, ~number)
+        return {**self.task.drawn(self.rows[row], row, epoch), "number": number}
 
 
 class Collator:

@@ -12,7 +12,13 @@ from datasets import Dataset
 
 from longbird.machine import available_bytes, in_words
 from longbird.tasks.batches import by_tokens
-from longbird.tasks.documents import Collator, Documents, without_bookkeeping
+from longbird.tasks.documents import (
+    Collator,
+    Documents,
+    lengths_of,
+    numbers_of,
+    without_bookkeeping,
+)
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Task
 
@@ -30,10 +36,10 @@ def forecast(
         ValueError: A step would not fit into memory; says what would help.
     """
     for part, documents in parts.items():
-        tokens = np.asarray(documents["tokens"])
+        tokens = numbers_of(documents, "tokens")
         yield (
-            f"{part}: {len(tokens):,} documents of {int(np.median(tokens)):,} tokens (median; "
-            f"{tokens.min():,} to {tokens.max():,}), {tokens.sum():,} in all"
+            f"{part}: {len(tokens):,} {task.rows_are} of {int(np.median(tokens)):,} tokens "
+            f"(median; {tokens.min():,} to {tokens.max():,}), {tokens.sum():,} in all"
         )
         yield f"  lengths {histogram(tokens)}"
         longer = int((tokens > settings.length).sum())
@@ -43,7 +49,7 @@ def forecast(
                 "ends are cut off"
             )
     documents = parts["train"]
-    lengths = [len(ids) for ids in documents["input_ids"]]
+    lengths = lengths_of(documents)
     batches = by_tokens(lengths, settings.tokens_per_batch, settings.seed)
     per_epoch = -(-len(batches) // settings.accumulate)
     steps = settings.steps or int(np.ceil(settings.epochs * per_epoch))

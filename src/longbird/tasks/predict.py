@@ -10,7 +10,7 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 
 from longbird.tasks.batches import by_tokens
-from longbird.tasks.documents import Collator, Documents, without_bookkeeping
+from longbird.tasks.documents import Collator, Documents, lengths_of, without_bookkeeping
 from longbird.tasks.processes import processes
 from longbird.tasks.task import Task
 
@@ -35,10 +35,9 @@ def predict(
         advance: Is told how many documents more are done.
     """
     state, documents, collate = processes(), Documents(task, rows), Collator(task, tokenizer)
-    lengths = [len(ids) for ids in rows["input_ids"]]
     device = next(model.parameters()).device
     found: list[tuple[int, dict[str, Any]]] = []
-    batches = by_tokens(lengths, tokens_per_batch, seed=0)
+    batches = by_tokens(lengths_of(rows), tokens_per_batch, seed=0)
     for batch in batches[state.process_index :: state.num_processes]:
         collated = without_bookkeeping(collate([documents[number] for number in batch]))
         on_device = {name: x.to(device) for name, x in collated.items()}

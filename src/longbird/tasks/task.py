@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
 
-from longbird.tasks.files import Row
+from longbird.tasks.files import Row, rows
 from longbird.tasks.settings import Settings
 
 Example = Mapping[str, Any]
@@ -25,11 +26,26 @@ class Task:
     head: ClassVar[str]
     """Its name in `longbird.hf.tasks`."""
     best: ClassVar[str]
-    """The metric that decides which model is the best; more is better."""
+    """The metric that decides which model is the best."""
+    more_is_better: ClassVar[bool] = True
+    """Of that metric."""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Settings that have another default for this task."""
+    rows_are: ClassVar[str] = "documents"
+    """What a row is, for the user."""
+    on_disk: ClassVar[tuple[str, ...]] = ("input_ids",)
+    """Columns that metrics do not need, and that stay on the disk."""
     inputs: ClassVar[tuple[str, ...]]
     """What the model takes of the features; `input_ids` is one."""
 
+    def prepare(self, settings: Settings, tokenizer: Any) -> None:
+        """Is told of the run before anything else."""
+
     # ---- rows to examples
+
+    def rows(self, paths: Iterable[str | Path], settings: Settings) -> Iterator[Row]:
+        """The rows of files."""
+        return rows(paths, settings.encoding)
 
     def examples(
         self, rows: Iterable[Row], settings: Settings, say: Callable[[str], None]
@@ -59,6 +75,16 @@ class Task:
         """Examples with their inputs, and how many `tokens` they have before they are cut."""
         raise NotImplementedError
 
+    def drawn(self, inputs: dict[str, Any], row: int, epoch: int | None) -> dict[str, Any]:
+        """The inputs of a row as they are in an epoch, by nothing but the seed and these two.
+
+        Args:
+            inputs: Those of the row.
+            row: Its number.
+            epoch: None where a model is measured, always in the same way.
+        """
+        return inputs
+
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """A padded batch as the model takes it."""
         return batch
@@ -86,6 +112,10 @@ class Task:
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it."""
         raise NotImplementedError
+
+    def joined(self, examples: list[Any], predictions: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Whole documents, of rows that may be parts of one."""
+        return examples, predictions
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]

@@ -32,7 +32,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
 
 from longbird.tasks.batches import TokenBatches
-from longbird.tasks.documents import Collator, Documents, without_bookkeeping
+from longbird.tasks.documents import Collator, Documents, lengths_of, without_bookkeeping
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.predict import predict
 from longbird.tasks.processes import backend
@@ -80,7 +80,7 @@ class LongbirdTrainer(Trainer):
     def get_train_dataloader(self) -> DataLoader[Any]:
         """The share of this process in the batches; accelerate would share whole batches."""
         batches = TokenBatches(
-            [len(ids) for ids in self.rows["input_ids"]],
+            lengths_of(self.rows),
             self.settings.tokens_per_batch,
             self.settings.seed,
             self._epoch,
@@ -101,7 +101,7 @@ class LongbirdTrainer(Trainer):
         self.micro_step = 0
         items: Any = torch.stack([batch["items"] for batch in batches]).sum().to(device)
         total: Any = self.accelerator.reduce(items, "sum")
-        return batches, total
+        return batches, total.clamp(min=1)
 
     # ---- a step
 
@@ -159,7 +159,7 @@ class LongbirdTrainer(Trainer):
                 model, self.task, rows, self.processing_class, self.settings.tokens_per_batch
             )
         model.train()
-        measured = self.task.measure(rows.remove_columns(["input_ids"]), said)
+        measured = self.task.measure(rows.remove_columns([*self.task.on_disk]), said)
         measured["seconds"] = time.perf_counter() - started
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in measured.items()}
         self.log({name: value for name, value in metrics.items() if isinstance(value, float)})
@@ -301,7 +301,7 @@ def training_arguments(
         eval_strategy=strategy,
         eval_steps=settings.evaluate_every or None,
         metric_for_best_model=f"eval_{task.best}" if evaluates else None,
-        greater_is_better=True,
+        greater_is_better=task.more_is_better,
         save_strategy="steps",
         save_steps=2**31,  # Interruptions says when
         logging_steps=1,
