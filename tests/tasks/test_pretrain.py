@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -394,3 +395,31 @@ def test_memory_does_not_grow_with_the_corpus(tokenizer: Path, tmp_path: Path) -
         arrow = file.with_suffix(".arrow").stat().st_size
     assert arrow > 10e6  # and nothing of it is in memory
     assert peaks[1] - peaks[0] < 30, peaks
+
+
+@pytest.mark.slow(reason="starts several processes")
+@pytest.mark.parametrize("objective", ["mlm", "causal"])
+def test_two_processes_learn_as_one(
+    objective: str, corpus: Path, small: Path, tmp_path: Path
+) -> None:
+    """Without dropout, which each process draws for itself; masks are those of one."""
+    calm = tmp_path / "calm"
+    shutil.copytree(small, calm)
+    config = json.loads((calm / "config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (calm / "config.json").write_text(json.dumps(config))
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys\nfrom longbird.tasks.finetune import finetune\n"
+        f"finetune({objective!r}, {str(corpus)!r}, sys.argv[1], model={str(calm)!r}, "
+        f"**{OPTIONS!r})\n"
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
+    launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
+    subprocess.run([sys.executable, script, tmp_path / "one"], check=True)
+    subprocess.run([*launch, script, tmp_path / "two"], check=True)
+    one, two = (RunFolder(tmp_path / name).logged() for name in ("one", "two"))
+    assert len(one) == len(two) > 4
+    for mine, theirs in zip(one, two, strict=True):
+        for name in ("loss", "eval_loss"):
+            assert mine.get(name) == pytest.approx(theirs.get(name), abs=1e-5)
