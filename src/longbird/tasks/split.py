@@ -23,21 +23,31 @@ def held_out(groups: Sequence[str], fraction: float, seed: int) -> np.ndarray:
         >>> held_out(["a", "a", "b", "c", "d"], 0.2, seed=0).sum()
         np.int64(1)
     """
-    names, members = np.unique(np.asarray(groups, dtype=object), return_inverse=True)
-    if len(names) < 2:
+    return lowest(np.array([draw(group, seed) for group in groups], dtype=np.uint64), fraction)
+
+
+def draw(group: str, seed: int) -> int:
+    """What decides whether a group is held out: a number of 64 bits that is its own.
+
+    By the hash of its name, so that a row added later moves no other.
+    """
+    return int.from_bytes(hashlib.sha256(f"{seed}:{group}".encode()).digest()[:8], "big")
+
+
+def lowest(draws: np.ndarray, fraction: float) -> np.ndarray:
+    """The rows of the groups with the lowest draws, about that fraction of all, bool [rows]."""
+    groups, members = np.unique(draws, return_inverse=True)
+    if len(groups) < 2:
         raise ValueError(
-            f"rows are held out by group, and all {len(groups)} rows are of one group: give a "
+            f"rows are held out by group, and all {len(draws)} rows are of one group: give a "
             "file with --validation, or more rows"
         )
-    # By the hash of its name, so that a row added later moves no other.
-    drawn = [hashlib.sha256(f"{seed}:{name}".encode()).digest() for name in names]
-    order = sorted(range(len(names)), key=drawn.__getitem__)
     sizes = np.bincount(members)
-    wanted = fraction * len(groups)
-    chosen, taken = [order[0]], sizes[order[0]]
-    for group in order[1:-1]:
-        if taken + sizes[group] / 2 > wanted:
+    wanted = fraction * len(draws)
+    chosen, taken = 1, sizes[0]
+    for size in sizes[1:-1]:
+        if taken + size / 2 > wanted:
             break
-        chosen.append(group)
-        taken += sizes[group]
-    return np.isin(members, chosen)
+        chosen += 1
+        taken += size
+    return members < chosen
