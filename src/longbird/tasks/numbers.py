@@ -23,5 +23,6 @@ def lists_of(rows: Dataset, column: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _column(rows: Dataset, column: str) -> Any:
-    plain: Any = rows if rows._indices is None else rows.flatten_indices()
+    only = rows.select_columns([column])
+    plain: Any = only if only._indices is None else only.flatten_indices()
     return plain.data.column(column)
