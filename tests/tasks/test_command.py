@@ -60,13 +60,16 @@ def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("finetune", "sing", "train.csv"), "task must be one of classify"),
+        (("finetune", "sing", "train.csv"), "task must be one of choose, classify, tag"),
         (("finetune", "classify"), "at least one file"),
         (("finetune", "classify", "none.csv", "--out", "x"), "there is no file none.csv"),
         (("evaluate", "nowhere", "none.csv"), "nowhere"),
     ],
 )
-def test_mistakes_are_one_line(words: tuple[str, ...], said: str) -> None:
+def test_mistakes_are_one_line(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where --out is
     done = longbird(*words)
     assert done.returncode == 2
     assert said in done.stderr and "Traceback" not in done.stderr
