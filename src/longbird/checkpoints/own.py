@@ -15,7 +15,7 @@ from longbird.checkpoints.files import read_json, stored_tensors
 from longbird.checkpoints.names import ModelClass
 from longbird.checkpoints.report import HEAD_SIZES, check_head_size, compare, notes_on
 from longbird.checkpoints.sources import check_layers, own_names, own_source
-from longbird.models import LongbirdSeq2SeqConfig
+from longbird.models import LongbirdModel, LongbirdSeq2SeqConfig
 from longbird.models.fields import RULES
 
 NOTED = ("architectures", "transformers_version", "dtype", "id2label", "label2id")
@@ -56,7 +56,7 @@ def load_own(
     source = own_source(stored, empty)
     source.check(folder)
 
-    same_class = model_class.__name__ in (saved.get("architectures") or [])
+    same_class = _saved_as(saved, model_class)
     notes = notes_on(empty, config, pooler)
     fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
     changed = _changed(config, _quietly(model_class, saved))
@@ -112,9 +112,14 @@ def _saved_config(folder: Path, model_class: ModelClass) -> dict[str, Any]:
 def _config_class(saved: Mapping[str, Any], model_class: ModelClass) -> Any:
     """The encoder of an encoder-decoder, saved alone, keeps the configuration of the whole."""
     whole = saved["model_type"] == LongbirdSeq2SeqConfig.model_type
-    if whole and saved.get("architectures") == [model_class.__name__]:
+    if whole and issubclass(model_class, LongbirdModel) and _saved_as(saved, model_class):
         return LongbirdSeq2SeqConfig
     return model_class.config_class
+
+
+def _saved_as(saved: Mapping[str, Any], model_class: ModelClass) -> bool:
+    """Does a configuration say that this class was saved? transformers notes it by its name."""
+    return model_class.__name__ in (saved.get("architectures") or [])
 
 
 def _changed(config: Any, stated: Any) -> dict[str, Any]:

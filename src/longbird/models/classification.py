@@ -12,7 +12,13 @@ from torch import Tensor, nn
 from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdConfig
-from longbird.models.heads import ClassificationHead, Head, around_separator, first_tokens
+from longbird.models.heads import (
+    ClassificationHead,
+    Head,
+    around_separator,
+    first_tokens,
+    label_count,
+)
 from longbird.models.inputs import Inputs
 from longbird.models.losses import class_loss, document_loss, token_loss
 from longbird.models.outputs import (
@@ -30,7 +36,7 @@ class LongbirdForSequenceClassification(Head):
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config)
         act = config.classifier_activation
-        self.classifier = ClassificationHead(config, config.num_labels, self.dropout, act)
+        self.classifier = ClassificationHead(config, label_count(config), self.dropout, act)
         self.post_init()
 
     @can_return_tuple
@@ -83,7 +89,7 @@ class LongbirdForTokenClassification(Head):
 
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.classifier = nn.Linear(config.hidden_size, label_count(config))
         self.post_init()
 
     @can_return_tuple

@@ -21,7 +21,7 @@ from transformers.utils.generic import can_return_tuple
 from longbird.models.answering import IMPOSSIBLE
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel, check_memory, default
-from longbird.models.heads import ClassificationHead
+from longbird.models.heads import ClassificationHead, label_count
 from longbird.models.inputs import last_columns
 from longbird.models.losses import answer_loss, document_loss, prediction_loss
 from longbird.models.outputs import (
@@ -521,7 +521,7 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
         dropout, act = nn.Dropout(config.head_dropout), config.classifier_activation
-        self.classifier = ClassificationHead(config, config.num_labels, dropout, act)
+        self.classifier = ClassificationHead(config, label_count(config), dropout, act)
         self.post_init()
 
     @can_return_tuple
