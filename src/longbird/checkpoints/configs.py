@@ -32,13 +32,11 @@ def foreign_config(
     fields.pop("label2id", None)  # it follows from id2label, and old files contradict themselves
     if LABEL_FIELDS & changes.keys():  # the names in the file are those of other labels
         fields.pop("id2label", None)
-    fields |= changes
     try:
-        return ours(**fields)
+        found = ours(**fields)
     except (TypeError, ValueError) as error:
-        if changes:  # which may be wrong, rather than the file
-            raise
         raise ValueError(f"{file}: {error}") from error
+    return ours(**{**fields, **changes}) if changes else found
 
 
 def no_option(config_class: Any, names: Iterable[str]) -> TypeError:

@@ -57,7 +57,7 @@ class Pipeline:
         return ours[self.modes[0]]
 
 
-def write_pipeline(model: Any, folder: Path) -> None:
+def write_sentence_transformers(model: Any, folder: Path) -> None:
     """Writes the files, if the model is one for embeddings; a line where it cannot be said."""
     if not isinstance(model, LongbirdForEmbedding):
         return
