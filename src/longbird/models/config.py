@@ -54,17 +54,17 @@ def both_ways(
     RULES["id2label"].check("id2label", id2label)
     RULES["label2id"].check("label2id", label2id)
     numbers = None if label2id is None else {name: int(i) for name, i in label2id.items()}
-    if id2label is None and numbers is None:
+    if id2label is not None:
+        names = {int(i): name for i, name in id2label.items()}
+    elif numbers is None:
         return None, None
-    if id2label is None:
-        names = {i: name for name, i in sorted(numbers.items(), key=itemgetter(1))}  # type: ignore[union-attr]
-        if list(names) != list(range(len(label2id))):
+    else:
+        names = {i: name for name, i in sorted(numbers.items(), key=itemgetter(1))}
+        if list(names) != list(range(len(numbers))):
             raise ValueError(
                 "label2id must have each of the numbers 0, 1, 2, ... once where id2label is not "
                 f"given; received {shown(label2id)}"
             )
-    else:
-        names = {int(i): name for i, name in id2label.items()}
     if count is not None and count != len(names):
         raise ValueError(
             f"num_labels must be {len(names)}, as many as id2label or label2id names, received "

@@ -155,7 +155,8 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             raise ValueError(
                 f"the output has {past + s} tokens (it is the input, where neither labels nor "
                 "decoder_input_ids are given), and the decoder has positions for "
-                f"{self.positions.num_embeddings} (max_decoder_positions)"
+                f"{self.positions.num_embeddings} (max_decoder_positions); cut it, or generate "
+                "with a smaller max_new_tokens"
             )
         every = torch.arange(past + s, device=x.device)
         place = every[past:]
