@@ -67,8 +67,8 @@ class LongbirdCollator:
         """Check the arguments, which would fail with the first batch."""
         if not hasattr(self.tokenizer, "pad") or not hasattr(self.tokenizer, "padding_side"):
             raise TypeError(
-                "tokenizer must be one of transformers, as AutoTokenizer.from_pretrained(...) gives "
-                f"it, received {self.tokenizer!r:.80}"
+                "tokenizer must be one of transformers, as AutoTokenizer.from_pretrained(...) "
+                f"gives it, received {self.tokenizer!r:.80}"
             )
         multiple = self.pad_to_multiple_of
         if multiple is not None and (not isinstance(multiple, int) or isinstance(multiple, bool)):
