@@ -193,7 +193,7 @@ def test_bad_input():
     q, k = inputs(50)
     with pytest.raises(ValueError, match="49"):
         lb.attention_weights(q, k[:, :, :49], lb.Window(2), rows=[0])
-    with pytest.raises(TypeError, match="q must be .* nested"):
+    with pytest.raises(TypeError, match=r"q must be .* nested"):
         nested = torch.nested.nested_tensor([q[0, 0], k[0, 0]], layout=torch.jagged)
         lb.attention_weights(nested, nested, lb.Window(2))
     with pytest.raises(TypeError, match="graph"):
