@@ -393,7 +393,7 @@ def _check_size(graphs: Sequence[Graph], n: int, heads: int) -> None:
     raise ValueError(
         f"plan counts edges in the layout, which it builds only where that takes a few seconds; "
         f"that of {largest!r:.200} over {n:,} tokens and {_count(heads, 'head')} would have about "
-        f"{many(tiles)} tiles of {size} x {size} tokens and take {in_words(memory)} of memory. "
+        f"{many(tiles)} tiles of {size} x {size} tokens and take {in_words(memory)} to build. "
         "Plan fewer tokens (the cost of a sparse graph grows in proportion to them)"
     )
 

@@ -17,7 +17,6 @@ LONG = 5000 * "9"  # more digits than Python reads
     [
         ("Window(radus=1)", r"Window has no argument 'radus' \(did you mean radius\?\)"),
         ("Window(1, dilatoin=2)", r"'dilatoin' \(did you mean dilation\?\); it takes \(radius, "),
-        ("bigbird(blocks=3)", r"bigbird has no argument 'blocks' \(did you mean block\?\)"),
         ("Full(x=1)", "Full has no argument 'x'; it takes none"),
         ("Window", r"missing a required argument: 'radius'; it takes \(radius"),
         ('{"type": "Full", "x": 1}', "JSON of Full is wrong: Full has no argument 'x'; it takes"),
