@@ -9,8 +9,6 @@ Examples:
     torch.Size([1, 4, 1000, 32])
 """
 
-from importlib.metadata import version as _version
-
 import lazy_loader as _lazy  # pyright: ignore[reportMissingTypeStubs]
 
 # Makes the models known to transformers, now or when it is imported.
@@ -18,6 +16,12 @@ import longbird.hf.register  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 # The public names stand in __init__.pyi, once. Each is imported when it is first used: the command
 # answers before torch is there, and graphs need neither torch nor transformers.
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)  # type: ignore[misc]
+_public, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)  # type: ignore[misc]
 
-__version__ = _version("longbird")
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":  # what reads it takes longer to import than all the rest
+        from importlib.metadata import version
+
+        return version("longbird")
+    return _public(name)

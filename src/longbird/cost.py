@@ -27,7 +27,7 @@ from longbird.graph.edges import _Pairs
 from longbird.layout import Layout
 from longbird.layout.compile import pieces
 from longbird.layout.layout import estimate
-from longbird.machine import in_units, in_words
+from longbird.machine import in_units, in_words, many
 from longbird.ops import native
 from longbird.ops.api import attention
 from longbird.ops.call import DTYPES, Call
@@ -391,10 +391,10 @@ def _check_size(graphs: Sequence[Graph], n: int, heads: int) -> None:
     largest = max(graphs, key=lambda graph: _listed(graph, n, heads))
     tiles, size, memory = estimate(largest, n, heads)
     raise ValueError(
-        f"plan counts edges in the layout, and that of {largest!r:.200} over {n:,} tokens and "
-        f"{_count(heads, 'head')} would have about {_many(tiles)} tiles of {size} x {size} "
-        f"tokens and take {in_words(memory)} to build, which is more than a few seconds' work; "
-        "plan fewer tokens (the cost of a sparse graph grows in proportion to them)"
+        f"plan counts edges in the layout, which it builds only where that takes a few seconds; "
+        f"that of {largest!r:.200} over {n:,} tokens and {_count(heads, 'head')} would have about "
+        f"{many(tiles)} tiles of {size} x {size} tokens and take {in_words(memory)} to build. "
+        "Plan fewer tokens (the cost of a sparse graph grows in proportion to them)"
     )
 
 
@@ -546,11 +546,6 @@ def _count(number: int, noun: str) -> str:
 
 def _seconds(seconds: float) -> str:
     return in_units(1e6 * seconds, ("µs", "ms", "s"))
-
-
-def _many(count: float) -> str:
-    powers = ("", "thousand", "million", "billion", "trillion", "quadrillion", "quintillion")
-    return in_units(count, powers).rstrip()
 
 
 def _flops(count: float) -> str:

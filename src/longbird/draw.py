@@ -28,7 +28,7 @@ from longbird.layout.compile import pieces as all_pieces
 from longbird.layout.layout import Layout, estimate
 from longbird.layout.tiles import ranges, unpack
 from longbird.layout.tiling import Tiling
-from longbird.machine import in_words
+from longbird.machine import in_words, many
 
 # Half as many as a saved picture has dots across, so that no line is lost between two of them.
 MOST_PIXELS = 512
@@ -385,7 +385,7 @@ def _fits(graph: Graph, n: int, heads: int, pixels: int, by_rule: bool) -> bool:
     if work > MOST_WORK:
         raise ValueError(
             f"a picture of {graph!r:.200} over {n:,} tokens needs its layout, which would have "
-            f"about {tiles:.2g} tiles and take {in_words(needed)}; draw fewer tokens"
+            f"about {many(tiles)} tiles and take {in_words(needed)}; draw fewer tokens"
         )
     return True
 

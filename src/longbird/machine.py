@@ -1,4 +1,4 @@
-"""How much memory this process may take, and sizes in words.
+"""How much memory this process may take, and sizes and large numbers in words.
 
 The machine has so much; `ulimit` and containers often allow less, and the least counts.
 """
@@ -102,6 +102,17 @@ def in_words(size: float) -> str:
         '3.9 TB'
     """
     return in_units(size, ("B", "kB", "MB", "GB", "TB", "PB", "EB"))
+
+
+def many(count: float) -> str:
+    """A large number as people say it.
+
+    Examples:
+        >>> many(3_906_250_000)
+        '3.91 billion'
+    """
+    powers = ("", "thousand", "million", "billion", "trillion", "quadrillion", "quintillion")
+    return in_units(count, powers).rstrip()
 
 
 def in_units(value: float, units: Sequence[str]) -> str:

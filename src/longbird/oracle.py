@@ -13,8 +13,9 @@ from longbird.graph.arguments import integer
 from longbird.graph.facts import FalseFact, false_facts
 from longbird.machine import available_bytes
 from longbird.ops import dispatch, flex, reference
-from longbird.ops.call import DTYPES, Call, sequences
+from longbird.ops.call import DTYPES, Call
 from longbird.ops.graphs import GraphArgument, OneGraph
+from longbird.ops.sequences import sequences
 
 OUTPUT_TOLERANCE = 2e-5
 """Largest absolute error of a float32 output, for values of about unit size."""

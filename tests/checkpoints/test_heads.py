@@ -348,3 +348,35 @@ def test_names_of_labels_are_those_of_the_caller(
         assert model.config.id2label == named["id2label"]
         assert model.config.label2id == named["label2id"]
         assert model.config.num_labels == 4
+
+
+@pytest.mark.parametrize("options", [{"strict": False}, {"ignore_mismatched_sizes": True}])
+@pytest.mark.parametrize("width", [64, 1024])
+def test_another_width_goes_on_where_that_is_allowed(
+    options: dict[str, Any], width: int, tmp_path: Path
+) -> None:
+    sizes = dict(vocab_size=40, hidden_size=8, num_attention_heads=2, num_hidden_layers=1)
+    lb.LongbirdModel(lb.LongbirdConfig(**sizes, intermediate_size=8)).save_pretrained(tmp_path)
+    model = lb.LongbirdModel.from_pretrained(tmp_path, hidden_size=width, **options)
+    assert model.pooler.weight.shape == (width, width)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"random_blocks": "x"}, ValueError, "random_blocks must be one of seeded"),
+        ({"random_blocks": ["x"]}, ValueError, "random_blocks must be one of seeded"),
+        ({"config": 3}, TypeError, "config must be a LongbirdConfig, received 3"),
+        ({"output_loading_info": True}, TypeError, "output_loading_info"),
+    ],
+)
+def test_options_are_checked_for_every_family(
+    options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    sizes = dict(vocab_size=40, hidden_size=8, num_attention_heads=2, num_hidden_layers=1)
+    transformers.BertModel(transformers.BertConfig(**sizes, intermediate_size=8)).save_pretrained(
+        tmp_path
+    )
+    for load in (lb.load_checkpoint, lambda path, cls, **more: cls.from_pretrained(path, **more)):
+        with pytest.raises(error, match=message):
+            load(tmp_path, lb.LongbirdModel, **options)

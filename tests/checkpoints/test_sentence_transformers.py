@@ -79,6 +79,7 @@ def check_same(folder: Path, found: Any) -> None:
         {"pooling": "first"},
         {"positions": "padding-aware", "pad_token_id": 0},
         {"positions": "none", "relative_buckets": 32},
+        {"num_global_tokens": 4},
     ],
 )
 def test_encodings_are_those_of_the_model_for_embeddings(

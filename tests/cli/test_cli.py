@@ -123,7 +123,16 @@ def test_help_names_the_subcommands(run) -> None:
 
 def test_every_file_is_a_command_or_serves_them() -> None:
     files = {path.stem for path in Path(demo_module.__file__).parent.glob("*.py")}
-    serving = {"__init__", "app", "errors", "flags", "graph_argument", "options", "terminal"}
+    serving = {
+        "__init__",
+        "app",
+        "entry",
+        "errors",
+        "flags",
+        "graph_argument",
+        "options",
+        "terminal",
+    }
     assert files == set(COMMANDS) | serving
 
 

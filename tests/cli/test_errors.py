@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -100,7 +101,7 @@ def test_a_wrong_graph_file(fail, tmp_path: Path, content: bytes, words: str) ->
 def test_folders_and_other_files_given_as_graphs(fail, tmp_path: Path) -> None:
     folder = tmp_path / "folder.json"
     folder.mkdir()
-    assert "Is a directory" in fail("check", str(folder))[1]
+    assert "folder.json is a folder; expected a graph" in fail("check", str(folder))[1]
     assert "is a folder" in fail("check", str(tmp_path))[1]
     other = tmp_path / "graph.txt"
     other.write_text("Full()")
@@ -227,3 +228,61 @@ def test_ctrl_c_in_a_running_command() -> None:
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert (running.returncode, said) == (130, "error: interrupted\n")
+
+
+def test_ctrl_c_while_the_command_is_imported(tmp_path: Path) -> None:
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    ((module, function),) = re.findall(r'^longbird = "(.*):(.*)"$', project, re.M)
+    (tmp_path / "typer.py").write_text("import os; os.kill(os.getpid(), 2); import time")
+    done = subprocess.run(
+        [sys.executable, "-c", f"from {module} import {function}; {function}()", "info"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
+
+
+# ---- what is not read ----
+
+
+@pytest.mark.parametrize("command", [["graph", "show"], ["plan"], ["check"]])
+def test_a_pipe_is_not_read(fail, tmp_path: Path, command: list[str]) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    code, said = fail(*command, str(tmp_path / "pipe.json"))
+    assert code == 2 and "pipe.json is not a regular file; expected a graph" in said
+    code, said = fail(*command, "/dev/null")
+    assert code == 2 and "'/dev/null' is not a regular file; expected a graph" in said
+
+
+@pytest.mark.parametrize("text", ["nofolder", "./no-folder", "no/folder", "/"])
+def test_plan_says_that_it_takes_a_folder(fail, text: str) -> None:
+    code, said = fail("plan", text)
+    assert code == 2 and said.endswith("or the folder of a model, which has a config.json\n")
+
+
+@pytest.mark.parametrize("text", ["Window", "Widow(3)", "nofile.json", "{}"])
+def test_plan_does_not_take_a_graph_for_a_folder(fail, text: str) -> None:
+    code, said = fail("plan", text)
+    assert code == 2 and "folder" not in said
+
+
+def test_too_many_threads(fail) -> None:
+    code, said = fail("plan", "Full", "--threads", "100000")
+    assert code == 2 and "received 100000" in said
+
+
+def test_plan_of_more_tokens_than_positions(tmp_path: Path, capfd) -> None:
+    from typer.testing import CliRunner
+
+    import longbird as lb
+    from longbird.cli.app import app
+
+    sizes = dict(hidden_size=16, num_attention_heads=1, num_hidden_layers=1)
+    config = lb.LongbirdConfig(**sizes, graph="Window(8)", max_position_embeddings=200)
+    config.save_pretrained(tmp_path)
+    for n, warned in ((200, False), (300, True)):
+        answer = CliRunner().invoke(app, ["plan", str(tmp_path), "-n", str(n)])
+        assert answer.exit_code == 0, answer.output
+        said = answer.output + "".join(capfd.readouterr())
+        assert ("positions for 200 tokens only" in said) == warned

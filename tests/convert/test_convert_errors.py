@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import transformers as hf
-from short_models import GRAPH, SIZES, make
+from short_models import GRAPH, SIZES, add_tokenizer, make
 
 import longbird as lb
 from longbird.convert import convert_checkpoint
@@ -114,3 +114,72 @@ def test_a_length_that_does_not_fit(short: Path, tmp_path: Path, length: int, si
 def test_lengths_that_are_none(short: Path, tmp_path: Path, length: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="length must be an integer from 1"):
         convert_checkpoint(short, tmp_path / "long", length)
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        ("PerHead([Full])", "one graph for each attention head"),
+        ("Edges([(0, 5000)])", "position 5000 does not exist in a sequence of 100 tokens"),
+        ("GlobalTokens([-700]) | Window(3)", "in a sequence of 100 tokens"),
+    ],
+)
+def test_graphs_that_exist_at_no_length(
+    graph: str, message: str, short: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        convert_checkpoint(short, tmp_path / "long", 100, graph=graph)
+    assert not (tmp_path / "long").exists()
+
+
+def test_a_graph_of_long_documents_alone(short: Path, tmp_path: Path) -> None:
+    graph = "Edges([(0, 80)]) | Window(3)"
+    assert convert_checkpoint(short, tmp_path / "long", 100, graph=graph).exact
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("type_vocab_size", "2"), ("pad_token_id", "x"), ("initializer_range", "a")],
+)
+@pytest.mark.parametrize("with_tokenizer", [False, True])
+def test_fields_of_another_type(
+    field: str, value: str, with_tokenizer: bool, short: Path, tmp_path: Path
+) -> None:
+    if with_tokenizer:
+        add_tokenizer(short)
+    file = short / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), field: value}))
+    with pytest.raises(ValueError, match=field) as caught:
+        convert_checkpoint(short, tmp_path / "long", 100, graph=GRAPH)
+    assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("tokenizer_config.json", "[]"), ("tokenizer.json", "{"), ("tokenizer.json", "{}")],
+)
+def test_tokenizers_that_cannot_be_read(
+    name: str, content: str, short: Path, tmp_path: Path
+) -> None:
+    add_tokenizer(short)
+    (short / name).write_text(content)
+    with pytest.raises(ValueError, match=name if content != "{}" else "tokenizer in") as caught:
+        convert_checkpoint(short, tmp_path / "long", 100, graph=GRAPH)
+    assert str(short) in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite(value: float, tmp_path: Path) -> None:
+    model = make(tmp_path / "short", "BertModel")
+    model.encoder.layer[1].output.dense.weight.data[3, 4] = value
+    model.save_pretrained(tmp_path / "short")
+    with pytest.raises(ValueError, match=r"NaN or infinite.*encoder\.layer\.1\.output\.dense"):
+        convert_checkpoint(tmp_path / "short", tmp_path / "long", 100, graph=GRAPH)
+
+
+def test_an_encoder_does_not_become_causal(tmp_path: Path) -> None:
+    make(tmp_path / "short", "BertForMaskedLM")
+    with pytest.raises(ValueError, match=r"is an encoder.*masked-lm") as caught:
+        convert_checkpoint(tmp_path / "short", tmp_path / "long", 100, task="causal-lm")
+    assert len(str(caught.value)) < 400
+    convert_checkpoint(tmp_path / "short", tmp_path / "long", 100, task="masked-lm", graph=GRAPH)

@@ -67,7 +67,9 @@ def test_per_head_needs_as_many_graphs_as_heads(method):
     graph = lb.PerHead([lb.Window(1), lb.Window(2)])
     for heads in (1, 3):
         for given_graph in (graph, graph | lb.Causal(), lb.RandomBlocks(1, 4, avoid=graph)):
-            with pytest.raises(ValueError, match=rf"2 graphs, .* heads is {heads}; give heads=2"):
+            with pytest.raises(
+                ValueError, match=rf"2 graphs, .* is {heads}; give heads=2 .--heads 2"
+            ):
                 getattr(given_graph, method)(20, heads)
 
 
@@ -226,3 +228,8 @@ def test_clipped_edges_are_those_that_exist():
     torch.testing.assert_close(ragged[:1, :, :10], alone)
     causal = graph & lb.Causal()
     assert (stream(causal).sees(np.arange(50)[:, None], np.arange(50)) == causal.mask(50)[0]).all()
+
+
+def test_one_graph_is_not_called_graphs():
+    with pytest.raises(ValueError, match="has 1 graph, one for each head"):
+        lb.PerHead(["Full"]).mask(3, heads=2)

@@ -179,7 +179,7 @@ def test_expressions_name_it():
     assert as_graph("Mirrored(Window(8) | SquareRoot)").graph == lb.Window(8) | SquareRoot()
     with pytest.raises(ValueError, match=r"Did you mean PowersOfTwo\?"):
         as_graph("PowerOfTwo(16)")
-    with pytest.raises(ValueError, match=r"PowersOfTwo: .*three"):
+    with pytest.raises(ValueError, match=r"PowersOfTwo has no argument .*three"):
         as_graph("PowersOfTwo(three=3)")
 
 

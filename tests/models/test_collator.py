@@ -181,3 +181,23 @@ def test_the_trainer_learns_with_it(side, tmp_path: Path):
     predicted = run.predict(data)  # type: ignore[arg-type]
     counted = predicted.label_ids != -100
     assert (predicted.predictions.argmax(-1) == predicted.label_ids)[counted].mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("bert",), TypeError, "tokenizer must be one of transformers"),
+        ((None,), TypeError, "tokenizer must be one of transformers"),
+    ],
+)
+def test_tokenizers_that_are_none(arguments, error, message):
+    with pytest.raises(error, match=message):
+        lb.LongbirdCollator(*arguments)
+
+
+def test_a_column_of_text_and_an_odd_multiple():
+    examples = [{"input_ids": [1, 2], "text": "a b"}]
+    with pytest.raises(ValueError, match="example 0 has text in 'text'"):
+        lb.LongbirdCollator(tokenizer())(examples)
+    with pytest.raises(ValueError, match="pad_to_multiple_of must be at least 1, received 0"):
+        lb.LongbirdCollator(tokenizer(), pad_to_multiple_of=0)

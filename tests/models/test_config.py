@@ -202,3 +202,92 @@ def test_configurations_survive_a_round_trip(tmp_path: Path) -> None:
         again = cls.from_pretrained(tmp_path)
         assert again.to_dict() == config.to_dict()
         assert again.id2label == {0: "a", 1: "b"}
+
+
+LABELS = {0: "no", 1: "yes"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"id2label": {5: "a", 9: "b"}}, "id2label must be .* 0, 1, 2"),
+        ({"id2label": {1: "a", 2: "b"}}, "id2label must be .* 0, 1, 2"),
+        ({"label2id": {"a": 0, "b": 2}}, "label2id must have each of the numbers"),
+        ({"label2id": {"a": 0, "b": 0}}, "label2id must have each of the numbers"),
+        ({"id2label": LABELS, "num_labels": 3}, "num_labels must be 2"),
+        ({"label2id": {"a": 0}, "num_labels": 3}, "num_labels must be 1"),
+        ({"id2label": LABELS, "label2id": {"no": 1, "yes": 0}}, "the other way round"),
+        ({"id2label": LABELS, "label2id": {"no": 0}}, "the other way round"),
+    ],
+)
+def test_labels_that_contradict_each_other(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        lb.LongbirdConfig(**SMALL, **fields)
+    saved = lb.LongbirdConfig(**SMALL, num_labels=7).to_dict()
+    with pytest.raises(ValueError, match=message):
+        lb.LongbirdConfig.from_dict(saved, **fields)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"id2label": LABELS}, {"label2id": {"yes": "1", "no": "0"}}, {"num_labels": None}]
+)
+def test_each_way_of_naming_labels_follows_from_the_other(fields: dict[str, Any]) -> None:
+    saved = lb.LongbirdConfig(**SMALL, num_labels=7).to_dict()
+    for config in (
+        lb.LongbirdConfig(**SMALL, **fields),
+        lb.LongbirdConfig.from_dict(saved, **fields),
+    ):
+        assert config.label2id == {name: i for i, name in config.id2label.items()}
+        if "num_labels" not in fields:
+            assert config.id2label == LABELS
+
+
+def test_names_of_labels_may_be_changed_and_saved(tmp_path: Path) -> None:
+    config = lb.LongbirdConfig(**SMALL)
+    config.id2label = LABELS  # and label2id still has the old names
+    config.save_pretrained(tmp_path)
+    again = lb.LongbirdConfig.from_pretrained(tmp_path)
+    assert again.id2label == LABELS and again.label2id == {"no": 0, "yes": 1}
+
+
+@pytest.mark.parametrize(
+    ("cls", "config"),
+    [
+        (lb.LongbirdForSequenceClassification, lb.LongbirdConfig),
+        (lb.LongbirdForTokenClassification, lb.LongbirdConfig),
+        (lb.LongbirdSeq2SeqForSequenceClassification, lb.LongbirdSeq2SeqConfig),
+    ],
+)
+def test_only_a_head_for_labels_needs_some(cls: Any, config: Any) -> None:
+    none = config(**SMALL, num_labels=0)
+    with pytest.raises(ValueError, match="at least one label, received num_labels=0"):
+        cls(none)
+    assert none.num_labels == 0
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "PerHead([Full])",
+        "PerHead([Full, Full, Full, Full, Full]) | Window(2)",
+        "ByLength({8: PerHead([Full])}, Window(3))",
+    ],
+)
+def test_graphs_of_another_number_of_heads(graph: str) -> None:
+    with pytest.raises(ValueError, match="one graph for each attention head"):
+        lb.LongbirdConfig(**SMALL, graph=graph)
+    with pytest.raises(ValueError, match="one graph for each attention head"):
+        lb.LongbirdConfig(**SMALL, graph=["Full"] * (SMALL["num_hidden_layers"] - 1) + [graph])
+    heads = ", ".join(["Full"] * SMALL["num_attention_heads"])
+    lb.LongbirdConfig(**SMALL, graph=f"Window(2) & PerHead([{heads}])")
+
+
+@pytest.mark.parametrize(("value", "error"), [("Windo", ValueError), (3, TypeError)])
+def test_a_graph_is_checked_when_it_is_set(value: Any, error: type[Exception]) -> None:
+    config = lb.LongbirdConfig(**SMALL)
+    before = config.graph
+    with pytest.raises(error, match="graph"):
+        config.graph = value
+    assert config.graph == before
+    config.graph = "Window(3)"
+    assert config.graph == lb.Window(3)

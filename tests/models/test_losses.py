@@ -22,6 +22,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from longbird.models.losses import answer_loss
+
 
 def training_model(family, name, **changes):
     none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "use_cache": False}
@@ -207,3 +209,15 @@ def test_the_labels_of_one_call_say_nothing_about_the_next():
     one = model(ids, labels=torch.tensor([0, 1, 1])).loss
     assert several.isfinite() and one.isfinite()
     assert torch.equal(model(ids, labels=torch.ones(3, 2)).loss, several)
+
+
+def test_ends_of_answers_that_do_not_count() -> None:
+    torch.manual_seed(0)
+    start, end = torch.randn(2, 3, 20)
+    first = torch.tensor([4, 99, -100])
+    expected = torch.nn.functional.cross_entropy(start[:1], first[:1])
+    expected = (expected + torch.nn.functional.cross_entropy(end[:1], first[:1])) / 2
+    torch.testing.assert_close(answer_loss(start, end, first, first), expected)
+    for odd in (-1, -5):
+        with pytest.raises(ValueError, match=f"start_positions must be .* received {odd}"):
+            answer_loss(start, end, torch.tensor([4, odd, 0]), first)

@@ -136,3 +136,9 @@ def test_a_model_takes_them():
         model(ids, segment_ids=torch.tensor([lb.segments(text, offsets(text))]))
     merged = torch.tensor([lb.segments(text, offsets(text), most=2)])
     assert model(ids, segment_ids=merged).global_hidden_state.shape == (1, 2, 16)
+
+
+@pytest.mark.parametrize("text", ["." * 200_000, "?" * 100_000 + " " * 100_000, '!"' * 100_000])
+def test_runs_of_marks_take_linear_time(text: str) -> None:
+    """In quadratic time, each would take minutes."""
+    assert lb.segments(text, [(0, 1), (len(text) - 1, len(text))]) == [0, 0]

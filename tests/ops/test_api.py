@@ -1,12 +1,14 @@
 """Bad input gives a TypeError or ValueError that shows what was received, never a crash."""
 
 import math
+import warnings
 
 import pytest
 import torch
 
 import longbird as lb
-from longbird.ops.call import Call, sequences
+from longbird.ops.call import Call
+from longbird.ops.sequences import sequences
 
 IMPLEMENTATIONS = ["native", "gather", "reference"]
 
@@ -25,6 +27,12 @@ def tensor(*shape, **options):
     return torch.zeros(*shape, **options)
 
 
+def nested(*shape):
+    with warnings.catch_warnings():  # torch calls this layout a prototype
+        warnings.simplefilter("ignore")
+        return torch.nested.nested_tensor(list(torch.zeros(*shape)), layout=torch.strided)
+
+
 BAD = {
     # q, k, v
     "q of 3 dimensions": ({"q": tensor(3, 50, 8)}, ValueError, r"\(3, 50, 8\)"),
@@ -38,6 +46,7 @@ BAD = {
     "mixed dtypes": ({"k": tensor(2, 3, 50, 8, dtype=torch.bfloat16)}, TypeError, "bfloat16"),
     "mixed devices": ({"v": tensor(2, 3, 50, 8, device="meta")}, ValueError, "meta"),
     "sparse q": ({"q": tensor(2, 3, 50, 8).to_sparse()}, TypeError, "sparse_coo"),
+    "nested q": ({"q": nested(2, 3, 50, 8)}, TypeError, "q must be .* nested .*attention_packed"),
     "no heads": ({name: tensor(2, 0, 50, 8) for name in "qkv"}, ValueError, r"\(2, 0, 50, 8\)"),
     "head_dim 0": ({name: tensor(2, 3, 50, 0) for name in "qkv"}, ValueError, "head_dim"),
     # graph
@@ -66,7 +75,9 @@ BAD = {
         ValueError,
         "token 20 of row 1",
     ),
+    "nested globals": ({"global_tokens": nested(2, 50).bool()}, TypeError, "nested"),
     # relative_bias
+    "nested bias": ({"relative_bias": nested(3, 5)}, TypeError, "nested"),
     "even bias": ({"relative_bias": tensor(3, 4)}, ValueError, r"\(3, 4\)"),
     "bias of other heads": ({"relative_bias": tensor(2, 5)}, ValueError, r"heads = 3"),
     "bias of 1 dimension": ({"relative_bias": tensor(5)}, ValueError, r"\(5,\)"),

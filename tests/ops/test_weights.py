@@ -98,8 +98,26 @@ def test_row_takes_a_token():
     for message, (weights, index) in wrong.items():
         with pytest.raises(ValueError, match=message):
             weights.row(*index)
-    with pytest.raises(TypeError):
-        one.row(1.5)
+    for index in ((1.5,), (0, 0, "a"), (None, 7)):
+        with pytest.raises(TypeError, match=r"row takes integers.*received row\("):
+            one.row(*index)
+
+
+def test_dense_has_room_for_every_key():
+    q, k = inputs(20)
+    weights = lb.attention_weights(q, k, lb.Edges([(0, 0), (0, 9), (1, 5)]), rows=[0, 1])
+    wide = weights.dense(20)
+    assert torch.equal(weights.dense(10), wide[..., :10]) and not wide[..., 10:].any()
+    for n in (9, 8, 1, 0):
+        with pytest.raises(ValueError, match=rf"key 9; received n = {n}"):
+            weights.dense(n)
+    with pytest.raises(ValueError, match="received -1"):
+        weights.dense(-1)
+    for n in (10.0, "10", None, True):
+        with pytest.raises(TypeError, match="n must be an integer"):
+            weights.dense(n)
+    nothing = lb.attention_weights(q, k, lb.Edges([]), rows=[0])
+    assert nothing.dense(0).shape == (*nothing.shape, 0)
 
 
 def test_repr_is_short():
@@ -175,6 +193,9 @@ def test_bad_input():
     q, k = inputs(50)
     with pytest.raises(ValueError, match="49"):
         lb.attention_weights(q, k[:, :, :49], lb.Window(2), rows=[0])
+    with pytest.raises(TypeError, match=r"q must be .* nested"):
+        nested = torch.nested.nested_tensor([q[0, 0], k[0, 0]], layout=torch.jagged)
+        lb.attention_weights(nested, nested, lb.Window(2))
     with pytest.raises(TypeError, match="graph"):
         lb.attention_weights(q, k, None, rows=[0])
     with pytest.raises(TypeError, match="k must be"):

@@ -6,5 +6,7 @@ from longbird.checkpoints.load import load_checkpoint as load_checkpoint
 from longbird.checkpoints.own import load_own as load_own
 from longbird.checkpoints.own import load_state as load_state
 from longbird.checkpoints.save import save_checkpoint as save_checkpoint
-from longbird.checkpoints.sentence_transformers import write_pipeline as write_pipeline
+from longbird.checkpoints.sentence_transformers import (
+    write_sentence_transformers as write_sentence_transformers,
+)
 from longbird.folders.writing import writing_folder as writing_folder

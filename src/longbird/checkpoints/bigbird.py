@@ -38,12 +38,16 @@ from longbird.models import (
 PLANS = {"seeded": "huggingface", "hf_eval": "huggingface_eval", "google": "google"}
 
 
+def check_plan(random_blocks: Any) -> None:
+    """Raises unless this is one of the meanings that random blocks have."""
+    if random_blocks not in tuple(PLANS):
+        raise ValueError(
+            f"random_blocks must be one of {', '.join(PLANS)}, received {random_blocks!r:.80}"
+        )
+
+
 def read_graph(theirs: Any, random_blocks: str) -> Graph:
     """The pattern of the checkpoint; `random_blocks` says which meaning random blocks have."""
-    if random_blocks not in PLANS:
-        raise ValueError(
-            f"random_blocks must be one of {', '.join(PLANS)}, received {random_blocks!r}"
-        )
     # With cross attention, transformers computes the other type as this one.
     if theirs.attention_type == "original_full" or getattr(theirs, "add_cross_attention", False):
         return Full()

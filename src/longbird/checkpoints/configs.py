@@ -11,6 +11,7 @@ from transformers import CONFIG_MAPPING, GenerationConfig
 
 from longbird.checkpoints.files import read_json
 from longbird.checkpoints.names import Family
+from longbird.models.config import LABEL_FIELDS
 
 
 def foreign_config(
@@ -28,15 +29,14 @@ def foreign_config(
             f"{file} is not a configuration of {family.model_type}: {error}"
         ) from error
     fields = family.read(theirs, random_blocks)
-    if "num_labels" in changes:  # the names in the file are those of other labels
-        fields = {name: x for name, x in fields.items() if name not in ("id2label", "label2id")}
-    fields |= changes
+    fields.pop("label2id", None)  # it follows from id2label, and old files contradict themselves
+    if LABEL_FIELDS & changes.keys():  # the names in the file are those of other labels
+        fields.pop("id2label", None)
     try:
-        return ours(**fields)
+        found = ours(**fields)
     except (TypeError, ValueError) as error:
-        if changes:  # which may be wrong, rather than the file
-            raise
         raise ValueError(f"{file}: {error}") from error
+    return ours(**{**fields, **changes}) if changes else found
 
 
 def no_option(config_class: Any, names: Iterable[str]) -> TypeError:

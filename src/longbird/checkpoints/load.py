@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from transformers.utils import logging
 
+from longbird.checkpoints.bigbird import check_plan
 from longbird.checkpoints.configs import foreign_config, generation_settings
 from longbird.checkpoints.detect import (
     FAMILIES,
@@ -23,11 +24,13 @@ from longbird.checkpoints.detect import (
 )
 from longbird.checkpoints.empty import empty_model, without_pooler
 from longbird.checkpoints.files import Stored, read_json
-from longbird.checkpoints.names import ModelClass, for_class
-from longbird.checkpoints.report import HEAD_SIZES, check_head_size, compare, notes_on
+from longbird.checkpoints.names import ModelClass, for_class, with_originals
+from longbird.checkpoints.report import HEAD_SIZES, Wishes, check_head_size, compare, notes_on
 from longbird.checkpoints.sources import Source, array_source, check_layers, foreign_source
 from longbird.folders.paths import check_path
 from longbird.graph import Graph, LegacyBigBird
+from longbird.models.config import LABEL_FIELDS
+from longbird.models.fields import shown
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 DEVICES = ("device_map", "max_memory", "offload_folder", "offload_buffers")
@@ -90,15 +93,23 @@ def load_checkpoint(
     """
     _check_class(model_class)
     check_path(path)
+    check_plan(random_blocks)
+    if config is not None and not isinstance(config, model_class.config_class):
+        raise TypeError(
+            f"config must be a {model_class.config_class.__name__}, received {shown(config)}"
+        )
     kind = _dtype(changes.pop("torch_dtype", dtype))
-    other_shapes = changes.pop("ignore_mismatched_sizes", False)
+    wishes = Wishes.taken_from(changes, strict=strict)
+    if wishes.info:
+        raise TypeError("output_loading_info is for folders that Longbird saved: leave it out")
     parts = _taken(changes, ("add_pooling_layer",))
     devices = _taken(changes, DEVICES)
     if devices.get("device_map") in ("cpu", torch.device("cpu")):
         del devices["device_map"]  # where it is loaded anyway
     _taken(changes, WITHOUT_EFFECT)
-    sizes = (*HEAD_SIZES, "id2label")  # as many labels as it has names
-    head_asked_for = config is not None or any(name in changes for name in sizes)
+    head_asked_for = config is not None or not changes.keys().isdisjoint(
+        {*HEAD_SIZES, *LABEL_FIELDS}
+    )
 
     if is_arrays(path):
         found = _open_arrays(Path(path), model_class, config, graph)
@@ -121,9 +132,9 @@ def load_checkpoint(
     source = found.source
     notes = notes_on(empty, found.config, pooler)
     fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
-    fit.check(path, strict, other_shapes, changes)
+    fit.check(path, wishes, changes)
     if not head_asked_for:
-        same_sizes = found.same_class and strict and not other_shapes
+        same_sizes = found.same_class and wishes.same_shapes
         check_head_size(path, empty, fit, source.shapes, same_sizes=same_sizes)
 
     if found.generation is not None:
@@ -165,7 +176,7 @@ def _open_arrays(file: Path, model_class: ModelClass, config: Any, graph: Any) -
         raise FileNotFoundError(f"there is no file {file}")
     if config is None:
         raise ValueError(f"{file} has no configuration: give config=LongbirdConfig(...)")
-    source = array_source(file, model_class, config)
+    source = array_source(file, model_class)
     if graph is None and not isinstance(config.graph, LegacyBigBird):
         logger.warning_once(
             "Google's checkpoints were trained with LegacyBigBird('google'), and the "
@@ -235,12 +246,9 @@ def _untied(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
 
 def _read(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Tensor]:
     """The tensors that have their place in the model; the others are not read."""
-    wanted = model.state_dict()
-    # A file holds a tensor with several names once, under any of them.
-    ties = model.all_tied_weights_keys
-    named = {**{ties[k]: x for k, x in tensors.items() if k in ties}, **tensors}
+    wanted, ties = model.state_dict(), model.all_tied_weights_keys
     return {
         name: stored.read()
-        for name, stored in named.items()
+        for name, stored in with_originals(model, tensors).items()
         if name in wanted and name not in ties and stored.shape == tuple(wanted[name].shape)
     }

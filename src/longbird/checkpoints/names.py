@@ -164,3 +164,12 @@ class Family:
                 copied = origins.pop(copy)
                 origins.setdefault(original, copied)  # what is stored under its own name counts
         return {k: v for k, v in origins.items() if not matches(k, self.unused)}
+
+
+def with_originals(model: Any, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file has by name, and each tied tensor also under the name that it is tied to.
+
+    A file holds a tensor with several names once, under any of them.
+    """
+    ties = model.all_tied_weights_keys
+    return {**{ties[name]: x for name, x in found.items() if name in ties}, **found}

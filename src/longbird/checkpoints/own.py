@@ -13,9 +13,9 @@ from longbird.checkpoints.detect import PLACE, check_kind
 from longbird.checkpoints.empty import empty_model, without_pooler
 from longbird.checkpoints.files import read_json, stored_tensors
 from longbird.checkpoints.names import ModelClass
-from longbird.checkpoints.report import HEAD_SIZES, check_head_size, compare, notes_on
+from longbird.checkpoints.report import HEAD_SIZES, Wishes, check_head_size, compare, notes_on
 from longbird.checkpoints.sources import check_layers, own_names, own_source
-from longbird.models import LongbirdSeq2SeqConfig
+from longbird.models import LongbirdModel, LongbirdSeq2SeqConfig
 from longbird.models.fields import RULES
 
 NOTED = ("architectures", "transformers_version", "dtype", "id2label", "label2id")
@@ -38,9 +38,7 @@ def load_own(
         ValueError: A file is broken or hostile, or tensors of the encoder do not fit.
     """
     options = {name: x for name, x in given.items() if name not in PLACE}
-    strict = options.pop("strict", True)
-    other_shapes = options.pop("ignore_mismatched_sizes", False)
-    info_wanted = options.pop("output_loading_info", False)
+    wishes = Wishes.taken_from(options)
 
     saved = _saved_config(folder, model_class)
     config, options = _config(path, saved, model_class, options)
@@ -56,13 +54,13 @@ def load_own(
     source = own_source(stored, empty)
     source.check(folder)
 
-    same_class = model_class.__name__ in (saved.get("architectures") or [])
+    same_class = _saved_as(saved, model_class)
     notes = notes_on(empty, config, pooler)
     fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
     changed = _changed(config, _quietly(model_class, saved))
-    fit.check(path, strict, other_shapes, changed)
+    fit.check(path, wishes, changed)
     if not changed.keys() & HEAD_SIZES:
-        same_sizes = same_class and strict and not other_shapes
+        same_sizes = same_class and wishes.same_shapes
         check_head_size(path, empty, fit, source.shapes, same_sizes=same_sizes)
 
     try:
@@ -74,24 +72,22 @@ def load_own(
         raise no_option(model_class.config_class, [unknown[1]]) from None
     model.config.name_or_path = path
     fit.report(path)
-    return (model, info) if info_wanted else model
+    return (model, info) if wishes.info else model
 
 
 def load_state(model_class: ModelClass, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
     """Loads tensors under our names: `args` and `given` are those of `from_pretrained`."""
     options = dict(given)
-    strict = options.pop("strict", True)
-    other_shapes = options.pop("ignore_mismatched_sizes", False)
-    info_wanted = options.pop("output_loading_info", False)
+    wishes = Wishes.taken_from(options)
 
     model, info = model_class.filled(None, *args, **options)
     state = options["state_dict"]
     names = own_names(state, model)
     shapes = {name: tuple(state[origin].shape) for name, origin in names.origins.items()}
     fit = compare(model, shapes, left_out=names.unknown)
-    fit.check("the state_dict", strict, other_shapes)
+    fit.check("the state_dict", wishes)
     fit.report("the state_dict")
-    return (model, info) if info_wanted else model
+    return (model, info) if wishes.info else model
 
 
 def _saved_config(folder: Path, model_class: ModelClass) -> dict[str, Any]:
@@ -112,9 +108,14 @@ def _saved_config(folder: Path, model_class: ModelClass) -> dict[str, Any]:
 def _config_class(saved: Mapping[str, Any], model_class: ModelClass) -> Any:
     """The encoder of an encoder-decoder, saved alone, keeps the configuration of the whole."""
     whole = saved["model_type"] == LongbirdSeq2SeqConfig.model_type
-    if whole and saved.get("architectures") == [model_class.__name__]:
+    if whole and issubclass(model_class, LongbirdModel) and _saved_as(saved, model_class):
         return LongbirdSeq2SeqConfig
     return model_class.config_class
+
+
+def _saved_as(saved: Mapping[str, Any], model_class: ModelClass) -> bool:
+    """Does a configuration say that this class was saved? transformers notes it by its name."""
+    return model_class.__name__ in (saved.get("architectures") or [])
 
 
 def _changed(config: Any, stated: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from transformers.utils import logging
 
+from longbird.checkpoints.names import with_originals
 from longbird.models.fields import shown
 from longbird.models.pretrained import LoadingError
 
@@ -20,7 +21,7 @@ logger = logging.get_logger(__name__)
 
 Shape = tuple[int, ...]
 
-HEAD_SIZES = ("num_labels", "num_answer_types")
+HEAD_SIZES = ("num_labels", "num_answer_types", "hidden_size", "intermediate_size", "vocab_size")
 """Fields that the size of a head depends on."""
 
 MOST_SHAPES = 20
@@ -28,6 +29,32 @@ MOST_SHAPES = 20
 
 SMALL = 2**18
 """Numbers of a new head that is never out of scale."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The options of loading about tensors that do not fit."""
+
+    strict: bool = True
+    """Raise where tensors of the body do not fit?"""
+    other_shapes: bool = False
+    """Allow tensors of other shapes all the same?"""
+    info: bool = False
+    """Return what transformers noted about names, too?"""
+
+    @classmethod
+    def taken_from(cls, options: dict[str, Any], **given: Any) -> Wishes:
+        """Takes these options, under the names that transformers gives them, out of others."""
+        return cls(
+            given.get("strict", options.pop("strict", True)),
+            options.pop("ignore_mismatched_sizes", False),
+            options.pop("output_loading_info", False),
+        )
+
+    @property
+    def same_shapes(self) -> bool:
+        """Must all shapes be those of the file?"""
+        return self.strict and not self.other_shapes
 
 
 @dataclass(frozen=True)
@@ -51,20 +78,18 @@ class Fit:
     def check(
         self,
         path: Any,
-        strict: bool = True,
-        other_shapes: bool = False,
+        wishes: Wishes,
         given: Mapping[str, Any] | None = None,
     ) -> None:
         """Raises if the body does not fit.
 
         Args:
             path: For the message.
-            strict: If False, nothing is an error.
-            other_shapes: Allow tensors of other shapes.
+            wishes: What is an error.
             given: What the caller changed of the configuration beside the file.
         """
-        lines = self._body_lines(shapes=not other_shapes)
-        if not (strict and lines):
+        lines = self._body_lines(shapes=not wishes.other_shapes)
+        if not (wishes.strict and lines):
             return
         model, advice = "the model", ""
         if given:
@@ -133,10 +158,9 @@ def compare(
         notes: What else the report says.
     """
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    # A file holds a tensor with several names once, under any of them.
     ties = model.all_tied_weights_keys
-    there = {*found, *ties, *(model._keys_to_ignore_on_load_missing or ())}
-    there |= {original for copy, original in ties.items() if copy in found}
+    optional = model._keys_to_ignore_on_load_missing or ()
+    there = {*with_originals(model, found), *ties, *optional}
     missing = [name for name in wanted if name not in there]
     reshaped = {
         name: (tuple(shape), wanted[name])

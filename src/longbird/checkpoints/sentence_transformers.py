@@ -57,12 +57,13 @@ class Pipeline:
         return ours[self.modes[0]]
 
 
-def write_pipeline(model: Any, folder: Path) -> None:
+def write_sentence_transformers(model: Any, folder: Path) -> None:
     """Writes the files, if the model is one for embeddings; a line where it cannot be said."""
     if not isinstance(model, LongbirdForEmbedding):
         return
     config: Any = model.config
-    if config.pooling not in POOLING or config.num_global_tokens:
+    of_text = config.pooling == "mean" or not config.num_global_tokens
+    if config.pooling not in POOLING or not of_text:
         logger.warning(
             "sentence-transformers has no pooling over added global tokens, so that "
             "SentenceTransformer(...) takes this folder for a model with mean pooling"

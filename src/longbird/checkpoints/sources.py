@@ -66,13 +66,8 @@ def foreign_source(folder: Path, family: Family, model_class: ModelClass) -> Sou
     )
 
 
-def array_source(file: Path, model_class: ModelClass, config: Any) -> Source:
+def array_source(file: Path, model_class: ModelClass) -> Source:
     """The variables of Google's BigBird in a file."""
-    if not isinstance(config, model_class.config_class):
-        raise TypeError(
-            f"config must be a {model_class.config_class.__name__}, received "
-            f"{type(config).__name__}"
-        )
     return _source(*from_tensorflow(stored_arrays(file), model_class), is_head)
 
 

@@ -57,7 +57,7 @@ def _everywhere(
 
 
 def main() -> None:
-    """Runs the command: every failure is one red line on stderr, and an exit code."""
+    """Runs the command: a failure is one red line on stderr (a wrong option, typer's box)."""
     try:
         app()
     except SystemExit as done:  # typer's way of returning, also after Ctrl-C

@@ -51,6 +51,8 @@ def parse_graph(text: str) -> Graph:
             raise
     if not path.exists():
         raise ValueError(f"there is no file {path}")
+    if not path.is_file():  # a pipe that nobody writes to would never be read
+        raise ValueError(f"{path} is {_kind(path)}; expected a graph: {KINDS}")
     try:
         return as_graph(path.read_text(encoding="utf-8").lstrip("\ufeff"))
     except (ValueError, TypeError, RecursionError) as error:
@@ -64,9 +66,11 @@ def parse_graph(text: str) -> Graph:
 
 
 def _kind(path: Path) -> str:
-    if not path.is_dir():
+    if path.is_file():
         return "a file whose name does not end in .json"
-    return "the folder of a model" if (path / "config.json").exists() else "a folder"
+    if not path.is_dir():
+        return "not a regular file"
+    return "the folder of a model" if (path / "config.json").is_file() else "a folder"
 
 
 def _is_there(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Annotated
@@ -12,8 +13,26 @@ Tokens = Annotated[int, typer.Option("-n", "--tokens", help="Tokens of a sequenc
 Heads = Annotated[int, typer.Option("--heads", help="Heads.", min=1)]
 HeadDim = Annotated[int, typer.Option("--head-dim", help="Size of a head.", min=1)]
 Batch = Annotated[int, typer.Option("--batch", help="Sequences.", min=1)]
+
+
+def _check_threads(threads: int | None) -> int | None:
+    """More than a few to a core only wait for each other, and each has a stack of its own."""
+    cores = os.cpu_count() or 1
+    if threads is not None and threads > (most := max(64, 4 * cores)):
+        raise typer.BadParameter(
+            f"received {threads}, expected at most {most} on this machine with {cores} cores"
+        )
+    return threads
+
+
 Threads = Annotated[
-    int | None, typer.Option("--threads", help="Threads; torch's own number by default.", min=1)
+    int | None,
+    typer.Option(
+        "--threads",
+        help="Threads; torch's own number by default.",
+        min=1,
+        callback=_check_threads,
+    ),
 ]
 
 

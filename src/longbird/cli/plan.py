@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import Batch, DType, HeadDim, Heads, Storage, Threads, Tokens
 from longbird.cli.terminal import say, stderr, working
+
+if TYPE_CHECKING:
+    from longbird.graph import Graph
 
 OF_A_MODEL = {"heads": "--heads", "head_dim": "--head-dim", "layers": "--layers"}
 
@@ -48,7 +51,7 @@ def plan(
         source = read_config(Path(graph))
     else:
         source = {
-            "graph": parse_graph(graph),
+            "graph": _parse(graph),
             "heads": heads,
             "head_dim": head_dim,
             "layers": layers,
@@ -66,14 +69,34 @@ def plan(
             source, n, batch=batch, dtype=getattr(torch, dtype.value), backward=backward
         )
     say(str(planned))
-    if load > 0.5 * cores:
-        stderr.print(
-            f"The machine was busy (load {load:g} with {cores} cores) when it was calibrated: do "
-            "not trust the times and the crossover; plan again when it is idle.",
-            style="yellow",
-            highlight=False,
-            soft_wrap=True,
+    longest = getattr(source, "longest_document", None)
+    if longest is not None and getattr(source, "positions", "none") != "none" and n > longest:
+        _warn(
+            f"The model has positions for {longest:,} tokens only: it cannot read {n:,} as it is. "
+            "`longbird convert` makes a longer one of a BERT, RoBERTa or MPNet."
         )
+    if load > 0.5 * cores:
+        _warn(
+            f"The machine was busy (load {load:g} with {cores} cores) when it was calibrated: do "
+            "not trust the times and the crossover; plan again when it is idle."
+        )
+
+
+def _warn(text: str) -> None:
+    stderr.print(text, style="yellow", highlight=False, soft_wrap=True)
+
+
+def _parse(text: str) -> Graph:
+    """The graph; what is neither a graph nor an attempt at one may be meant as a folder."""
+    from longbird.graph.expression import names
+
+    try:
+        return parse_graph(text)
+    except ValueError as error:
+        word = text.strip()
+        if "(" in word or word in names() or word.startswith("{") or word.endswith(".json"):
+            raise
+        raise ValueError(f"{error}, or the folder of a model, which has a config.json") from error
 
 
 def read_config(folder: Path) -> Any:

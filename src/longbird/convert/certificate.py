@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass
+from math import inf, isnan
 from typing import Any
 
 import torch
@@ -67,6 +68,14 @@ class Certificate:
     def exact(self) -> bool:
         """Is every difference, with the graph of the original, within the tolerance?"""
         return all(measured.original_graph <= self.tolerance for measured in self.differences)
+
+    @property
+    def worst(self) -> Difference:
+        """Where the new model, with the graph of the original, differs most; NaN comes first."""
+        return max(
+            self.differences,
+            key=lambda x: inf if isnan(x.original_graph) else x.original_graph,
+        )
 
     def json(self) -> str:
         """Everything, with each tensor by itself."""

@@ -14,6 +14,7 @@ from longbird import models
 from longbird.checkpoints.configs import generation_settings
 from longbird.checkpoints.empty import empty_model
 from longbird.checkpoints.files import Stored, stored_tensors
+from longbird.checkpoints.names import with_originals
 from longbird.checkpoints.report import head_names
 from longbird.checkpoints.sources import Source, check_layers, foreign_source, own_source
 from longbird.convert.beside import copy_pipeline, copy_tokenizer, tokenizer_files
@@ -119,11 +120,14 @@ def convert_checkpoint(
         notes = _write(model, short, written, length)
         certificate = _certificate(short, model, written, records, notes, tolerance)
         if not certificate.exact:
+            worst = certificate.worst
             raise ValueError(
                 "the new model was not written, because with the graph of the original its "
-                f"outputs differ by more than {tolerance:.1e}; a larger tolerance (--tolerance) "
-                f"accepts more, unless they are not numbers:\n\n{certificate.markdown()}"
+                f"outputs differ by {worst.original_graph:.1e}, in documents of "
+                f"{' + '.join(map(str, worst.documents))} tokens, and {tolerance:.1e} is allowed; "
+                "a larger tolerance (--tolerance) accepts more"
             )
+        _check_graph(model, certificate)
         (written / "certificate.json").write_text(certificate.json(), "utf-8")
         (written / "certificate.md").write_text(certificate.markdown(), "utf-8")
     return certificate
@@ -170,6 +174,24 @@ def _lengthened(
     return short.model_class.config_class.from_dict(fields, **head)
 
 
+def _check_graph(model: Any, certificate: Certificate) -> None:
+    """Raises if the new graph exists at none of the lengths that were measured, nor at its own.
+
+    One that exists in long documents alone could not be measured, but can be used.
+    """
+    if not all(isinstance(measured.new_graph, str) for measured in certificate.differences):
+        return
+    config = model.config
+    for graph in config.layer_graphs:
+        try:
+            graph.layout(config.longest_document, heads=config.num_attention_heads)
+        except ValueError as error:
+            raise ValueError(
+                "the new model was not written, because its graph exists neither in documents of "
+                f"{certificate.tokens[0]} tokens and less nor in the longest ones: {error}"
+            ) from error
+
+
 # ---- what becomes of its tensors
 
 
@@ -185,13 +207,11 @@ def _source(short: Short, stored: Mapping[str, Stored], model: Any) -> Source:
 
 def _origins(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Stored | None]:
     """By our name: the tensor that it is made of, if there is one."""
-    ties = model.all_tied_weights_keys
-    # A file holds a tensor with several names once, under any of them.
-    named = {**{ties[k]: x for k, x in tensors.items() if k in ties}, **tensors}
+    named = with_originals(model, tensors)
     return {
         name: named.get(name) or named.get(name.replace("_global.", "."))
         for name in model.state_dict()
-        if name not in ties
+        if name not in model.all_tied_weights_keys
     }
 
 
@@ -248,6 +268,11 @@ def _fill(model: Any, origins: Mapping[str, Stored | None], own: int) -> list[Te
             records.append(TensorRecord("new", name, None, None, after))
             continue
         value, status = stored.read(), "copied"
+        if not value.isfinite().all():
+            raise ValueError(
+                f"{stored.file} has weights that are not finite (NaN or infinite), in the tensor "
+                f"{stored.name}: no output of such a model is a number"
+            )
         if value.shape != place.shape:
             # The first rows of RoBERTa's table belong to padding, and stay.
             first, rows = len(value) - own, torch.arange(len(place))

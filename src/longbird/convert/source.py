@@ -89,16 +89,20 @@ def open_source(source: str | os.PathLike[str], task: str | None) -> Short:
         folder = find_folder(source, {})
     family = _family(folder)
     task = _task(folder, task)
-    tokenizer: Any = None
-    if tokenizer_files(folder):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    config = _config(folder, family, getattr(models, TASKS[task]))
+    if task == "causal-lm" and not config.causal:
+        raise ValueError(
+            f"{source} is an encoder, and a model for causal-lm shows no token those that follow "
+            "it, so that its outputs cannot be those of the source; choose another task with "
+            "task=... (--task), such as masked-lm"
+        )
     return Short(
         str(source),
         folder,
         family,
         task,
-        config=_config(folder, family, getattr(models, TASKS[task])),
-        tokenizer=tokenizer,
+        config=config,
+        tokenizer=_tokenizer(folder) if tokenizer_files(folder) else None,
         pipeline=read_pipeline(folder) if task == "embedding" else None,
     )
 
@@ -148,9 +152,28 @@ def _task(folder: Path, task: str | None) -> str:
     return task
 
 
+def _tokenizer(folder: Path) -> Any:
+    """The tokenizer in a folder.
+
+    Raises:
+        ValueError: It cannot be read. tokenizers has exceptions of many types for that.
+    """
+    for name in ("tokenizer_config.json", "tokenizer.json"):
+        if (folder / name).is_file():
+            read_json(folder / name)
+    try:
+        return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:
+        raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
+
+
 def _config(folder: Path, family: Family | None, cls: Any) -> Any:
     """The configuration of the source, as one of ours."""
     if family is None:
-        return cls.config_class.from_dict(read_json(folder / "config.json"))
+        file = folder / "config.json"
+        try:
+            return cls.config_class.from_dict(read_json(file))
+        except (TypeError, ValueError) as error:
+            raise error if str(file) in str(error) else ValueError(f"{file}: {error}") from error
     only_its_tokenizer_knows = {"sep_token_id": None}
     return foreign_config(folder, family, cls, "seeded", only_its_tokenizer_knows)

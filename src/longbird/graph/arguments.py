@@ -5,12 +5,59 @@ Every message shows what was received.
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import operator
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 # Positions are int32 in the layouts, so no length, radius or block can be larger.
 MOST_TOKENS = 2**31 - 1
 MOST_SEED = 2**63 - 1
+
+
+class _Short(reprlib.Repr):
+    """At most about 80 characters, with the quotes and brackets at both ends."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Python refuses to write out an integer of thousands of digits."""
+        return f"<an integer of {x.bit_length()} bits>" if x.bit_length() > 256 else str(x)
+
+
+_short = _Short()
+_short.maxstring = _short.maxother = 80
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: its repr, or the two ends of one that is long.
+
+    Examples:
+        >>> shown("Window(3)"), shown(range(10**9))
+        ("'Window(3)'", 'range(0, 1000000000)')
+        >>> len(shown(10_000 * "x"))
+        80
+    """
+    return _short.repr(value)
+
+
+def check_arguments(
+    make: Callable[..., object], given: Sequence[object], named: Mapping[str, object]
+) -> None:
+    """Raises a TypeError if these cannot be the arguments of a piece or preset."""
+    signature = inspect.signature(make)
+    name = make.__name__
+    taken = [str(each.replace(annotation=each.empty)) for each in signature.parameters.values()]
+    takes = f"it takes ({', '.join(taken)})" if taken else "it takes none"
+    for argument in named:
+        if argument not in signature.parameters:
+            near = difflib.get_close_matches(argument[:80], signature.parameters, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise TypeError(f"{name} has no argument {shown(argument)}{hint}; {takes}")
+    try:
+        signature.bind(*given, **named)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}; {takes}") from None
 
 
 def integer(value: Any, name: str, least: int = 0, most: int = MOST_TOKENS) -> int:
@@ -22,11 +69,11 @@ def integer(value: Any, name: str, least: int = 0, most: int = MOST_TOKENS) -> i
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{expected}, received {value!r} ({type(value).__name__})") from None
+        raise TypeError(f"{expected}, received {shown(value)} ({type(value).__name__})") from None
     if number > MOST_TOKENS == most:
-        raise ValueError(f"{expected} and at most {most}, received {number}")
+        raise ValueError(f"{expected} and at most {most}, received {shown(number)}")
     if not least <= number <= most:
-        raise ValueError(f"{expected}, received {number}")
+        raise ValueError(f"{expected}, received {shown(number)}")
     return number
 
 
@@ -38,7 +85,7 @@ def probability(value: Any, name: str) -> float:
             raise TypeError
         number = float(value)
     except TypeError:
-        raise TypeError(f"{expected}, received {value!r} ({type(value).__name__})") from None
+        raise TypeError(f"{expected}, received {shown(value)} ({type(value).__name__})") from None
     except OverflowError:
         raise ValueError(f"{expected}, received an integer too large for a float") from None
     if not 0.0 <= number <= 1.0:  # also false for NaN

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.graph import jsonform
-from longbird.graph.arguments import MOST_SEED, MOST_TOKENS, integer
+from longbird.graph.arguments import MOST_SEED, MOST_TOKENS, check_arguments, integer, shown
 from longbird.graph.reach import Reach
 from longbird.machine import available_bytes, in_words
 
@@ -143,7 +143,7 @@ class Graph(ABC):
         reach = self.reach(n)
         if not isinstance(reach, Reach):
             raise TypeError(
-                f"reach of {type(self).__name__} must give a Reach, received {reach!r:.80}"
+                f"reach of {type(self).__name__} must give a Reach, received {shown(reach)}"
             )
         low = first - int(min(reach.behind, n))
         high = last + int(min(reach.ahead, n))
@@ -199,13 +199,23 @@ class Graph(ABC):
         shape = np.broadcast_shapes(i.shape, j.shape)
         if not n:
             return np.zeros(shape, bool)
-        found = np.asarray(self.edge(i, j, n))
+        given = self.edge(i, j, n)
+        try:
+            found = np.asarray(given)
+            pairs = np.broadcast_to(found, shape)
+        except ValueError:  # it does not fit, or is a list of rows of different lengths
+            received = getattr(given, "shape", type(given).__name__)
+            raise ValueError(
+                f"edge of {type(self).__name__} must give a bool for each pair of i "
+                f"{i.shape} and j {j.shape}, so the shape {shape}, received {received}; compare i "
+                "and j elementwise"
+            ) from None
         if found.dtype != bool:
             raise TypeError(
                 f"edge of {type(self).__name__} must give bools, received {found.dtype}; compare, "
                 "as in (i - j) % 3 == 0"
             )
-        return np.broadcast_to(found, shape)
+        return pairs
 
     def _spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
         """What `spans` gives, checked and of the shape [tiles, spans]."""
@@ -514,7 +524,7 @@ class Graph(ABC):
         value = jsonform.decode(text, Graph._made)
         if not isinstance(value, Graph):
             raise ValueError(
-                f"the JSON of a graph is an object with a type, received {text!r:.80}"
+                f"the JSON of a graph is an object with a type, received {shown(text)}"
             )
         return value
 
@@ -523,14 +533,20 @@ class Graph(ABC):
         """The graph of a type and its fields, as files have them."""
         if not isinstance(name, str) or name not in Graph._types:
             raise ValueError(
-                f"unknown graph type {name!r:.80}; known types are "
+                f"unknown graph type {shown(name)}; known types are "
                 f"{', '.join(sorted(Graph._types))}, and pieces of your own once the module that "
                 "defines them is imported"
             )
+        piece = Graph._types[name]
         try:
-            return Graph._types[name]._from_content(content)
+            return piece._from_content(dict(content))
         except TypeError as error:
-            raise ValueError(f"the JSON of {name} is wrong: {error}") from None
+            problem = error
+        try:
+            check_arguments(piece, (), content)  # it says more than the error of a constructor
+        except TypeError as error:
+            problem = error
+        raise ValueError(f"the JSON of {name} is wrong: {problem}") from None
 
 
 # Names that mean something in every graph, and so cannot be fields of a piece.

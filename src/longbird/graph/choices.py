@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph.arguments import integer
+from longbird.graph.arguments import integer, shown
 from longbird.graph.base import Graph
 from longbird.graph.expression import as_graph
 from longbird.graph.reach import Reach
@@ -46,7 +46,7 @@ class PerHead(Graph):
         if isinstance(graphs, (str, bytes)) or unordered or not isinstance(graphs, Iterable):
             raise TypeError(
                 f"PerHead graphs must be a sequence of graphs, one for each head, received "
-                f"{graphs!r:.80} ({type(graphs).__name__})"
+                f"{shown(graphs)} ({type(graphs).__name__})"
             )
         found = tuple(map(as_graph, graphs))
         if not found:
@@ -65,9 +65,11 @@ class PerHead(Graph):
     def of_heads(self, heads: int) -> tuple[Graph, ...]:
         """The graphs, if there are as many as heads."""
         if len(self.graphs) != heads:
+            count = len(self.graphs)
             raise ValueError(
-                f"PerHead has {len(self.graphs)} graphs, one for each head, but the number of "
-                f"heads is {heads}; give heads={len(self.graphs)}, or as many graphs as heads"
+                f"PerHead has {count} graph{'s' * (count > 1)}, one for each head, but the number "
+                f"of heads is {heads}; give heads={count} (--heads {count} on the command line), "
+                "or as many graphs as heads"
             )
         return self.graphs
 
@@ -143,7 +145,7 @@ class ByLength(Graph):
         except (TypeError, ValueError):
             raise TypeError(
                 "ByLength up_to must be a dictionary from lengths to graphs, such as "
-                f"{{512: Full()}}, received {up_to!r:.80} ({type(up_to).__name__})"
+                f"{{512: Full()}}, received {shown(up_to)} ({type(up_to).__name__})"
             ) from None
         name = "each length of ByLength up_to"
         found = {integer(length, name): as_graph(graph) for length, graph in pairs}

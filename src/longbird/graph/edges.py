@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import itertools
 import operator
+import sys
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Set
@@ -15,13 +17,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph.arguments import MOST_TOKENS, integer
+from longbird.graph.arguments import MOST_TOKENS, integer, shown
 from longbird.graph.base import Graph
 from longbird.graph.reach import Reach
+from longbird.machine import available_bytes
 
 # Up to this many edges are written out in JSON, and fewer than this in repr.
 FEW = 1000
 SHORT = 10
+# What a pair takes at most while it is a tuple of Python's integers, and then a row of an array.
+PAIR_BYTES = 200
 
 
 class _Pairs(Graph):
@@ -153,16 +158,24 @@ class Edges(_Pairs):
 def _array(pairs: Any) -> npt.NDArray[Any]:
     """The pairs as integers [edges, 2]."""
     expected = "Edges pairs must be integers of the shape (edges, 2), each row (query, key)"
-    rows: Any = list(pairs) if isinstance(pairs, (Set, Iterator)) else pairs
+    rows: Any = pairs
+    if isinstance(pairs, (Set, Iterator, range)):
+        most = int(min(available_bytes() / PAIR_BYTES, sys.maxsize - 1))
+        rows = list(itertools.islice(pairs, most + 1))
+        if len(rows) > most:
+            raise ValueError(
+                f"Edges received more than {most:,} pairs from {shown(pairs)}, for which this "
+                "process has no memory; give fewer, or an integer array of the shape (edges, 2)"
+            )
     try:
         found = np.asarray(rows)
     except (TypeError, RuntimeError) as error:  # a tensor on another device, for example
         raise TypeError(f"{expected}: {error}") from None
     except (ValueError, OverflowError):
         odd = next((row for row in rows if np.shape(row) != (2,)), rows)
-        raise ValueError(f"{expected}, received a row {odd!r:.80}") from None
+        raise ValueError(f"{expected}, received a row {shown(odd)}") from None
     if found.ndim == 0:
-        raise TypeError(f"{expected}, received {pairs!r:.80} ({type(pairs).__name__})")
+        raise TypeError(f"{expected}, received {shown(pairs)} ({type(pairs).__name__})")
     if found.shape == (0,):  # an empty list
         found = np.zeros((0, 2), np.int64)
     if found.ndim != 2 or found.shape[1] != 2:
@@ -171,7 +184,8 @@ def _array(pairs: Any) -> npt.NDArray[Any]:
         raise ValueError(f"{expected}, received the shape {found.shape}{hint}")
     if found.dtype == object and all(isinstance(each, int) for each in found.flat):
         raise ValueError(
-            f"Edges positions must be from 0 to {MOST_TOKENS}, received {max(found.flat, key=abs)}"
+            f"Edges positions must be from 0 to {MOST_TOKENS}, received "
+            f"{shown(max(found.flat, key=abs))}"
         )
     if not np.issubdtype(found.dtype, np.integer):
         raise TypeError(f"{expected}, received the dtype {found.dtype}")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 import difflib
-import inspect
-import json
 from collections.abc import Callable
 from typing import Any
 
+from longbird.graph import jsonform
+from longbird.graph.arguments import check_arguments, shown
 from longbird.graph.base import Graph
+from longbird.graph.jsonform import TOO_MANY_DIGITS, too_many_digits
 
 
 def as_graph(value: Any) -> Graph:
@@ -42,19 +43,21 @@ def as_graph(value: Any) -> Graph:
     if not isinstance(value, (str, dict)):
         raise TypeError(
             "graph must be a graph of longbird, such as longbird.bigbird(), its expression as "
-            f'text, such as "bigbird(block=32)", or its JSON; received {value!r:.80} '
+            f'text, such as "bigbird(block=32)", or its JSON; received {shown(value)} '
             f"({type(value).__name__})"
         )
     try:
-        text = json.dumps(value) if isinstance(value, dict) else value.strip()
+        text = jsonform.written(value) if isinstance(value, dict) else value.strip()
         if text.startswith("{"):
             return Graph.from_json(text)
         return _graph(ast.parse(text, mode="eval").body, text)
     except SyntaxError as error:
-        raise ValueError(f"{value!r:.80} is not a graph: {error.msg}. {_expected()}") from None
+        if too_many_digits(error):
+            raise ValueError(TOO_MANY_DIGITS) from None
+        raise ValueError(f"{shown(value)} is not a graph: {error.msg}. {_expected()}") from None
     except (RecursionError, MemoryError):
-        shown = repr(value)[:80] if isinstance(value, str) else "the JSON"
-        raise ValueError(f"{shown} is not a graph: it is nested too deeply") from None
+        name = shown(value) if isinstance(value, str) else "the JSON"
+        raise ValueError(f"{name} is not a graph: it is nested too deeply") from None
 
 
 def names() -> dict[str, Callable[..., Graph]]:
@@ -88,7 +91,7 @@ def _graph(node: ast.expr, text: str) -> Graph:
         case ast.Call(function, arguments, keywords):
             return _construct(function, arguments, keywords, text)
         case _:
-            raise ValueError(f"{_source(node, text)!r:.80} is not a graph. {_expected()}")
+            raise ValueError(f"{shown(_source(node, text))} is not a graph. {_expected()}")
 
 
 def _operands(node: ast.expr, operator: type[ast.operator]) -> list[ast.expr]:
@@ -106,11 +109,11 @@ def _construct(
     known = names()
     name = _source(function, text).removeprefix("lb.").removeprefix("longbird.")
     if isinstance(function, ast.Call) and _graph(function, text):
-        raise ValueError(f"{name!r:.80} is a graph already, and a graph cannot be called")
+        raise ValueError(f"{shown(name)} is a graph already, and a graph cannot be called")
     if name not in known:
         near = difflib.get_close_matches(name[:80], known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{name!r:.80} is not a graph.{hint} {_expected()}")
+        raise ValueError(f"{shown(name)} is not a graph.{hint} {_expected()}")
     positional = [_argument(argument, text) for argument in arguments]
     named: dict[str, object] = {}
     for keyword in keywords:
@@ -119,15 +122,8 @@ def _construct(
         if keyword.arg in named:
             raise ValueError(f"{name}: {keyword.arg} is given twice")
         named[keyword.arg] = _argument(keyword.value, text)
-    signature = inspect.signature(known[name])
     try:
-        signature.bind(*positional, **named)
-    except TypeError as error:
-        taken = [
-            str(each.replace(annotation=each.empty)) for each in signature.parameters.values()
-        ]
-        raise ValueError(f"{name}: {error}; it takes ({', '.join(taken)})") from None
-    try:
+        check_arguments(known[name], positional, named)
         return known[name](*positional, **named)
     except TypeError as error:
         where = "" if str(error).startswith(name) else f"{name}: "
@@ -143,13 +139,13 @@ def _argument(node: ast.expr, text: str) -> object:
         case ast.Dict(keys, items) if all(isinstance(key, ast.Constant) for key in keys):
             found = {ast.literal_eval(key): _argument(item, text) for key, item in _pairs(node)}
             if len(found) < len(items):
-                raise ValueError(f"{_source(node, text)!r:.80} has a key twice")
+                raise ValueError(f"{shown(_source(node, text))} has a key twice")
             return found
         case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
             try:
                 return ast.literal_eval(node)
             except (ValueError, TypeError):
-                raise ValueError(f"{_source(node, text)!r:.80} is not a number") from None
+                raise ValueError(f"{shown(_source(node, text))} is not a number") from None
         case ast.Set(items):
             return [_argument(item, text) for item in items]
         case ast.Name() | ast.Attribute() | ast.Call() | ast.BinOp(op=ast.BitOr() | ast.BitAnd()):
@@ -157,7 +153,7 @@ def _argument(node: ast.expr, text: str) -> object:
             return _graph(node, text)
         case _:
             raise ValueError(
-                f"{_source(node, text)!r:.80} cannot be an argument: nothing is calculated here, "
+                f"{shown(_source(node, text))} cannot be an argument: nothing is calculated here, "
                 "so write out numbers, text, lists and graphs"
             )
 

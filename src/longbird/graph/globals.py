@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
 from abc import abstractmethod
@@ -13,12 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph.arguments import MOST_TOKENS, integer, tile_for
+from longbird.graph.arguments import MOST_TOKENS, integer, shown, tile_for
 from longbird.graph.base import Graph, Positions
 from longbird.graph.reach import Reach
 
 # Up to this many positions are written out in repr.
 FEW = 100
+# A position takes more than a hundred bytes, and a row and a column of edges.
+MOST_POSITIONS = 2**22
 
 
 class _Global(Graph):
@@ -81,12 +84,17 @@ class GlobalTokens(_Global):
         try:
             if isinstance(positions, (str, bytes, Mapping)):
                 raise TypeError
-            given = list(positions)
+            given = list(itertools.islice(positions, MOST_POSITIONS + 1))
         except TypeError:
             raise TypeError(
                 f"GlobalTokens positions must be a sequence of integers, received "
-                f"{positions!r:.80} ({type(positions).__name__})"
+                f"{shown(positions)} ({type(positions).__name__})"
             ) from None
+        if len(given) > MOST_POSITIONS:
+            raise ValueError(
+                f"GlobalTokens takes up to {MOST_POSITIONS:,} positions, received more: "
+                f"{shown(positions)}; where so many tokens see everything, take Full()"
+            )
         name = "each of the GlobalTokens positions"
         checked = {integer(position, name, least=-MOST_TOKENS) for position in given}
         self._set(

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from longbird.graph.arguments import shown
+
+TOO_MANY_DIGITS = "the graph has a number of thousands of digits"
+
 
 def plain(value: Any) -> Any:
     """A field as JSON has it: lists become tuples, and numbers of NumPy those of Python."""
@@ -28,7 +32,7 @@ def encode(value: Any) -> str:
     if isinstance(value, (dict, set, frozenset, np.ndarray)):
         raise TypeError(
             f"a field of a graph is a number, text, None, a graph or a tuple of these, received "
-            f"{value!r:.80} ({type(value).__name__})"
+            f"{shown(value)} ({type(value).__name__})"
         )
     return json.dumps(value)
 
@@ -45,6 +49,25 @@ def decode(text: str | bytes | bytearray, make: Callable[[Any, dict[str, Any]], 
         raise ValueError("the JSON of the graph is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"the graph is not valid JSON: {error}") from None
+    except ValueError as error:
+        if too_many_digits(error):
+            raise ValueError(TOO_MANY_DIGITS) from None
+        raise
+
+
+def written(content: dict[str, Any]) -> str:
+    """The text of JSON that somebody has parsed."""
+    try:
+        return json.dumps(content)
+    except ValueError as error:
+        if too_many_digits(error):
+            raise ValueError(TOO_MANY_DIGITS) from None
+        raise
+
+
+def too_many_digits(error: Exception) -> bool:
+    """Does Python refuse an integer for its length, with advice on how to make it read more?"""
+    return "digits) for integer string conversion" in str(error)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,7 +75,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the JSON of the graph has the field {twice!r:.80} twice in one object")
+        raise ValueError(f"the JSON of the graph has the field {shown(twice)} twice in one object")
     return content
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from longbird.graph.base import Graph
-from longbird.machine import in_words, machine_bytes
+from longbird.machine import in_words, machine_bytes, many
 
 # What building takes at least, with the arrays that are sorted and then thrown away.
 TILE_BYTES = 56
@@ -43,7 +43,7 @@ def check_memory(
     limit = machine_bytes()
     if needed > limit:
         raise ValueError(
-            f"the layout of {graph!r:.200} over {n:,} tokens would have about {tiles:.2g} tiles, "
-            f"and building it would take {in_words(needed)} of the {in_words(limit)} that "
+            f"the layout of {graph!r:.200} over {n:,} tokens would have about {many(tiles)} "
+            f"tiles, and building it would take {in_words(needed)} of the {in_words(limit)} that "
             "this process may have; choose a sparser graph or fewer tokens"
         )

@@ -87,25 +87,42 @@ class LongbirdForQuestionAnswering(Head):
         """The loss is the sum of the losses of those outputs that labels are given for.
 
         start_positions and end_positions [batch] are columns of the batch; as in transformers, an
-        answer beyond it does not count. sentence_positions [batch, sentences] are the columns of
-        the tokens that stand for sentences, -1 for none, and sentence_support, of the same shape,
-        1 for a supporting sentence. The question is global in Longformer, unless
-        global_attention_mask is given.
+        answer beyond it, which was cut off, does not count, nor does one of -100.
+        sentence_positions [batch, sentences] are the columns of the tokens that stand for
+        sentences, -1 for none, and sentence_support, of the same shape, 1 for a supporting
+        sentence. The question is global in Longformer, unless global_attention_mask is given.
         """
         inputs = Inputs(
-            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
-            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, edges=edges,
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
+            position_ids=position_ids, inputs_embeds=inputs_embeds,
+            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
+            past_key_values=past_key_values, use_cache=use_cache,
+            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
+            edges=edges,
         )  # fmt: skip
-        for name, given, possible in (
-            ("start_positions", start_positions, end_positions is not None),
-            ("end_positions", end_positions, start_positions is not None),
-            ("answer_types", answer_types, self.config.num_answer_types),
-            ("sentence_positions", sentence_positions, self.config.supporting_sentences),
-            ("sentence_support", sentence_support, sentence_positions is not None),
-        ):
+        has_types, has_sentences = self.config.num_answer_types, self.config.supporting_sentences
+        call, settings = "in the same call", "in the configuration"
+        for name, given, possible, needed in (
+            (
+                "start_positions", start_positions, end_positions is not None,
+                f"end_positions {call}",
+            ),
+            (
+                "end_positions", end_positions, start_positions is not None,
+                f"start_positions {call}",
+            ),
+            ("answer_types", answer_types, has_types, f"num_answer_types above 0 {settings}"),
+            (
+                "sentence_positions", sentence_positions, has_sentences,
+                f"supporting_sentences=True {settings}",
+            ),
+            (
+                "sentence_support", sentence_support, sentence_positions is not None,
+                f"sentence_positions {call}",
+            ),
+        ):  # fmt: skip
             if given is not None and not possible:
-                raise ValueError(f"{name} cannot be used alone, or by this configuration")
+                raise ValueError(f"{name} cannot be used alone: it needs {needed}")
         hidden = None
         if self.config.qa_hides_question and input_ids is not None:
             inputs, hidden = self._hiding_question(inputs)

@@ -28,6 +28,9 @@ class LongbirdForCausalLM(LanguageModel, GenerationMixin):
     """Predicts the next token; every graph of the configuration is cut to what is past.
 
     `generate` keeps a rolling cache: the keys that the graph can still reach, whatever the length.
+    The graph must stream for that: the default one, `longbird.bigbird()`, does not, because its
+    last block is global, and which one that is changes with every token. A window with global
+    tokens at the beginning does, as in the example.
 
     Examples:
         >>> import longbird as lb, torch
@@ -103,9 +106,13 @@ class LongbirdForCausalLM(LanguageModel, GenerationMixin):
                 f"{type(self).__name__}.forward() got an unexpected keyword argument {name!r}"
             )
         inputs = Inputs(
-            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
-            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, encoder_hidden_states, encoder_attention_mask, edges,
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
+            position_ids=position_ids, inputs_embeds=inputs_embeds,
+            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
+            past_key_values=past_key_values, use_cache=use_cache,
+            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
+            encoder_hidden_states=encoder_hidden_states,
+            encoder_attention_mask=encoder_attention_mask, edges=edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         loss = None

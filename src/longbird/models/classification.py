@@ -12,7 +12,13 @@ from torch import Tensor, nn
 from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdConfig
-from longbird.models.heads import ClassificationHead, Head, around_separator, first_tokens
+from longbird.models.heads import (
+    ClassificationHead,
+    Head,
+    around_separator,
+    first_tokens,
+    label_count,
+)
 from longbird.models.inputs import Inputs
 from longbird.models.losses import class_loss, document_loss, token_loss
 from longbird.models.outputs import (
@@ -30,7 +36,7 @@ class LongbirdForSequenceClassification(Head):
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config)
         act = config.classifier_activation
-        self.classifier = ClassificationHead(config, config.num_labels, self.dropout, act)
+        self.classifier = ClassificationHead(config, label_count(config), self.dropout, act)
         self.post_init()
 
     @can_return_tuple
@@ -56,9 +62,12 @@ class LongbirdForSequenceClassification(Head):
         Longformer's first token is global, unless global_attention_mask says otherwise.
         """
         inputs = Inputs(
-            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
-            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, edges=edges,
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
+            position_ids=position_ids, inputs_embeds=inputs_embeds,
+            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
+            past_key_values=past_key_values, use_cache=use_cache,
+            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
+            edges=edges,
         )  # fmt: skip
         inputs = self.with_global_tokens(inputs, first_tokens)
         encoded = self.longbird.encode(inputs)
@@ -83,7 +92,7 @@ class LongbirdForTokenClassification(Head):
 
     def __init__(self, config: LongbirdConfig) -> None:
         super().__init__(config)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.classifier = nn.Linear(config.hidden_size, label_count(config))
         self.post_init()
 
     @can_return_tuple
@@ -107,9 +116,12 @@ class LongbirdForTokenClassification(Head):
     ) -> LongbirdTokenClassifierOutput:
         """Labels [batch, n]: -100 for tokens that do not count."""
         inputs = Inputs(
-            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
-            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, edges=edges,
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
+            position_ids=position_ids, inputs_embeds=inputs_embeds,
+            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
+            past_key_values=past_key_values, use_cache=use_cache,
+            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
+            edges=edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         logits = self.classifier(self.dropout(encoded.x))
@@ -161,9 +173,12 @@ class LongbirdForMultipleChoice(Head):
         What follows the question is global in Longformer, unless global_attention_mask is given.
         """
         inputs = Inputs(
-            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
-            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, edges=edges,
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
+            position_ids=position_ids, inputs_embeds=inputs_embeds,
+            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
+            past_key_values=past_key_values, use_cache=use_cache,
+            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
+            edges=edges,
         )  # fmt: skip
         each = self.with_global_tokens(inputs.flattened(), self._after_question)
         encoded = self.longbird.encode(each)  # every choice is a document

@@ -63,6 +63,21 @@ class LongbirdCollator:
     tokenizer: Any
     pad_to_multiple_of: int | None = None
 
+    def __post_init__(self) -> None:
+        """Check the arguments, which would fail with the first batch."""
+        if not hasattr(self.tokenizer, "pad") or not hasattr(self.tokenizer, "padding_side"):
+            raise TypeError(
+                "tokenizer must be one of transformers, as AutoTokenizer.from_pretrained(...) "
+                f"gives it, received {self.tokenizer!r:.80}"
+            )
+        multiple = self.pad_to_multiple_of
+        if multiple is not None and (not isinstance(multiple, int) or isinstance(multiple, bool)):
+            raise TypeError(
+                f"pad_to_multiple_of must be an integer or None, received {multiple!r:.80}"
+            )
+        if multiple is not None and multiple < 1:
+            raise ValueError(f"pad_to_multiple_of must be at least 1, received {multiple}")
+
     def __call__(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
         """A batch of tensors [batch, ...] of all that the examples have."""
         rows = _rows(examples)
@@ -146,6 +161,13 @@ def _rows(examples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 f"example {number} must have a list of input_ids, received the inputs "
                 f"{list(example)}; a tokenizer makes input_ids of a text"
             )
+        for name, x in example.items():
+            first = x[0] if isinstance(x, (list, tuple)) and x else x
+            if isinstance(first, str) and name not in {*PER_TOKEN, *COLUMNS, *MARKS, *LABELS}:
+                raise ValueError(
+                    f"example {number} has text in {name!r}, which cannot be in a batch of "
+                    f"tensors; leave it out, dataset.remove_columns({name!r})"
+                )
         rows.append(
             {
                 "labels" if name in named else name: x

@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import field, fields
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from transformers import PreTrainedConfig
 from transformers.utils import logging
 
 from longbird.folders.paths import check_path
-from longbird.graph import Causal, Full, Graph, as_graph, bigbird
+from longbird.graph import Causal, Full, Graph, PerHead, as_graph, bigbird
 from longbird.models.field_names import KEPT, LOADING, nearest
 from longbird.models.fields import RULES, shown
 
@@ -33,9 +34,57 @@ TOKEN_FIELDS = (
 )
 
 
+LABEL_FIELDS = {"num_labels", "id2label", "label2id"}
+"""Each says something about all labels, so that one of them replaces what a file has."""
+
+
 @cache
 def _field_names(cls: type[PreTrainedConfig]) -> frozenset[str]:
     return frozenset(each.name for each in fields(cls))
+
+
+def both_ways(
+    id2label: Any, label2id: Any, count: int | None
+) -> tuple[dict[int, str] | None, dict[str, int] | None]:
+    """The names of labels by number, and the other way round; each follows from the other.
+
+    Raises:
+        ValueError: They contradict each other, or the count of labels.
+    """
+    RULES["id2label"].check("id2label", id2label)
+    RULES["label2id"].check("label2id", label2id)
+    numbers = None if label2id is None else {name: int(i) for name, i in label2id.items()}
+    if id2label is not None:
+        names = {int(i): name for i, name in id2label.items()}
+    elif numbers is None:
+        return None, None
+    else:
+        names = {i: name for name, i in sorted(numbers.items(), key=itemgetter(1))}
+        if list(names) != list(range(len(numbers))):
+            raise ValueError(
+                "label2id must have each of the numbers 0, 1, 2, ... once where id2label is not "
+                f"given; received {shown(label2id)}"
+            )
+    if count is not None and count != len(names):
+        raise ValueError(
+            f"num_labels must be {len(names)}, as many as id2label or label2id names, received "
+            f"{count}; leave num_labels out, or name as many labels"
+        )
+    following = {name: i for i, name in names.items()}
+    if numbers is not None and numbers != following:
+        raise ValueError(
+            f"label2id must be id2label the other way round; received id2label={shown(names)} and "
+            f"label2id={shown(numbers)}: leave one of them out"
+        )
+    return names, following
+
+
+def _heads_differ(graph: Any, heads: int) -> bool:
+    """Is there a PerHead in a graph, or in a list of them, for another number of heads?"""
+    if isinstance(graph, list):
+        return any(_heads_differ(each, heads) for each in graph)
+    own = isinstance(graph, PerHead) and len(graph.graphs) != heads
+    return own or any(_heads_differ(each, heads) for each in graph._inner)
 
 
 Relation = tuple[Callable[["LongbirdConfig"], bool], str, tuple[str, ...]]
@@ -45,6 +94,11 @@ RELATIONS: list[Relation] = [
         lambda c: not isinstance(c.graph, list) or len(c.graph) == c.num_hidden_layers,
         "a list of graphs has one for each layer",
         ("num_hidden_layers", "graph"),
+    ),
+    (
+        lambda c: not _heads_differ(c.graph, c.num_attention_heads),
+        "PerHead must have one graph for each attention head",
+        ("num_attention_heads", "graph"),
     ),
     (
         lambda c: c.hidden_size % c.num_attention_heads == 0,
@@ -143,8 +197,8 @@ class LongbirdConfig(PreTrainedConfig):
         sparse_prediction: Language modelling: with labels, predict labelled tokens alone.
         num_labels: Labels that a classification head tells apart; not stored, but counted in
             `id2label`.
-        id2label: The label of each number.
-        label2id: The number of each label.
+        id2label: The label of each number from 0 on.
+        label2id: The number of each label; of the two, either follows from the other.
         problem_type: Classification of documents: "regression", "single_label_classification" or
             "multi_label_classification"; by default decided by the labels given.
         output_hidden_states: Return the hidden states of all layers.
@@ -219,18 +273,22 @@ class LongbirdConfig(PreTrainedConfig):
         """Sets a field, if its rule allows the value."""
         if name in RULES:
             RULES[name].check(name, value)
+        if name == "graph":
+            many = isinstance(value, (list, tuple))
+            value = [as_graph(graph) for graph in value] if many else as_graph(value)
         super().__setattr__(name, value)
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Reads the graph, and checks how fields go together."""
+        """Names the labels, and checks how fields go together."""
+        if "model_type" in kwargs and self.id2label is not None:
+            self.label2id = None  # a file may contradict itself: what is shown is id2label
         kwargs = self._known(kwargs)
         for name in RULES.keys() & kwargs.keys():
             RULES[name].check(name, kwargs[name])
+        self.id2label, self.label2id = both_ways(
+            self.id2label, self.label2id, kwargs.get("num_labels")
+        )
         super().__post_init__(**kwargs)
-        if isinstance(self.graph, (list, tuple)):
-            self.graph = [as_graph(graph) for graph in self.graph]
-        else:
-            self.graph = as_graph(self.graph)
         for fits, expected, names in RELATIONS:
             if not fits(self):
                 received = ", ".join(f"{name}={shown(getattr(self, name))}" for name in names)
@@ -255,9 +313,13 @@ class LongbirdConfig(PreTrainedConfig):
         """
         own = _field_names(cls) - {"dtype"}
         given = {name: kwargs.pop(name) for name in (own | {"model_type"}) & kwargs.keys()}
-        if "num_labels" in kwargs:
-            given.setdefault("id2label", None)
-            given.setdefault("label2id", None)
+        if kwargs.get("num_labels", 0) is None:  # nothing is asked for
+            del kwargs["num_labels"]
+        if LABEL_FIELDS & (given.keys() | kwargs.keys()):  # then those of the file are others
+            named = both_ways(
+                given.get("id2label"), given.get("label2id"), kwargs.get("num_labels")
+            )
+            given["id2label"], given["label2id"] = named
         for name in ("dtype", "torch_dtype"):
             if kwargs.get(name) == "auto":  # a wish about loading, and not a type
                 del kwargs[name]
@@ -329,7 +391,9 @@ class LongbirdConfig(PreTrainedConfig):
                 f"not use: {', '.join(unknown)}"
             )
         shadows = [each for each in unknown if each[:1] == "_" or hasattr(type(self), each)]
-        return {k: x for k, x in more.items() if k not in (*shadows, "model_type")}
+        uncounted = ("num_labels",) if more.get("num_labels") is None else ()
+        left = (*shadows, *uncounted, "model_type")
+        return {k: x for k, x in more.items() if k not in left}
 
     @property
     def absent_id(self) -> int | None:
@@ -358,19 +422,16 @@ class LongbirdConfig(PreTrainedConfig):
     def layer_graphs(self) -> list[Graph]:
         """The graph of every layer; of a causal decoder, what it has of the past."""
         if isinstance(self.graph, list):
-            graphs = [as_graph(graph) for graph in self.graph]
+            graphs = self.graph
         else:
-            graph = as_graph(self.graph)
-            graphs = [graph.reseed(layer) for layer in range(self.num_hidden_layers)]
+            graphs = [self.graph.reseed(layer) for layer in range(self.num_hidden_layers)]
         return [past_of(graph) for graph in graphs] if self.causal else graphs
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain values; graphs as their JSON objects."""
         values = super().to_dict()
         many = isinstance(self.graph, list)
-        graphs = [
-            json.loads(as_graph(g).to_json()) for g in (self.graph if many else [self.graph])
-        ]
+        graphs = [json.loads(graph.to_json()) for graph in (self.graph if many else [self.graph])]
         return {**values, "graph": graphs if many else graphs[0]}
 
 

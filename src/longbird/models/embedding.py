@@ -52,9 +52,12 @@ class LongbirdForEmbedding(Head):
     ) -> LongbirdForEmbeddingOutput:
         """Takes what `LongbirdModel` takes."""
         inputs = Inputs(
-            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
-            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, edges=edges,
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
+            position_ids=position_ids, inputs_embeds=inputs_embeds,
+            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
+            past_key_values=past_key_values, use_cache=use_cache,
+            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
+            edges=edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         return LongbirdForEmbeddingOutput(

@@ -209,9 +209,13 @@ class LongbirdModel(LongbirdPreTrainedModel):
                 for their document; (-1, -1) for none. Or a list with an array [e, 2] for each.
         """
         inputs = Inputs(
-            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
-            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, encoder_hidden_states, encoder_attention_mask, edges,
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
+            position_ids=position_ids, inputs_embeds=inputs_embeds,
+            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
+            past_key_values=past_key_values, use_cache=use_cache,
+            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
+            encoder_hidden_states=encoder_hidden_states,
+            encoder_attention_mask=encoder_attention_mask, edges=edges,
         )  # fmt: skip
         encoded = self.encode(inputs)
         return LongbirdModelOutput(
@@ -342,6 +346,14 @@ class LongbirdModel(LongbirdPreTrainedModel):
         if isinstance(given, RollingCache):
             if [state.graph for state in given.layers] != self.layer_graphs:
                 raise ValueError("past_key_values is the cache of a model with other graphs")
+            kept = next((x.keys for x in given.layers if x.keys is not None), None)
+            heads, width = self.config.num_attention_heads, self.config.hidden_size
+            if kept is not None and kept.shape[1::2] != (heads, width // heads):
+                raise ValueError(
+                    "past_key_values must be the cache of this model, with "
+                    f"{heads} heads of {width // heads} numbers; received {kept.shape[1]} heads "
+                    f"of {kept.shape[3]}"
+                )
             if given.lengths is not None and len(given.lengths) != rows:
                 raise ValueError(
                     f"past_key_values is the cache of {len(given.lengths)} documents, and the "

@@ -85,8 +85,8 @@ def _are_labels(value: dict[Any, Any]) -> bool:
         numbers = {int(key) for key in value}
     except (TypeError, ValueError):
         return False
-    distinct = len(numbers) == len(value) and min(numbers, default=0) >= 0
-    return distinct and all(isinstance(label, str) for label in value.values())
+    counted = len(value) == len(numbers) and numbers == set(range(len(value)))
+    return counted and all(isinstance(label, str) for label in value.values())
 
 
 def _is_floating(value: Any) -> bool:
@@ -178,7 +178,7 @@ RULES: dict[str, Rule] = {
     ),
     "id2label": optional(
         Rule(
-            "a dictionary from numbers to labels",
+            "a dictionary from the numbers 0, 1, 2, ... to labels",
             (dict,),
             lambda x: len(x) <= MOST_LABELS and _are_labels(x),
         )
@@ -189,9 +189,10 @@ RULES: dict[str, Rule] = {
             (dict,),
             lambda x: (
                 len(x) <= MOST_LABELS
-                and all(isinstance(k, str) and str(v).isdecimal() for k, v in x.items())
+                and all(isinstance(k, str) for k in x)
+                and all(isinstance(v, (int, str)) and str(v).isdecimal() for v in x.values())
             ),
         )
     ),
 }  # fmt: skip
-"""By field; `graph` alone has none, because `longbird.graph.as_graph` checks it."""
+"""By field; `graph` alone has none, because `longbird.graph.as_graph` reads and checks it."""

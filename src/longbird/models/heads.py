@@ -39,6 +39,16 @@ class Head(LongbirdPreTrainedModel):
         return replace(inputs, global_attention_mask=chosen(inputs))
 
 
+def label_count(config: LongbirdConfig) -> int:
+    """The labels that a classification head tells apart; raises if there are none."""
+    if not config.num_labels:
+        raise ValueError(
+            f"a classification head needs at least one label, received num_labels="
+            f"{config.num_labels}; give num_labels, or the names of labels as id2label"
+        )
+    return config.num_labels
+
+
 class ClassificationHead(nn.Module):
     """Two layers over what stands for a whole document."""
 

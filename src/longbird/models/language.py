@@ -104,9 +104,12 @@ class LongbirdForMaskedLM(LanguageModel):
     ) -> LongbirdMaskedLMOutput:
         """Labels [batch, n]: tokens to predict, -100 for those that are not."""
         inputs = Inputs(
-            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
-            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, edges=edges,
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
+            position_ids=position_ids, inputs_embeds=inputs_embeds,
+            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
+            past_key_values=past_key_values, use_cache=use_cache,
+            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
+            edges=edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         logits, loss = self.predicted(encoded, labels, num_items_in_batch)
@@ -150,9 +153,12 @@ class LongbirdForPreTraining(LanguageModel):
     ) -> LongbirdForPreTrainingOutput:
         """Labels [batch, n] as in masked language modelling; next_sentence_label [batch]."""
         inputs = Inputs(
-            input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds,
-            global_attention_mask, segment_ids, past_key_values, use_cache, output_hidden_states,
-            output_attentions, edges=edges,
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
+            position_ids=position_ids, inputs_embeds=inputs_embeds,
+            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
+            past_key_values=past_key_values, use_cache=use_cache,
+            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
+            edges=edges,
         )  # fmt: skip
         encoded = self.longbird.encode(inputs)
         pooled = self.longbird.pool(encoded.first_of_each())

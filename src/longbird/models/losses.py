@@ -18,6 +18,7 @@ from longbird.nn.checks import (
     check_labels,
     check_shares,
     check_tensor,
+    readable,
 )
 
 
@@ -60,9 +61,10 @@ def token_loss(
 def answer_loss(
     start: Tensor, end: Tensor, start_positions: Tensor, end_positions: Tensor
 ) -> Tensor:
-    """Mean cross-entropy of both ends [rows, n] of an answer; those beyond column n do not count.
+    """Mean cross-entropy of both ends [rows, n] of an answer.
 
-    As in transformers, a negative column is the first one.
+    As in transformers, an end at column n or beyond it, which was cut off, does not count, and
+    nor does one of -100.
     """
     rows, n = start.shape
     losses: list[Tensor] = []
@@ -75,8 +77,13 @@ def answer_loss(
             raise ValueError(
                 f"{name} must be of shape [batch] = [{rows}], received {list(given.shape)}"
             )
-        column = beside(logits, given, name).flatten().long().clamp(min=0)
-        column = column.masked_fill(column >= n, IGNORED)
+        if readable(given) and bool((odd := (given < 0) & (given != IGNORED)).any()):
+            raise ValueError(
+                f"{name} must be columns of the batch, from 0 on, or {IGNORED} for what does not "
+                f"count; received {given[odd][0].item()}"
+            )
+        column = beside(logits, given, name).flatten().long()
+        column = column.masked_fill((column >= n) | (column < 0), IGNORED)
         losses.append(mean_cross_entropy(logits, column))
     return (losses[0] + losses[1]) / 2
 

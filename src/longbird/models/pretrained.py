@@ -73,10 +73,10 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         check_path(path)
         if (folder := checkpoints.own_folder(path, kwargs)) is not None:
             return checkpoints.load_own(path, folder, cls, args, kwargs)
-        if args or kwargs.pop("output_loading_info", False):
+        if args:
             raise TypeError(
                 "for a checkpoint of another library, from_pretrained takes its options as "
-                "name=value, and has no output_loading_info"
+                f"name=value; received {len(args)} without a name"
             )
         return checkpoints.load_checkpoint(path, cls, **kwargs)
 
@@ -117,14 +117,14 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         if kwargs.get("distributed_checkpoint"):  # all processes write into one folder
             super().save_pretrained(save_directory, is_main_process, *args, **kwargs)
             return
-        from longbird.checkpoints import write_pipeline, writing_folder
+        from longbird.checkpoints import write_sentence_transformers, writing_folder
 
         if kwargs.get("push_to_hub"):
             kwargs.setdefault("repo_id", Path(save_directory).name)
         with writing_folder(save_directory) as folder:
             super().save_pretrained(folder, is_main_process, *args, **kwargs)
             if is_main_process:
-                write_pipeline(self, folder)
+                write_sentence_transformers(self, folder)
 
 
 @contextmanager

@@ -21,9 +21,10 @@ BEFORE_NUMBERS = frozenset(
 """Abbreviations: a full stop after one of these does not end a sentence."""
 
 # A mark, what closes after it, space, what may open a sentence, and its first character. The marks
-# of Chinese, Japanese and Hindi need no space after them, and empty lines need no mark.
+# of Chinese, Japanese and Hindi need no space after them, and empty lines need no mark. A run of
+# marks is tried from its first one alone: from each of them, it would take quadratic time.
 END = re.compile(
-    r"""[.!?…؟]+["'”’»)\]]*(?=\s+["'“‘«(\[¿¡]*(\S))"""  # noqa: RUF001
+    r"""(?<![.!?…؟])[.!?…؟]+["'”’»)\]]*(?=\s+["'“‘«(\[¿¡]*(\S))"""  # noqa: RUF001
     r"|[。！？।॥]+[”’」』）]*"  # noqa: RUF001
     r"|\n[^\S\n]*(?=\n)"
 )

@@ -21,7 +21,7 @@ from transformers.utils.generic import can_return_tuple
 from longbird.models.answering import IMPOSSIBLE
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel, check_memory, default
-from longbird.models.heads import ClassificationHead
+from longbird.models.heads import ClassificationHead, label_count
 from longbird.models.inputs import last_columns
 from longbird.models.losses import answer_loss, document_loss, prediction_loss
 from longbird.models.outputs import (
@@ -155,7 +155,8 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             raise ValueError(
                 f"the output has {past + s} tokens (it is the input, where neither labels nor "
                 "decoder_input_ids are given), and the decoder has positions for "
-                f"{self.positions.num_embeddings} (max_decoder_positions)"
+                f"{self.positions.num_embeddings} (max_decoder_positions); cut it, or generate "
+                "with a smaller max_new_tokens"
             )
         every = torch.arange(past + s, device=x.device)
         place = every[past:]
@@ -521,7 +522,7 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
         dropout, act = nn.Dropout(config.head_dropout), config.classifier_activation
-        self.classifier = ClassificationHead(config, config.num_labels, dropout, act)
+        self.classifier = ClassificationHead(config, label_count(config), dropout, act)
         self.post_init()
 
     @can_return_tuple

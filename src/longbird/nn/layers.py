@@ -123,6 +123,12 @@ class Embeddings(nn.Module):
         past, unplaced = (None, 0) if cache is None else (cache.lengths, cache.absent)
         longest = documents.longest + (int(past.max()) if past is not None and len(past) else 0)
         if longest + offset > rows:
+            if past is not None:
+                raise ValueError(
+                    f"a document has {longest} tokens with those that were generated, and the "
+                    f"model has positions for {rows - offset}; choose a smaller max_new_tokens, "
+                    "or a shorter prompt"
+                )
             raise ValueError(
                 f"a document has {longest} tokens, and the model has positions for "
                 f"{rows - offset}; cut it (truncation=True, max_length={rows - offset} of the "

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from longbird.layout.layout import Layout
-from longbird.ops.call import Call, all_global_tokens, over_sequences
+from longbird.ops.call import Call
+from longbird.ops.sequences import all_global_tokens, over_sequences
 from longbird.ops.tracing import eagerly
 
 if TYPE_CHECKING:

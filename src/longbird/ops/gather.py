@@ -26,15 +26,10 @@ from longbird.graph.base import Graph
 from longbird.graph.streaming import without_prefixes
 from longbird.layout import Layout
 from longbird.ops import dropout
-from longbird.ops.call import (
-    Call,
-    all_global_tokens,
-    check_edges_count_once,
-    lse_dtype,
-    over_sequences,
-)
+from longbird.ops.call import Call, lse_dtype
 from longbird.ops.graphs import Graphs
 from longbird.ops.merge import merge, softmax
+from longbird.ops.sequences import all_global_tokens, check_edges_count_once, over_sequences
 from longbird.ops.tracing import constant, eagerly
 
 NAME = "gather"

@@ -22,14 +22,14 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from longbird.layout import Layout
-from longbird.ops.call import (
-    Call,
+from longbird.ops.call import Call
+from longbird.ops.graphs import Graphs
+from longbird.ops.sequences import (
     all_global_tokens,
     check_edges_count_once,
     marked_tokens,
     sequences,
 )
-from longbird.ops.graphs import Graphs
 from longbird.ops.tracing import constant
 
 NAME = "native"

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from longbird.graph.base import Graph
 from longbird.ops import dropout
-from longbird.ops.call import Call, lse_dtype, over_sequences
+from longbird.ops.call import Call, lse_dtype
+from longbird.ops.sequences import over_sequences
 from longbird.ops.tracing import eagerly
 
 NAME = "reference"

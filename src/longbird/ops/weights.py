@@ -13,9 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from longbird.graph.arguments import integer
 from longbird.layout import Layout
-from longbird.ops.call import Call, all_global_tokens, lse_dtype, marked_tokens, sequences
+from longbird.ops.call import Call, lse_dtype
 from longbird.ops.graphs import GraphArgument
+from longbird.ops.sequences import all_global_tokens, marked_tokens, sequences
 
 Integers = npt.NDArray[np.int64]
 
@@ -49,6 +51,7 @@ class SparseRows:
                 `row(token)`.
 
         Raises:
+            TypeError: A number is not an integer.
             ValueError: There is no such row; the message says what there is.
 
         Examples:
@@ -62,7 +65,14 @@ class SparseRows:
             tensor([  0, 499, 500, 501])
         """
         batch, heads, queries = (1, *self.shape)[-3:]
-        place = [operator.index(number) for number in index]
+        try:
+            place = [operator.index(number) for number in index]
+        except TypeError:
+            received = ", ".join(f"{number!r:.80}" for number in index)
+            raise TypeError(
+                "row takes integers, the numbers of a batch row, a head and a token; received "
+                f"row({received})"
+            ) from None
         for axis, size in enumerate((batch, heads)):
             if size == 1 and len(place) < 3:
                 place.insert(axis, 0)
@@ -114,7 +124,18 @@ class SparseRows:
         return replace(self, weights=changed)
 
     def dense(self, n: int) -> Tensor:
-        """All rows over `n` keys: [*shape, n]."""
+        """All rows over `n` keys: [*shape, n].
+
+        Raises:
+            TypeError: `n` is not an integer.
+            ValueError: `n` is too small for the keys that there are.
+        """
+        n = integer(n, "n")
+        if len(self.keys) and n <= (largest := int(self.keys.max())):
+            raise ValueError(
+                f"dense needs n > {largest}, since there is a weight for key {largest}; received "
+                f"n = {n}"
+            )
         rows = len(self.row_ptr) - 1
         row = torch.repeat_interleave(torch.arange(rows), self.row_ptr.diff().cpu())
         row = row.to(self.keys.device)
@@ -174,7 +195,7 @@ def attention_weights(
         >>> round(float(values.sum()), 5)
         1.0
     """
-    batched = not isinstance(q, Tensor) or q.ndim != 3
+    batched = not isinstance(q, Tensor) or q.ndim != 3 or q.is_nested
     if not batched:
         q, k = q[None], (k[None] if isinstance(k, Tensor) else k)
         global_tokens = global_tokens[None] if isinstance(global_tokens, Tensor) else global_tokens
