@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,20 @@ from longbird.tasks.task import Task
 
 
 def stored(
-    task: Task, examples: Iterable[dict[str, Any]], tokenizer: Any, length: int, file: Path
+    task: Task,
+    examples: Iterable[dict[str, Any]],
+    tokenizer: Any,
+    length: int,
+    file: Path,
+    training: bool = False,
 ) -> Dataset:
     """The features of examples, in a file that is there whole or not at all."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         writing = file.with_name(f".{file.name}.writing")
         with ArrowWriter(path=str(writing), writer_batch_size=64) as writer:
-            for features in _features(task, examples, tokenizer, length):
+            make = task.training_features if training else task.features
+            for features in _features(make, examples, tokenizer, length):
                 writer.write(features)
             writer.finalize()
         os.replace(writing, file)
@@ -35,11 +41,14 @@ def stored(
 
 
 def _features(
-    task: Task, examples: Iterable[dict[str, Any]], tokenizer: Any, length: int
+    make: Callable[..., Iterator[dict[str, Any]]],
+    examples: Iterable[dict[str, Any]],
+    tokenizer: Any,
+    length: int,
 ) -> Iterator[dict[str, Any]]:
     examples = iter(examples)
     while some := list(itertools.islice(examples, 64)):  # the tokenizer works on them in parallel
-        yield from task.features(some, tokenizer, length)
+        yield from make(some, tokenizer, length)
 
 
 def cache_key(*parts: Any) -> str:

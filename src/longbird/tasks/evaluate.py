@@ -50,13 +50,20 @@ def evaluate_rows(
     tokenizer: Any,
     tokens_per_batch: int = 16384,
     advance: Callable[[int], None] = lambda _: None,
+    calibrate: bool = False,
 ) -> Evaluation:
-    """Runs a model over documents, as `longbird.tasks.documents.stored` makes them."""
+    """Runs a model over documents, as `longbird.tasks.documents.stored` makes them.
+
+    With `calibrate`, the task then chooses its thresholds by them, for other documents.
+    """
     said = predict(model.eval(), task, rows, tokenizer, tokens_per_batch, advance)
-    examples: list[Any] = list(rows.remove_columns(["input_ids"]))
+    whole: Any = rows.remove_columns(["input_ids"])
+    examples, said = task.joined(whole, said)
     metrics = task.measure(examples, said)
     metrics["intervals"] = intervals(task, examples, said)
     wrongness = [task.wrongness(*pair) for pair in zip(examples, said, strict=True)]
+    if calibrate:
+        task.calibrate(examples, said, model.config)
     worst = sorted(range(len(said)), key=lambda row: -wrongness[row])[:MOST_WORST]
     return Evaluation(
         metrics,

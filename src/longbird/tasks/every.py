@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from longbird.tasks.ask import Ask
 from longbird.tasks.classify import Classify
 from longbird.tasks.task import Task
 
-EVERY: tuple[type[Task], ...] = (Classify,)
+EVERY: tuple[type[Task], ...] = (Ask, Classify)
 BY_NAME = {task.name: task for task in EVERY}
 BY_HEAD = {task.head: task for task in EVERY}

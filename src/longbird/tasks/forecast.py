@@ -30,7 +30,7 @@ def forecast(
         ValueError: A step would not fit into memory; says what would help.
     """
     for part, documents in parts.items():
-        tokens = np.asarray(documents["tokens"])
+        tokens = task.whole_lengths(documents)
         yield (
             f"{part}: {len(tokens):,} documents of {int(np.median(tokens)):,} tokens (median; "
             f"{tokens.min():,} to {tokens.max():,}), {tokens.sum():,} in all"
@@ -39,8 +39,8 @@ def forecast(
         longer = int((tokens > settings.length).sum())
         if longer:
             yield (
-                f"  {longer:,} are longer than the {settings.length:,} tokens of --length: their "
-                "ends are cut off"
+                f"  {longer:,} are longer than the {settings.length:,} tokens of --length: "
+                f"{task.about_longer(part)}"
             )
     documents = parts["train"]
     lengths = [len(ids) for ids in documents["input_ids"]]
@@ -119,7 +119,7 @@ def _rehearse(
     for _ in range(2):  # the first is slower than those after it
         started = time.perf_counter()
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
-            loss = model(**batch).loss
+            loss = task.loss(task.run(model, batch), batch, None)
         loss.backward()
         seconds.append(time.perf_counter() - started)
         model.zero_grad()

@@ -14,7 +14,7 @@ from longbird.tasks.files import fingerprint, rows
 from longbird.tasks.folder import RunFolder, write_text
 from longbird.tasks.processes import processes
 from longbird.tasks.settings import Settings
-from longbird.tasks.split import held_out
+from longbird.tasks.split import held_out, together
 from longbird.tasks.task import Task
 
 PARTS = ("train", "validation", "test")
@@ -35,7 +35,7 @@ def read_parts(
     def read(part: str, say: Callable[[str], None] = lambda _: None) -> Iterator[dict[str, Any]]:
         return task.examples(rows(given[part], settings.encoding), settings, say)
 
-    groups: list[str] = []
+    groups: list[str | tuple[str, ...]] = []
 
     def noted(examples: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for example in examples:
@@ -47,26 +47,28 @@ def read_parts(
         raise ValueError(f"{', '.join(settings.train)} has no rows: there is nothing to learn")
     aside = None
     if "validation" not in files and settings.hold_out:
-        aside = held_out(groups, settings.hold_out, settings.seed)
+        aside = held_out(together(groups), settings.hold_out, settings.seed)
     key = cache_key(files, asdict(settings), tokenizer.backend_tokenizer.to_str())
 
     def part_of(part: str) -> Dataset:
         file = folder.cache / f"{part}-{key}.arrow"
         if aside is None or part == "test":
-            return stored(task, read(part), tokenizer, settings.length, file)
+            learned = part == "train"
+            return stored(task, read(part), tokenizer, settings.length, file, learned)
         wanted = part == "validation"
         chosen = (each for each, out in zip(read("train"), aside, strict=True) if out == wanted)
-        return stored(task, chosen, tokenizer, settings.length, file)
+        return stored(task, chosen, tokenizer, settings.length, file, not wanted)
 
     there = {*files, *(() if aside is None else ("validation",))}
     parts = {part: part_of(part) for part in PARTS if part in there}
     for part, documents in parts.items():
         if len(documents) == 0:
             raise ValueError(f"there are no documents for {part}: give more files, or larger ones")
+    lengths = {part: task.whole_lengths(documents) for part, documents in parts.items()}
     data = {
         "files": files,
-        "documents": {part: len(documents) for part, documents in parts.items()},
-        "tokens": {part: sum(documents["tokens"]) for part, documents in parts.items()},
+        "documents": {part: len(tokens) for part, tokens in lengths.items()},
+        "tokens": {part: int(tokens.sum()) for part, tokens in lengths.items()},
         "held out": None if aside is None else f"by {settings.group or 'equal text'}",
     }
     if not folder.data.exists() and processes().is_main_process:

@@ -6,6 +6,27 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+
+def together(groups: Sequence[str | Sequence[str]]) -> list[str]:
+    """One group for each row: rows that share one of their groups, or are linked by such rows.
+
+    Examples:
+        >>> together(["a", ("b", "c"), ("c", "d"), "d", "a"])
+        ['a', 'b', 'b', 'b', 'a']
+    """
+    several = [(each,) if isinstance(each, str) else tuple(each) for each in groups]
+    names = list(dict.fromkeys(name for row in several for name in row))
+    number = {name: at for at, name in enumerate(names)}
+    links = [(number[row[0]], number[name]) for row in several for name in row]
+    graph = coo_array((np.ones(len(links)), tuple(zip(*links, strict=True))), (len(names),) * 2)
+    _, component = connected_components(graph, directed=False)
+    first: dict[int, str] = {}
+    for name, of in zip(names, component.tolist(), strict=True):
+        first.setdefault(of, name)
+    return [first[component[number[row[0]]]] for row in several]
 
 
 def held_out(groups: Sequence[str], fraction: float, seed: int) -> np.ndarray:

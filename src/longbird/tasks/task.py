@@ -24,7 +24,7 @@ class Task:
     """What `longbird finetune` calls it."""
     head: ClassVar[str]
     """Its name in `longbird.hf.tasks`."""
-    best: ClassVar[str]
+    best: str
     """The metric that decides which model is the best; more is better."""
     inputs: ClassVar[tuple[str, ...]]
     """What the model takes of the features; `input_ids` is one."""
@@ -59,6 +59,20 @@ class Task:
         """Examples with their inputs, and how many `tokens` they have before they are cut."""
         raise NotImplementedError
 
+    def training_features(
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+    ) -> Iterator[dict[str, Any]]:
+        """The same for examples to learn from, each of which has one row."""
+        return self.features(examples, tokenizer, length)
+
+    def whole_lengths(self, rows: Any) -> np.ndarray:
+        """Tokens of each document before it is cut, of rows that `features` made."""
+        return np.asarray(rows["tokens"])
+
+    def about_longer(self, part: str) -> str:
+        """What becomes of documents of a part that are longer than the model."""
+        return "their ends are cut off"
+
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """A padded batch as the model takes it."""
         return batch
@@ -68,6 +82,10 @@ class Task:
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
         """Weights that make every class count as much as every other."""
         raise ValueError(f"{self.name} has no classes: leave class_weights out")
+
+    def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
+        """The outputs of the model for a batch."""
+        return model(**batch)
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
         """A mean over the `items` of a batch."""
@@ -82,6 +100,17 @@ class Task:
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """What the model says of each example of a batch."""
         raise NotImplementedError
+
+    def joined(
+        self, rows: Iterable[Example], predictions: Sequence[Prediction]
+    ) -> tuple[list[Example], list[Prediction]]:
+        """Examples with what was said of them, where a document has several rows."""
+        return list(rows), list(predictions)
+
+    def calibrate(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
+    ) -> None:
+        """Chooses thresholds by the validation documents, after these were measured."""
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it."""

@@ -126,7 +126,7 @@ class LongbirdTrainer(Trainer):
     ) -> Any:
         """The share of this batch in the mean over all items of the step."""
         batch = without_bookkeeping(inputs)
-        outputs = model(**batch)
+        outputs = self.task.run(model, batch)
         loss = self.task.loss(outputs, batch, self.weights)
         total = kwargs["num_items_in_batch"]
         # The gradients of processes are averaged, and are shares of a sum here.
@@ -159,7 +159,7 @@ class LongbirdTrainer(Trainer):
                 model, self.task, rows, self.processing_class, self.settings.tokens_per_batch
             )
         model.train()
-        measured = self.task.measure(rows.remove_columns(["input_ids"]), said)
+        measured = self.task.measure(*self.task.joined(rows.remove_columns(["input_ids"]), said))
         measured["seconds"] = time.perf_counter() - started
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in measured.items()}
         self.log({name: value for name, value in metrics.items() if isinstance(value, float)})
