@@ -415,7 +415,7 @@ def test_a_stopped_run_ends_with_the_same_weights(
 
 def test_hotpot_is_learned(tiny: Path, tmp_path: Path) -> None:
     file = hotpot_file(tmp_path / "train.json")
-    options = {**OPTIONS, "epochs": 4, "tokens_per_batch": 130}
+    options: dict[str, Any] = {**OPTIONS, "epochs": 4, "tokens_per_batch": 130}
     run = finetune("ask", file, tmp_path / "run", model=str(tiny), say=silent, **options)
     found = evaluate(run.path, file, say=silent)
     assert found.metrics["sp_f1"] > 0.9
@@ -427,6 +427,20 @@ def test_hotpot_is_learned(tiny: Path, tmp_path: Path) -> None:
     # A second set of questions of another format, with the same model.
     other = evaluate(run.path, squad_file(tmp_path / "squad.json", second=True), say=silent)
     assert "sp_f1" not in other.metrics and "no_answer_f1" in other.metrics
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"lora": 2}, {"bf16": True}, {"gradient_checkpointing": True}, {"accumulate": 2}],
+    ids=lambda options: ",".join(options),
+)
+def test_options(options: dict[str, Any], tiny: Path, tmp_path: Path) -> None:
+    file = hotpot_file(tmp_path / "train.json", count=12)
+    short: dict[str, Any] = {**OPTIONS, "length": 128, "epochs": 1, **options}
+    run = finetune("ask", file, tmp_path / "run", model=str(tiny), say=silent, **short)
+    assert run.finished and "joint_f1" in run.metrics["validation"]
+    start = lb.LongbirdForQuestionAnswering.from_pretrained(run.model).sentence.out.weight
+    assert start.abs().sum() > 0
 
 
 def test_answers_come_with_their_characters(
