@@ -429,6 +429,20 @@ def test_hotpot_is_learned(tiny: Path, tmp_path: Path) -> None:
     assert "sp_f1" not in other.metrics and "no_answer_f1" in other.metrics
 
 
+def test_formats_can_be_mixed(tiny: Path, tmp_path: Path) -> None:
+    files = hotpot_file(tmp_path / "h.json", 8), squad_file(tmp_path / "s.json", True, count=8)
+    options: dict[str, Any] = {**OPTIONS, "epochs": 1, "validation": files[1]}
+    run = finetune("ask", files, tmp_path / "run", model=str(tiny), say=silent, **options)
+    validation = run.metrics["validation"]
+    assert "joint_f1" not in validation and validation["quality"] == validation["f1"]
+    found = evaluate(run.path, files, say=silent).metrics
+    assert found["quality"] == pytest.approx((found["joint_f1"] + _f1(run.path, files[1])) / 2)
+
+
+def _f1(run: Path, file: Path) -> float:
+    return evaluate(run, file, say=silent).metrics["f1"]
+
+
 @pytest.mark.parametrize(
     "options",
     [{"lora": 2}, {"bf16": True}, {"gradient_checkpointing": True}, {"accumulate": 2}],

@@ -99,7 +99,7 @@ class Ask(Task):
         if kinds == {"none"}:
             raise ValueError("no question of the training files has an answer")
         if self.supported:
-            self.best = "joint_f1"
+            self.best = "quality"
 
     def head_settings(self) -> dict[str, Any]:
         """What the configuration says of the head."""
@@ -273,7 +273,10 @@ class Ask(Task):
         predictions: Sequence[Prediction],
         support: float | None = None,
     ) -> dict[str, np.ndarray]:
-        """By metric, the score of each question; NaN for one that it does not apply to."""
+        """By metric, the score of each question; NaN for one that it does not apply to.
+
+        `quality` chooses the best model: joint F1 where sentences support the answer, else F1.
+        """
         table: list[dict[str, float]] = []
         for example, prediction in zip(examples, predictions, strict=True):
             given, rights = self.answer(prediction)["answer"], example["answers"]
@@ -290,7 +293,10 @@ class Ask(Task):
         names = list(dict.fromkeys(name for row in table for name in row))
         if "no_answer_f1" not in names:  # then all have an answer
             names = [name for name in names if not name.startswith("has_answer")]
-        return {name: np.array([row.get(name, np.nan) for row in table]) for name in names}
+        scores = {name: np.array([row.get(name, np.nan) for row in table]) for name in names}
+        if self.supported:
+            scores["quality"] = np.array([row.get("joint_f1", row["f1"]) for row in table])
+        return scores
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
@@ -347,7 +353,7 @@ class Ask(Task):
     def wrongness(self, example: Example, prediction: Prediction) -> float:
         """How wrong an answer is; of answers that are as wrong, the surer is worse."""
         scores = self.scores([example], [prediction])
-        reached = scores.get("joint_f1", scores["f1"])[0]
+        reached = scores["quality" if self.supported else "f1"][0]
         return (1 - reached) * (1 + self.answer(prediction)["score"])
 
     def expected(self, example: Example) -> Any:
