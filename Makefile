@@ -8,6 +8,9 @@
 #   make sanitize    the C++ kernels under the address and undefined-behaviour sanitizers
 #   make format      put Python and C++ into shape
 #   make bench       measure against the peers
+#   make docs        the site, into build/docs
+#   make dist        source distribution and wheels, into dist; make dist-check installs and tries them
+#   make test-oldest the tests with the oldest versions that are allowed, and Python 3.10
 #
 # Set-up is redone only when what it depends on has changed. PYTHON=... chooses another interpreter.
 
@@ -115,6 +118,8 @@ dist-check:
 	.ci/check-dist $(DIST_PYTHONS)
 
 test-oldest:
+	@$(OLDEST_PYTHON) -c '' 2>/dev/null || { echo 'The oldest versions need Python 3.10, and $(OLDEST_PYTHON)' \
+	'does not run here: try make test-oldest OLDEST_PYTHON=/path/to/python3.10'; exit 2; }
 	.ci/test-oldest $(OLDEST_PYTHON)
 
 # --- Set-up ----------------------------------------------------------------------------------------

@@ -36,3 +36,4 @@ html_theme = "furo"  # loads nothing from other servers
 html_title = f"Longbird {version}"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False  # LICENSE says it all

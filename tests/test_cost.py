@@ -241,6 +241,7 @@ def test_crossover_copes_with_graphs_that_short_lengths_do_not_have():
 
 def test_text_names_everything_that_matters():
     text = str(plan(lb.bigbird(), 16384, backward=True, calibration=KNOWN))
+    assert text.startswith("graph       bigbird()\n")
     for part in (
         "16,384 tokens",
         "12 heads of 64",

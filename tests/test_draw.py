@@ -9,9 +9,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import longbird as lb
-from longbird.draw import COLOURS, Picture, coverage, picture, pieces, sampled
+from longbird.draw import COLOURS, FAINTEST, Picture, coverage, picture, pieces, sampled
 from longbird.graph import as_graph
 
 GRAPHS = [
@@ -149,7 +150,9 @@ def test_any_length_is_drawn_or_refused_within_seconds(text, density, n) -> None
 )
 def test_what_cannot_be_sampled_is_refused_with_its_size(text) -> None:
     start = time.perf_counter()
-    with pytest.raises(ValueError, match=r"about [\d.e+]+ tiles and take [\d.]+ [GTP]B"):
+    with pytest.raises(
+        ValueError, match=r"would have about [\d.e+]+ tiles and take [\d.]+ [GTP]B"
+    ):
         picture(as_graph(text), 2_000_000_000)
     with pytest.raises(ValueError, match="too thin for a picture of 2,000,000,000 tokens"):
         picture(lb.Window(100_000, dilation=20_000), 2_000_000_000, pixels=64)
@@ -179,6 +182,7 @@ def test_show_displays_a_picture_in_a_notebook(monkeypatch, capsys) -> None:
     lb.Window(2).show(40)
     assert capsys.readouterr().out == ""
     assert isinstance(shown[0], Picture)
+    assert repr(shown[0]).startswith("Window(radius=2, dilation=1)\n40 tokens, 194 edges")
     ElementTree.fromstring(shown[0]._repr_svg_())
 
 
@@ -213,3 +217,65 @@ def test_drawing_needs_matplotlib_only_to_save() -> None:
         "assert not {'matplotlib', 'torch', 'IPython'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def colours_of(path, drawn: Picture) -> dict[str, int]:
+    """How many pixels of a saved picture, its legend left out, are nearest to each colour."""
+    image = np.asarray(Image.open(path).convert("RGB"), float)
+    image = image[: int(0.93 * len(image))]
+    names = list(drawn.layers)
+    rgb = np.array([[int(drawn.colours[k][at : at + 2], 16) for at in (1, 3, 5)] for k in names])
+    # Half of the way from white to the colour is enough to tell.
+    faint = 255 - (255 - rgb) * FAINTEST
+    found = {}
+    for name, strong, weak in zip(names, rgb, faint, strict=True):
+        way = (strong - weak).astype(float)
+        along = np.clip(((image - weak) @ way) / (way @ way), 0, 1)
+        distance = np.abs(image - (weak + along[..., None] * way)).max(axis=-1)
+        found[name] = int((distance < 3).sum())
+    return found
+
+
+THIN = [
+    ("Window(2) | GlobalTokens([0])", 8192),
+    ("Window(2) | GlobalTokens([-1])", 8000),
+    ("Causal | GlobalTokens([4001])", 8192),
+    ("Full | Edges([(0, 5000), (4000, 1)])", 8192),
+    ("Window(50) | GlobalTokens([7]) | Edges([(0, 5000), (1, 2)])", 5001),
+    ("GlobalTokens([0, 64, 128, 192, 256, 320, 384]) | Window(1)", 512),
+]
+
+
+@pytest.mark.parametrize(("text", "n"), THIN)
+def test_every_kind_is_seen_in_a_saved_picture(tmp_path, text: str, n: int) -> None:
+    drawn = picture(as_graph(text), n)
+    drawn.save(tmp_path / "picture.png")
+    seen = colours_of(tmp_path / "picture.png", drawn)
+    assert min(seen.values()) > 100, seen
+
+
+@pytest.mark.parametrize(("text", "n"), THIN)
+def test_every_kind_is_seen_in_a_notebook_and_a_terminal(text: str, n: int) -> None:
+    drawn = picture(as_graph(text), n, pixels=144)
+    svg = drawn._repr_svg_()
+    assert min(float(each) for each in re.findall('fill-opacity="([^"]*)"', svg)) >= FAINTEST
+    styles = {str(span.style) for span in drawn.text().spans}
+    for colour in drawn.colours.values():
+        assert f'<path fill="{colour}"' in svg
+        assert colour in styles
+
+
+def test_a_denser_pixel_is_darker() -> None:
+    shares = [0.0, 1e-6, 0.01, 0.2, 0.6, 1.0]
+    cells = Picture(("", ""), 6, {"window": np.tile(shares, (6, 1))})._painted()
+    brightness = cells[0].sum(axis=-1)
+    assert brightness[0] == 3 and brightness[0] - brightness[1] > 0.5
+    assert (np.diff(brightness) < -0.05).all()
+
+
+def test_a_few_edges_are_large_dots_within_the_picture() -> None:
+    _, opacity = picture(lb.Edges([(0, 5000), (2500, 2500)]), 5001, pixels=160)._cells()
+    assert opacity[:3, -3:].min() == 1 and opacity[78:81, 78:81].min() == 1
+    assert (opacity > 0).sum() == 18
+    exact = picture(lb.Edges([(0, 50), (20, 7)]), 60)._cells()[1]
+    assert (exact > 0).sum() == 2

@@ -28,3 +28,8 @@ def test_huggingface_defects() -> None:
         assert theirs > 1e-3
         assert abs(ours) < 2e-6
     assert memory[0] > 5 * memory[1]
+
+
+@pytest.mark.slow  # trains MiniLM
+def test_plain_trainer(tmp_path: Path) -> None:
+    assert example("plain_trainer").main(str(tmp_path)) >= 0.75

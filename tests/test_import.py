@@ -20,7 +20,8 @@ MODELS = {
     "LongbirdForEmbedding", "LongbirdForCausalLM", "LongbirdSeq2SeqModel",
     "LongbirdForConditionalGeneration", "RollingCache", "load_checkpoint", "save_checkpoint",
     "convert_checkpoint", "LongbirdSeq2SeqForQuestionAnswering",
-    "LongbirdSeq2SeqForSequenceClassification", "LongbirdCollator", "segments",
+    "LongbirdSeq2SeqForSequenceClassification", "LongbirdCollator", "segments", "finetune",
+    "evaluate",
 }  # fmt: skip
 
 

@@ -1,10 +1,13 @@
 """The oracle finds what is right and what is wrong."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 
 import longbird as lb
 from longbird import oracle
+from longbird.graph import Reach
 from longbird.ops import dispatch, flex, gather, native
 
 GRAPH = lb.bigbird(block=16)
@@ -18,6 +21,7 @@ def test_all_agree(impl, dtype):
     assert row.impl == impl and row.ran and len(row.gradients) == 3
     assert report.raise_if_failed() is report
     assert "ok" in str(report) and impl in str(report)
+    assert repr(report) == str(report), "what a notebook shows"
 
 
 def test_float64():
@@ -214,3 +218,37 @@ def test_names_of_implementations(impls, error, message):
 def test_other_wrong_arguments(options, error, message):
     with pytest.raises(error, match=message):
         lb.check(GRAPH, 60, **options)
+
+
+@dataclass(frozen=True)
+class ShortReach(lb.Graph):
+    """A layout of tiles hides that its reach is too short; a rolling cache does not."""
+
+    streams = True
+    period = 1
+
+    def edge(self, i, j, n):
+        """Up to 20 back."""
+        return (i - j >= 0) & (i - j <= 20)
+
+    def reach(self, n):
+        """Too short."""
+        return Reach(behind=5, ahead=0)
+
+
+@pytest.mark.parametrize("n", [64, 300, 1000])
+def test_finds_a_false_fact(n):
+    report = lb.check(ShortReach() | lb.GlobalTokens([0]), n, impls=["gather"])
+    assert all(row.ok for row in report.rows), "the outputs are right"
+    assert not report.ok
+    with pytest.raises(AssertionError, match=r"ShortReach\(\): reach is false: .* sees key 0 "):
+        report.raise_if_failed()
+
+
+def test_finds_a_false_fact_in_any_sequence():
+    long = [lb.Window(3), ShortReach()]
+    assert not lb.check(long, 60, batch=2, impls=["gather"]).ok
+    assert lb.check(long, 60, batch=2, lengths=[60, 0], impls=["gather"]).ok
+    function = lambda n: ShortReach() if n > 40 else lb.Window(3)  # noqa: E731
+    assert not lb.check(function, 60, batch=2, lengths=[60, 31], impls=["gather"]).ok
+    assert lb.check(function, 60, batch=2, lengths=[40, 31], impls=["gather"]).ok

@@ -90,6 +90,27 @@ def test_importing_longbird_loads_nothing_of_the_command() -> None:
     assert not {"typer", "rich", "matplotlib", "transformers"} & set(loaded)
 
 
+def test_make_help_names_the_targets_that_contributors_are_told_of() -> None:
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True)
+    told = set(re.findall(r"`make ([\w-]+)`", (ROOT / "CONTRIBUTING.md").read_text()))
+    left_out = {"pytest"}  # a part of `make test`
+    rooms = {target for target in told if (ROOT / "tests" / target.removeprefix("test-")).is_dir()}
+    assert {"docs", "dist", "dist-check", "test-oldest"} <= told
+    for target in told - left_out - rooms:
+        assert re.search(rf"\bmake {target}\b", done.stdout), target
+
+
+def test_the_oldest_python_may_be_elsewhere() -> None:
+    done = subprocess.run(
+        ["make", "test-oldest", "OLDEST_PYTHON=python-that-is-not-there"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode and "OLDEST_PYTHON=" in done.stdout
+    assert "python-that-is-not-there does not run here" in done.stdout
+
+
 def test_hooks_are_targets_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text()
     lint = re.search("^lint: (.*)$", makefile, re.MULTILINE)

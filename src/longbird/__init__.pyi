@@ -44,5 +44,7 @@ from .ops.api import attention_packed as attention_packed
 from .ops.dispatch import implementations as implementations
 from .ops.weights import attention_weights as attention_weights
 from .oracle import check as check
+from .tasks.evaluate import evaluate as evaluate
+from .tasks.finetune import finetune as finetune
 
 __version__: str

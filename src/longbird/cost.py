@@ -174,7 +174,7 @@ class Plan:
         """Memory of one layer's call beyond q, k, v, the output and the gradients."""
         return self.bytes_saved // self.layers + self.bytes_layout + (self.bytes_scratch or 0)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """A short table for people."""
         crossover = (
             f"sparse wins from {self.crossover:,} tokens on"

@@ -30,13 +30,14 @@ from longbird.layout.tiles import ranges, unpack
 from longbird.layout.tiling import Tiling
 from longbird.machine import in_words
 
-MOST_PIXELS = 1024
+# Half as many as a saved picture has dots across, so that no line is lost between two of them.
+MOST_PIXELS = 512
 NOTEBOOK_PIXELS = 160
 # Characters across: fits into 80 columns and, being half as many lines, onto most screens.
 WIDEST = 72
 USUAL_TOKENS = 1024
 
-# Painted in this order, later over earlier. Colours that colour-blind eyes tell apart (Okabe-Ito).
+# In the order of the legend. Colours that colour-blind eyes tell apart (Okabe-Ito).
 COLOURS = {
     "window": "#0072b2",
     "random": "#e69f00",
@@ -44,7 +45,7 @@ COLOURS = {
     "edges": "#cc79a7",
     "global": "#009e73",
 }
-# For other kinds, in the order in which they are met; painted over all others.
+# For other kinds, in the order in which they are met.
 SPARE_COLOURS = ("#56b4e9", "#d55e00", "#f0e442", "#000000")
 
 # Edges that are unpacked at a time.
@@ -66,13 +67,17 @@ class Picture:
     Attributes:
         title: What is drawn, then edges, density and tiles.
         n: Tokens.
-        layers: For each kind of edge, in painting order, the shares: float [pixels, pixels] from
-            0 to 1, queries down and keys across.
+        layers: For each kind of edge, in the order of the legend, the shares: float [pixels,
+            pixels] from 0 to 1, queries down and keys across.
     """
 
     title: tuple[str, str]
     n: int
     layers: dict[str, npt.NDArray[np.float64]]
+
+    def __repr__(self) -> str:
+        """The title, where a picture cannot be shown."""
+        return "\n".join(self.title)
 
     @property
     def colours(self) -> dict[str, str]:
@@ -94,7 +99,10 @@ class Picture:
             )
         figure = Figure(figsize=(7, 7.8), layout="constrained")
         axes = figure.add_subplot()
-        axes.imshow(self._painted(), extent=(0, self.n, self.n, 0), interpolation="nearest")
+        extent = (0, self.n, self.n, 0)
+        # Over the frame, which would hide the first and the last tokens.
+        axes.spines[:].set_color("silver")
+        axes.imshow(self._painted(), extent=extent, interpolation="nearest", zorder=3)
         axes.set_title("\n".join([textwrap.shorten(self.title[0], 90), self.title[1]]), fontsize=9)
         axes.set_xlabel("key token")
         axes.set_ylabel("query token")
@@ -105,12 +113,25 @@ class Picture:
     def _painted(self) -> npt.NDArray[np.float64]:
         from matplotlib.colors import to_rgb
 
-        painted = np.ones((*next(iter(self.layers.values())).shape, 3))
-        for kind, shares in self.layers.items():
-            # The root keeps a thin line visible when many tokens share a pixel.
-            opacity = np.sqrt(shares)[..., None]
-            painted = (1 - opacity) * painted + opacity * np.array(to_rgb(self.colours[kind]))
-        return painted
+        kind, opacity = self._cells()
+        colours = np.array([to_rgb(self.colours[kind]) for kind in self._rarest_last()])
+        return 1 - opacity[..., None] * (1 - colours[kind])
+
+    def _rarest_last(self) -> list[str]:
+        """The kinds in the order in which they cover each other, so that rare ones are seen."""
+        return sorted(self.layers, key=lambda kind: -self.layers[kind].sum())
+
+    def _cells(self) -> tuple[Positions, npt.NDArray[np.float64]]:
+        """The number of the rarest kind with an edge in each pixel, and how opaque it is.
+
+        Colours are not mixed: a thin line would drown in what it crosses.
+        """
+        shares = np.stack([_grown(self.layers[kind]) for kind in self._rarest_last()])
+        rarest = len(shares) - 1 - np.argmax(shares[::-1] > 0, axis=0)
+        share = shares.max(axis=0)
+        # Never faint where there is an edge, and denser where there are more.
+        opacity = FAINTEST + (1 - FAINTEST) * np.sqrt(share)
+        return rarest, np.where(share > 0, opacity, 0.0)
 
     def text(self, *, ascii_only: bool = False) -> Text:
         """The picture in characters: a dot is drawn where there is any edge.
@@ -120,7 +141,7 @@ class Picture:
         Args:
             ascii_only: Draw with `#` instead of braille characters, four times as coarse.
         """
-        kinds, colours = list(self.layers), self.colours
+        kinds, colours = self._rarest_last(), self.colours
         shares = np.stack([self.layers[kind] for kind in kinds])
         down, across = (2, 1) if ascii_only else (4, 2)
         shares = np.pad(
@@ -131,7 +152,7 @@ class Picture:
             len(kinds), shares.shape[1] // down, down, shares.shape[2] // across, across
         ).transpose(1, 3, 0, 2, 4)
         dots = (cells > 0).any(axis=2)
-        # Of the kinds in a character, the one that is painted last, as in the saved picture.
+        # Of the kinds in a character, the rarest, as in the saved picture.
         present = (cells > 0).any(axis=(3, 4))
         colour = len(kinds) - 1 - np.argmax(present[..., ::-1], axis=-1)
         drawn = Text()
@@ -156,11 +177,12 @@ class Picture:
         """The picture as notebooks show it: a rectangle for each run of pixels that are alike."""
         pixels = len(next(iter(self.layers.values())))
         drawn: list[str] = []
-        for kind, shares in self.layers.items():
-            # The root keeps a thin line visible when many tokens share a pixel.
-            opacity = np.ceil(np.sqrt(shares) * OPACITIES).astype(int)
-            for level in np.unique(opacity[opacity > 0]):
-                edge = np.diff(np.pad(opacity == level, ((0, 0), (1, 1))).astype(np.int8))
+        rarest, opacity = self._cells()
+        levels = np.ceil(opacity * OPACITIES).astype(int)
+        for number, kind in enumerate(self._rarest_last()):
+            here = np.where(rarest == number, levels, 0)
+            for level in np.unique(here[here > 0]):
+                edge = np.diff(np.pad(here == level, ((0, 0), (1, 1))).astype(np.int8))
                 (y, begin), (_, end) = np.nonzero(edge == 1), np.nonzero(edge == -1)
                 runs = zip(begin.tolist(), y.tolist(), (end - begin).tolist(), strict=True)
                 path = "".join(f"M{x} {y}h{width}v1h-{width}z" for x, y, width in runs)
@@ -177,15 +199,29 @@ class Picture:
             '<rect width="440" height="480" fill="white"/>'
             f'<text x="20" y="16">{title}</text>'
             f'<text x="20" y="32" font-size="10">{html.escape(self.title[1])}</text>'
+            '<rect x="19.5" y="41.5" width="401" height="401" fill="none" stroke="silver"/>'
             f'<g transform="translate(20 42) scale({400 / pixels:.6g})" '
             f'shape-rendering="crispEdges">{"".join(drawn)}</g>'
-            '<rect x="20" y="42" width="400" height="400" fill="none" stroke="gray"/>'
             f'<text x="20" y="460" xml:space="preserve">{legend}</text></svg>'
         )
 
 
-# Degrees of opacity in notebooks.
-OPACITIES = 8
+def _grown(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A layer of a few pixels as large dots, because nobody would find single pixels."""
+    pixels = len(shares)
+    some = np.argwhere(shares)
+    if len(some) > pixels // 8:
+        return shares
+    grown, radius = shares.copy(), pixels // 128
+    # At the border as well, the whole dot is inside.
+    for row, column in np.clip(some, radius, pixels - 1 - radius).tolist():
+        grown[row - radius : row + radius + 1, column - radius : column + radius + 1] = 1.0
+    return grown
+
+
+# How opaque a pixel with a single edge is, and the degrees of opacity in notebooks.
+FAINTEST = 0.5
+OPACITIES = 16
 
 # Which bit of a braille character is which dot.
 BRAILLE = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
@@ -244,7 +280,7 @@ def picture(
     for part, share in zip(parts, shares, strict=True):
         kind = kind_of(part)
         found[kind] = np.maximum(found[kind], share) if kind in found else share
-    return Picture((title, line), n, {kind: found[kind] for kind in _painted_order(found)})
+    return Picture((title, line), n, {kind: found[kind] for kind in _in_order(found)})
 
 
 def show(graph: Graph, n: int | None = None, heads: int | None = None, head: int = 0) -> None:
@@ -308,12 +344,12 @@ def pieces(graph: Graph) -> list[Graph]:
 
 
 def kind_of(graph: Graph) -> str:
-    """What the edges of a graph are called: of several kinds, the one that is painted last."""
+    """What the edges of a graph are called: of several kinds, the last of the legend."""
     kinds = {piece.kind or type(piece).__name__ for piece in all_pieces(graph)}
-    return _painted_order(kinds)[-1]
+    return _in_order(kinds)[-1]
 
 
-def _painted_order(kinds: Iterable[str]) -> list[str]:
+def _in_order(kinds: Iterable[str]) -> list[str]:
     known = list(COLOURS)
     return sorted(kinds, key=lambda kind: (known.index(kind) if kind in known else 99, kind))
 

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from longbird.graph import Graph
 from longbird.graph.arguments import integer
+from longbird.graph.facts import FalseFact, false_facts
 from longbird.machine import available_bytes
 from longbird.ops import dispatch, flex, reference
-from longbird.ops.call import DTYPES, Call
+from longbird.ops.call import DTYPES, Call, sequences
 from longbird.ops.graphs import GraphArgument, OneGraph
 
 OUTPUT_TOLERANCE = 2e-5
@@ -64,11 +65,14 @@ class CheckReport:
     shape: tuple[int, ...]
     dtype: torch.dtype
     rows: tuple[CheckRow, ...]
+    false_facts: tuple[FalseFact, ...] = ()
+    """What pieces of the graph state about themselves (`reach`, `streams`, ...) and is not so."""
 
     @property
     def ok(self) -> bool:
-        """Did at least one implementation run, and every one that did agree?"""
-        return any(row.ran for row in self.rows) and all(row.ok for row in self.rows)
+        """Did an implementation run, did all that ran agree, and is what pieces state true?"""
+        ran = any(row.ran for row in self.rows)
+        return ran and all(row.ok for row in self.rows) and not self.false_facts
 
     def raise_if_failed(self) -> CheckReport:
         """Returns the report, or raises an AssertionError that shows it."""
@@ -76,7 +80,7 @@ class CheckReport:
             raise AssertionError(str(self))
         return self
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """The report as a table."""
         shape = " x ".join(map(str, self.shape))
         graphs = self.graph if isinstance(self.graph, tuple) else (self.graph,)
@@ -97,6 +101,7 @@ class CheckReport:
             lines.append(f"{line}  {row.note}".rstrip())
         if not any(row.ran for row in self.rows):
             lines.append("  no implementation ran")
+        lines += [f"  FAILED  {fact}" for fact in self.false_facts]
         return "\n".join(lines)
 
 
@@ -120,6 +125,10 @@ def check(
     v: Tensor | None = None,
 ) -> CheckReport:
     """Compares implementations with dense attention in float64, output and gradients.
+
+    It also compares what each piece of the graph states about itself (`reach`, `spans`, `period`,
+    `streams`, `tile_count`) with its rule, since layouts and decoders rely on it: over all pairs
+    of positions up to 2,048 tokens, and beyond that over all keys of some queries.
 
     Dense attention takes about 64 bytes x batch x heads x n^2; what does not fit into memory is
     refused at once. Tolerances: a float32 output within 2e-5 (for values of about unit size), its
@@ -176,6 +185,7 @@ def check(
         relative_bias=relative_bias,
         scale=scale,
     )
+    facts = _false_facts(call)
     exact = _run(_in_float64(call), reference.run, upstream)
     rows: list[CheckRow] = []
     for name in wanted:
@@ -185,7 +195,7 @@ def check(
         else:
             row = _compare(named[name], call, upstream, exact)
             rows.append(replace(row, required=impls is not None))
-    return CheckReport(call.graph.given, shape, dtype, tuple(rows))
+    return CheckReport(call.graph.given, shape, dtype, tuple(rows), facts)
 
 
 def _names(impls: Sequence[str], known: Collection[str]) -> list[str]:
@@ -273,6 +283,17 @@ def _in_float64(call: Call) -> Call:
         v=call.v.double(),
         relative_bias=None if bias is None else bias.detach().double(),
     )
+
+
+def _false_facts(call: Call) -> tuple[FalseFact, ...]:
+    """Those of all graphs of a call, each graph at the longest of its sequences."""
+    longest: dict[Graph, int] = {}
+    for number, (_, length) in enumerate(sequences(call)):
+        if length:
+            graph = call.graph.of(number, length).at(length)
+            longest[graph] = max(length, longest.get(graph, 0))
+    found = (false_facts(graph, n, call.heads) for graph, n in longest.items())
+    return tuple({(each.piece, each.fact): each for facts in found for each in facts}.values())
 
 
 Run = Callable[[Call], tuple[Tensor, Tensor]]

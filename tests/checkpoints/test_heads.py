@@ -98,6 +98,28 @@ def test_any_head_to_any_head(
     assert again.config.is_decoder is any(causal)
 
 
+@pytest.mark.parametrize("task", [name for name, task in TASKS.items() if task.encoder])
+def test_a_decoder_says_so_with_every_other_head(
+    task: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also when it was saved with that head, and when an Auto class loads it."""
+    made("LongbirdForCausalLM").save_pretrained(tmp_path / "0")
+    names = TASKS[task]
+    classes = [getattr(lb, str(names.encoder))]
+    classes += [getattr(transformers, names.auto)] if names.auto else []
+    for model_class in classes:
+        for times in range(2):
+            caplog.clear()
+            model = model_class.from_pretrained(tmp_path / f"{times}")
+            assert model.config.is_decoder
+            assert ("still causal" in caplog.text) is (task != "causal-lm")
+            model.save_pretrained(tmp_path / "1")
+            caplog.clear()
+            other = model_class.from_pretrained(tmp_path / f"{times}", is_decoder=False)
+            assert "still causal" not in caplog.text
+            assert other.config.is_decoder is (task == "causal-lm")
+
+
 def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = made("LongbirdForMaskedLM")
     model.save_pretrained(tmp_path)
@@ -305,3 +327,24 @@ def test_fewer_buckets_than_mpnet_looks_at(tmp_path: Path) -> None:
     theirs_of("mpnet", "LongbirdModel", config).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"looks up 32 buckets.*=16.*expected 32 or more"):
         lb.LongbirdModel.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("source", ["bert", "roberta", "longformer", "longbird"])
+@pytest.mark.parametrize("stored", [{}, {"num_labels": 3}, {"id2label": {0: "x", 1: "y"}}])
+def test_names_of_labels_are_those_of_the_caller(
+    source: str, stored: dict[str, Any], tmp_path: Path
+) -> None:
+    """As transformers has it, which people fine-tune with: num_labels beside id2label."""
+    head = "LongbirdForSequenceClassification"
+    ours = source == "longbird"
+    model = (
+        made(head, **stored) if ours else theirs_of(source, head, configuration(source, **stored))
+    )
+    model.save_pretrained(tmp_path)
+    named = {"id2label": {0: "a", 1: "b", 2: "c", 3: "d"}}
+    named["label2id"] = {"a": 0, "b": 1, "c": 2, "d": 3}  # type: ignore[assignment]
+    for given in (named, {"num_labels": 4, **named}):
+        model = lb.LongbirdForSequenceClassification.from_pretrained(tmp_path, **given)
+        assert model.config.id2label == named["id2label"]
+        assert model.config.label2id == named["label2id"]
+        assert model.config.num_labels == 4

@@ -24,6 +24,8 @@ def test_names_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    (tmp_path / "hub" / "models--bert-base-uncased").mkdir(parents=True)
     longbird.load_checkpoint("google-bert/bert-base-uncased", longbird.LongbirdModel)
     # Without an owner, most likely a folder with a typing mistake: downloads are looked at alone.
     longbird.load_checkpoint("bert-base-uncased", longbird.LongbirdModel)

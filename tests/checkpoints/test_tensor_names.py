@@ -102,9 +102,51 @@ def test_tensors_that_do_not_fit_are_listed(
     assert any(word.strip(":") in record.message for word in wrong.split() if "." in word)
 
 
-def test_a_class_that_the_family_does_not_have(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="bert has no counterpart of LongbirdForConditional"):
-        longbird.LongbirdForConditionalGeneration.from_pretrained(bert)
+@pytest.mark.parametrize("saved", ["bert", "own"])
+@pytest.mark.parametrize("strict", [True, False])
+def test_an_encoder_is_not_an_encoder_decoder(
+    saved: str, strict: bool, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(saved)
+    with pytest.raises(ValueError, match="has an encoder, not an encoder-decoder") as caught:
+        longbird.LongbirdForConditionalGeneration.from_pretrained(folder, strict=strict)
+    named = str(caught.value).partition("load it with one of ")[2].split(", ")
+    assert "LongbirdForMaskedLM" in named and "LongbirdSeq2SeqModel" not in named
+    assert "weight" not in str(caught.value)
+
+
+def test_an_encoder_decoder_is_not_an_encoder(tmp_path: Path) -> None:
+    theirs_of("led", "LongbirdSeq2SeqModel", configuration("led")).save_pretrained(tmp_path / "0")
+    longbird.LongbirdSeq2SeqModel.from_pretrained(tmp_path / "0").save_pretrained(tmp_path / "1")
+    for folder in ("0", "1"):
+        with pytest.raises(ValueError, match=r"an encoder-decoder, not an .*LongbirdSeq2SeqModel"):
+            longbird.LongbirdForMaskedLM.from_pretrained(tmp_path / folder)
+
+
+@pytest.mark.parametrize("saved", ["bert", "own"])
+def test_fields_that_the_caller_changed_are_named(
+    saved: str, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(saved)
+    given = {"hidden_size": 64, "vocab_size": 5}
+    with pytest.raises(ValueError) as caught:
+        longbird.LongbirdModel.from_pretrained(folder, **given)
+    first, *rest = str(caught.value).splitlines()
+    assert "hidden_size=64" in first and "vocab_size=5" in first and "num_hidden" not in first
+    assert "leave" in rest[-1] and "hidden_size" in rest[-1]
+    longbird.LongbirdModel.from_pretrained(folder, **given, ignore_mismatched_sizes=True)
+
+
+@pytest.mark.parametrize("saved", ["bert", "own"])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("num_labls", "num_labels"), ("hiden_size", "hidden_size")]
+)
+def test_the_field_that_was_meant_is_named(
+    typed: str, meant: str, saved: str, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(saved)
+    with pytest.raises(TypeError, match=rf"{typed} \(did you mean {meant}\?\)"):
+        longbird.LongbirdForSequenceClassification.from_pretrained(folder, **{typed: 4})
 
 
 def test_random_blocks_are_one_of_the_meanings(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -121,7 +123,7 @@ def test_help_names_the_subcommands(run) -> None:
 
 def test_every_file_is_a_command_or_serves_them() -> None:
     files = {path.stem for path in Path(demo_module.__file__).parent.glob("*.py")}
-    serving = {"__init__", "app", "errors", "graph_argument", "options", "terminal"}
+    serving = {"__init__", "app", "errors", "flags", "graph_argument", "options", "terminal"}
     assert files == set(COMMANDS) | serving
 
 
@@ -219,6 +221,29 @@ def test_demo_draws_checks_and_times(run, monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_plan_predicts(run) -> None:
     assert "256 tokens" in run("plan", "Window(8)", "-n", "256", "--heads", "2")
+
+
+@pytest.mark.parametrize(("share", "warned"), [(0.4, False), (0.6, True), (None, False)])
+def test_plan_says_when_the_machine_is_busy(monkeypatch, share, warned) -> None:
+    load = None if share is None else share * (os.cpu_count() or 1)
+    monkeypatch.setattr("longbird.bench.environment.load_average", lambda: load)
+    result = CliRunner().invoke(app, ["plan", "Window(8)", "-n", "256", "--heads", "2"])
+    assert result.exit_code == 0
+    assert result.stderr.count("The machine was busy") == warned
+    assert result.stderr.count("\n") == warned
+    assert "busy" not in result.stdout
+
+
+def test_check_fails_for_a_false_fact(run) -> None:
+    @dataclass(frozen=True)
+    class FarStream(lb.Graph):
+        streams = True
+
+        def edge(self, i, j, n):
+            return (i >= j) & (2 * j <= n)
+
+    output = run("check", "FarStream() | Window(2)", "-n", "40", "--impl", "gather", code=1)
+    assert "FAILED  FarStream(): streams is false: query 2" in output
 
 
 SMALL = {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +54,62 @@ def test_nothing_heavy_is_imported(line: str) -> None:
 
 
 @pytest.mark.mostly_slow(fast=4)
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("convert nowhere out", "there is no folder nowhere"),
+        ("convert ./nowhere out", "there is no folder ./nowhere"),
+        ("convert empty out", "no config.json"),
+        ("convert there full", "full exists already"),
+        ("convert there /proc/new", "/proc/new cannot be made"),
+        ("convert there out --task sorting", "--task must be one of"),
+        ("convert there out --problem-type sums", "--problem-type must be one of"),
+        ("convert there out --pooling most", "--pooling must be one of"),
+        ("convert there out --graph Windo(3)", "Windo"),
+        ("check bigbird --impl foo", "--impl must be one of native"),
+        ("bench attention --impl foo", "--impl must be one of native"),
+        ("bench model --lengths ten", "--lengths"),
+    ],
+)
+def test_wrong_values_are_answered_at_once(
+    line: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("there", "full", "empty"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "there" / "config.json").write_text("{}")
+    (tmp_path / "full" / "notes.txt").touch()
+    heavy, said = imported(*line.split())
+    assert not set(heavy) - {"numpy"}, said
+    assert f"error: {complaint}" in said or complaint in said.partition("error:")[2]
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_are_those_of_the_library() -> None:
+    """The command has them by itself, so that it can answer without the library."""
+    from longbird.cli.convert import POOLINGS, PROBLEM_TYPES
+    from longbird.cli.options import IMPLEMENTATIONS
+    from longbird.models.fields import RULES
+    from longbird.ops.dispatch import ALL
+
+    assert tuple(each.NAME for each in ALL) == IMPLEMENTATIONS
+    assert RULES["pooling"].expected == f"one of {', '.join(POOLINGS)}"
+    assert RULES["problem_type"].expected == f"one of {', '.join(PROBLEM_TYPES)}, or None"
+
+
+@pytest.mark.mostly_slow(fast=2)
+@pytest.mark.parametrize(
+    "command", ["convert", "", "plan", "graph show", "check", "bench attention", "bench model"]
+)
+def test_help_is_readable_on_80_columns(command: str) -> None:
+    said = imported(*command.split(), "--help", COLUMNS="80", TERMINAL_WIDTH="80")[1]
+    assert "…" not in said  # nothing is cut
+    for line in said.splitlines():
+        if re.search(r"--(help|json|quick|new-head|version|debug|backward)\b", line):
+            assert "bool" not in line.lower(), said
+
+
+@pytest.mark.mostly_slow(fast=4)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
     ("typed", "offered"),
@@ -61,6 +119,10 @@ def test_nothing_heavy_is_imported(line: str) -> None:
         ("longbird graph show Win", "Window"),
         ("longbird check bigbird --impl na", "native"),
         ("longbird check bigbird --dtype bf", "bfloat16"),
+        ("longbird convert mini", "minilm"),
+        ("longbird convert x y --task tok", "token-classification"),
+        ("longbird convert x y --problem-type reg", "regression"),
+        ("longbird convert x y --graph big", "bigbird"),
     ],
 )
 def test_completion(shell: str, typed: str, offered: str) -> None:

@@ -80,7 +80,11 @@ def test_command_takes_names_of_packages(
     monkeypatch.setattr(minilm, "path", lambda: short)
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, "minilm", "long", "--length", 100, "--task", "embedding") == 0
-    assert (tmp_path / "long" / "certificate.md").is_file()
+    certificate = (tmp_path / "long" / "certificate.md").read_text()
+    assert certificate.startswith("# Certificate: minilm made longer\n")
+    assert str(short) not in certificate
+    lb.convert_checkpoint("minilm", "python", 100)
+    assert lb.LongbirdConfig.from_pretrained("python").architectures == ["LongbirdForEmbedding"]
     assert run(monkeypatch, "nothing", "other") == 2
 
     def fail() -> Path:

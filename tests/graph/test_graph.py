@@ -436,3 +436,33 @@ def test_keys_that_files_and_compiled_programs_hold():
     assert hashlib.sha256(whole.encode()).hexdigest() == (
         "86a04955460b87d8ec9908976bea1b76dfc4ce34c228165d25238bc4edf3dca7"
     )
+
+
+@pytest.mark.parametrize(
+    ("graph", "text"),
+    [
+        (bigbird(), "bigbird()"),
+        (bigbird(block=16, seed=3), "bigbird(block=16, seed=3)"),
+        (bigbird(window=5, random=0, global_last=0), "bigbird(window=5, random=0, global_last=0)"),
+        (bigbird() & Causal(), "Causal() & bigbird()"),
+        (bigbird().reseed(4), "bigbird(seed=4)"),
+    ],
+)
+def test_a_preset_is_written_as_one(graph, text):
+    assert repr(graph) == str(graph) == text
+    assert eval(text, dict(NAMES)) == graph
+    assert "BlockWindow" in graph.key and "bigbird" not in graph.to_json()
+
+
+def test_what_is_almost_a_preset_is_written_out():
+    base = BlockWindow(3, 64) | GlobalBlocks(1, 1, 64)
+    for graph in (
+        base,
+        base | RandomBlocks(3, 64),
+        base | RandomBlocks(3, 64, avoid=BlockWindow(3, 64)),
+        base | RandomBlocks(3, 32, avoid=base),
+        BlockWindow(3, 32) | GlobalBlocks(1, 1, 64) | RandomBlocks(3, 64, avoid=base),
+        bigbird() | BlockWindow(5, 64),
+    ):
+        assert repr(graph).count(" | ") >= 1 and "bigbird" not in repr(graph)
+        assert eval(repr(graph), dict(NAMES)) == graph

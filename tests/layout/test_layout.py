@@ -408,3 +408,10 @@ def test_the_size_of_a_layout_is_known_before(graph):
 def test_memory_is_asked_for_only_where_it_may_be_short(monkeypatch):
     monkeypatch.setattr("longbird.layout.memory.machine_bytes", lambda: 0.0)
     assert bigbird(seed=987).layout(16384, 12).entries
+
+
+def test_the_text_of_a_layout_is_a_line():
+    assert repr(Window(3).layout(5000, heads=2)).startswith(
+        "<Layout of 5,000 tokens, heads=2: 235 tiles of 64 x 64, "
+    )
+    assert "10 of 100 tokens" in str(Window(3).layout(100, rows=(10, 20)))

@@ -172,8 +172,16 @@ def test_a_decoder_with_heads_that_do_not_divide_its_width() -> None:
         lb.LongbirdSeq2SeqConfig(**SMALL, decoder_attention_heads=3)
 
 
-def test_a_default_beyond_a_small_vocabulary_is_no_error() -> None:
-    assert lb.LongbirdConfig(**SMALL).sep_token_id == 66
+def test_a_default_beyond_a_small_vocabulary_is_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """transformers warns of a token that is not in the vocabulary whenever it saves."""
+    config = lb.LongbirdConfig(**SMALL)
+    assert config.sep_token_id is None
+    config.save_pretrained(tmp_path)
+    assert "sep_token_id" not in caplog.text
+    assert lb.LongbirdConfig.from_pretrained(tmp_path).sep_token_id is None
+    assert lb.LongbirdConfig(**{**SMALL, "vocab_size": 67}).sep_token_id == 66
 
 
 def test_fields_beside_a_file_are_put_in_before_they_are_checked(tmp_path: Path) -> None:

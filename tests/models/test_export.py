@@ -359,3 +359,20 @@ def test_onnx_with_padding(head, encoder, tmp_path):
     given = {"input_ids": ids.numpy(), "attention_mask": mask.numpy()}
     found = [torch.from_numpy(out) for out in session.run(None, given)]
     torch.testing.assert_close(found, tensors(model(ids, mask)), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("impl", ["auto", "gather"])
+@pytest.mark.parametrize(
+    ("graph", "named"),
+    [
+        (lb.bigbird(block=4, random=1), "GlobalBlocks"),
+        (lb.Window(3) | lb.GlobalTokens([-1]), "GlobalTokens"),
+    ],
+)
+def test_onnx_with_padding_of_a_graph_that_depends_on_the_length(impl, graph, named, tmp_path):
+    """torch tries twice, and reports what the first attempt said if both fail."""
+    model = tiny(lb.LongbirdForEmbedding, attention_impl=impl, graph=graph)
+    inputs = (tokens(), torch.ones_like(tokens()))
+    with pytest.raises(RuntimeError, match=rf"{named}\(.*padding; .*longformer.*mask") as caught:
+        torch.onnx.export(model, inputs, tmp_path / "model.onnx", dynamo=True, verbose=False)
+    assert "use_cache" not in str(caught.value)

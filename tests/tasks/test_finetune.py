@@ -61,6 +61,7 @@ def test_a_run_holds_everything(whole: Path) -> None:
     assert "http" not in run.report.read_text().replace("http-equiv", "")
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("step", [1, 3, 7])
 def test_a_stopped_run_ends_with_the_same_weights(
     step: int, whole: Path, tiny: Path, table: Path, tmp_path: Path, monkeypatch: Any
@@ -86,6 +87,7 @@ def test_a_stopped_run_ends_with_the_same_weights(
     assert steps == sorted(set(steps))
 
 
+@pytest.mark.slow  # two runs
 def test_a_broken_checkpoint_is_named_and_the_one_before_is_used(
     whole: Path, tiny: Path, table: Path, tmp_path: Path
 ) -> None:
@@ -144,12 +146,14 @@ def test_other_settings_are_not_the_same_run(whole: Path, tiny: Path, table: Pat
         finetune("classify", table, whole, model=str(tiny), seed=1, **OPTIONS)
 
 
+@pytest.mark.slow  # a run
 def test_the_settings_of_a_run_start_the_same_run(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "again"
     assert finetune("classify", (), out, config=RunFolder(whole).settings).finished
     assert_same_weights(whole, out)
 
 
+@pytest.mark.mostly_slow(fast=2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -187,7 +191,7 @@ def test_options(options: dict[str, Any], tiny: Path, table: Path, tmp_path: Pat
         assert not frozen
 
 
-@pytest.mark.slow(reason="starts several processes")
+@pytest.mark.slow  # starts several processes
 def test_two_processes_learn_as_one_and_one_goes_on(
     tiny: Path, table: Path, tmp_path: Path
 ) -> None:
@@ -217,7 +221,7 @@ def test_two_processes_learn_as_one_and_one_goes_on(
             assert mine.get(name) == pytest.approx(theirs.get(name), abs=1e-5)
 
 
-@pytest.mark.slow(reason="starts several processes")
+@pytest.mark.slow  # starts several processes
 def test_kill_minus_nine(whole: Path, tiny: Path, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     script = tmp_path / "run.py"

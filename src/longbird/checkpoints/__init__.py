@@ -7,4 +7,4 @@ from longbird.checkpoints.own import load_own as load_own
 from longbird.checkpoints.own import load_state as load_state
 from longbird.checkpoints.save import save_checkpoint as save_checkpoint
 from longbird.checkpoints.sentence_transformers import write_pipeline as write_pipeline
-from longbird.checkpoints.writing import writing_folder as writing_folder
+from longbird.folders.writing import writing_folder as writing_folder

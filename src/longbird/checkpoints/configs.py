@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +20,30 @@ def foreign_config(
     file = folder / "config.json"
     ours = model_class.config_class
     if unknown := ours.unknown_names(changes):
-        raise TypeError(
-            f"{', '.join(unknown)}: neither an option of load_checkpoint nor a field of "
-            f"{ours.__name__}"
-        )
+        raise no_option(ours, unknown)
     try:
         theirs = CONFIG_MAPPING[family.model_type](**read_json(file))
     except Exception as error:  # each configuration checks itself in its own way
         raise ValueError(
             f"{file} is not a configuration of {family.model_type}: {error}"
         ) from error
-    fields = {**family.read(theirs, random_blocks), **changes}
-    if "num_labels" in changes:
+    fields = family.read(theirs, random_blocks)
+    if "num_labels" in changes:  # the names in the file are those of other labels
         fields = {name: x for name, x in fields.items() if name not in ("id2label", "label2id")}
+    fields |= changes
     try:
         return ours(**fields)
     except (TypeError, ValueError) as error:
         if changes:  # which may be wrong, rather than the file
             raise
         raise ValueError(f"{file}: {error}") from error
+
+
+def no_option(config_class: Any, names: Iterable[str]) -> TypeError:
+    """The error for options that are neither of loading nor fields of a configuration."""
+    return TypeError(
+        f"{config_class.has_no(names)} Nor is that an option of from_pretrained or load_checkpoint"
+    )
 
 
 def generation_settings(folder: Path) -> GenerationConfig | None:

@@ -7,19 +7,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from longbird import models
 from longbird.checkpoints.bert import BERT, MPNET, ROBERTA
 from longbird.checkpoints.bigbird import BIG_BIRD, BIGBIRD_PEGASUS
-from longbird.checkpoints.files import folder_of, read_json
+from longbird.checkpoints.files import read_json
 from longbird.checkpoints.longformer import LED, LONGFORMER
-from longbird.checkpoints.names import Family
+from longbird.checkpoints.names import Family, ModelClass
+from longbird.folders.paths import check_path, model_folder
 from longbird.models import LongbirdConfig, LongbirdSeq2SeqConfig
-from longbird.models.paths import check_path
+from longbird.models.pretrained import LongbirdPreTrainedModel
 
 FAMILIES: dict[str, Family] = {
     family.model_type: family
     for family in (BERT, ROBERTA, MPNET, BIG_BIRD, LONGFORMER, BIGBIRD_PEGASUS, LED)
 }
-OWN = (LongbirdConfig.model_type, LongbirdSeq2SeqConfig.model_type)
+KINDS = {
+    LongbirdConfig.model_type: "an encoder",
+    LongbirdSeq2SeqConfig.model_type: "an encoder-decoder",
+}
+OWN = tuple(KINDS)
 
 HUB = ("cache_dir", "revision", "token", "local_files_only", "force_download")
 """Options of `from_pretrained` about a download."""
@@ -44,10 +50,7 @@ def find_folder(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Pat
     """The folder with config.json, downloaded if need be; `options` are `from_pretrained`'s."""
     check_path(path)
     hub = {name: options[name] for name in HUB if options.get(name) is not None}
-    folder = folder_of(path, **hub) / (options.get("subfolder") or "")
-    if not (folder / "config.json").is_file():
-        raise FileNotFoundError(f"{folder} has no config.json")
-    return folder
+    return model_folder(path, options.get("subfolder") or "", **hub)
 
 
 def model_type_of(folder: Path) -> str:
@@ -63,3 +66,26 @@ def model_type_of(folder: Path) -> str:
             f"{', '.join((*OWN, *FAMILIES))}; received {model_type!r:.80}"
         )
     return model_type
+
+
+def check_kind(folder: Path, kind: str, model_class: ModelClass) -> None:
+    """Raises if an encoder is loaded as an encoder-decoder, or the other way round.
+
+    Args:
+        folder: For the message.
+        kind: The model type of the configuration of ours that the folder has, or becomes.
+        model_class: The class to load into.
+    """
+    wanted = model_class.config_class.model_type
+    if kind != wanted:
+        fitting = [
+            name
+            for name, each in sorted(vars(models).items())
+            if isinstance(each, type)
+            and issubclass(each, LongbirdPreTrainedModel)
+            and each.config_class.model_type == kind
+        ]
+        raise ValueError(
+            f"{folder} has {KINDS[kind]}, not {KINDS[wanted]}, which {model_class.__name__} "
+            f"loads; load it with one of {', '.join(fitting)}"
+        )

@@ -7,7 +7,6 @@ number is read, and what has no place in the model is never read.
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections import Counter
 from collections.abc import Generator
@@ -41,7 +40,7 @@ class Stored:
     transposed: bool = False
     """Is it stored transposed, as kernels of TensorFlow are?"""
     rows: int | None = None
-    """Take the first so many rows alone."""
+    """Take only this many rows, the first ones."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,43 +54,6 @@ class Stored:
         tensor = _read_array(self) if is_array else _read_safetensor(self)
         tensor = tensor.T if self.transposed else tensor
         return tensor[: self.rows]
-
-
-# ---- folders
-
-
-def is_path(path: str | os.PathLike[str]) -> bool:
-    """Can this only be a path, and not the name of a model on the hub?"""
-    return str(path).count("/") > 1 or str(path).startswith((".", "/", "~"))
-
-
-def folder_of(path: str | os.PathLike[str], **hub: Any) -> Path:
-    """The folder itself, or a snapshot of the model of this name on the hub.
-
-    A name without an owner is looked for among earlier downloads alone: most likely it is a folder
-    with a typing mistake in its name, and the hub would be asked about it for a long time.
-    """
-    if Path(path).is_file():
-        raise ValueError(f"{path} is a file; expected the folder that it is in")
-    if Path(path).exists():
-        return Path(path)
-    if is_path(path):
-        raise FileNotFoundError(f"there is no folder {path}")
-    from huggingface_hub import snapshot_download
-
-    patterns = ["*.json", "*.safetensors", "*.txt", "*.model"]
-    owned = "/" in str(path)
-    if not owned:
-        hub = {**hub, "local_files_only": True}
-    try:
-        return Path(snapshot_download(str(path), allow_patterns=patterns, **hub))
-    except (OSError, ValueError) as error:  # no such name, no network, no right to read it
-        reason = (
-            f"no model of this name came from the hub: {error}"
-            if owned
-            else "a model on the hub is named owner/name, such as google-bert/bert-base-uncased"
-        )
-        raise FileNotFoundError(f"there is no folder {path}, and {reason}") from error
 
 
 def read_json(file: Path, kind: type = dict) -> Any:

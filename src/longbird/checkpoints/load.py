@@ -13,14 +13,21 @@ from torch import Tensor
 from transformers.utils import logging
 
 from longbird.checkpoints.configs import foreign_config, generation_settings
-from longbird.checkpoints.detect import FAMILIES, PLACE, find_folder, is_arrays, model_type_of
+from longbird.checkpoints.detect import (
+    FAMILIES,
+    PLACE,
+    check_kind,
+    find_folder,
+    is_arrays,
+    model_type_of,
+)
 from longbird.checkpoints.empty import empty_model, without_pooler
 from longbird.checkpoints.files import Stored, read_json
 from longbird.checkpoints.names import ModelClass, for_class
 from longbird.checkpoints.report import HEAD_SIZES, check_head_size, compare, notes_on
 from longbird.checkpoints.sources import Source, array_source, check_layers, foreign_source
+from longbird.folders.paths import check_path
 from longbird.graph import Graph, LegacyBigBird
-from longbird.models.paths import check_path
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 DEVICES = ("device_map", "max_memory", "offload_folder", "offload_buffers")
@@ -90,7 +97,8 @@ def load_checkpoint(
     if devices.get("device_map") in ("cpu", torch.device("cpu")):
         del devices["device_map"]  # where it is loaded anyway
     _taken(changes, WITHOUT_EFFECT)
-    head_asked_for = config is not None or any(name in changes for name in HEAD_SIZES)
+    sizes = (*HEAD_SIZES, "id2label")  # as many labels as it has names
+    head_asked_for = config is not None or any(name in changes for name in sizes)
 
     if is_arrays(path):
         found = _open_arrays(Path(path), model_class, config, graph)
@@ -111,11 +119,12 @@ def load_checkpoint(
         empty = empty_model(path, model_class, found.config, **parts, **pooler)
 
     source = found.source
-    notes = notes_on(empty, found.config, pooler, same_class=found.same_class)
+    notes = notes_on(empty, found.config, pooler)
     fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
-    fit.check(path, strict, other_shapes)
+    fit.check(path, strict, other_shapes, changes)
     if not head_asked_for:
-        check_head_size(path, empty, fit, source.shapes, same_class=found.same_class)
+        same_sizes = found.same_class and strict and not other_shapes
+        check_head_size(path, empty, fit, source.shapes, same_sizes=same_sizes)
 
     if found.generation is not None:
         devices["generation_config"] = found.generation
@@ -177,6 +186,7 @@ def _open_folder(
             f"{folder} was saved by Longbird: load it with {model_class.__name__}.from_pretrained"
         )
     family = FAMILIES[model_type]
+    check_kind(folder, family.base.config_class.model_type, model_class)
     source = foreign_source(folder, family, model_class)
     if config is None:
         config = foreign_config(folder, family, model_class, random_blocks, changes)

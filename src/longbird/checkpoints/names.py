@@ -140,7 +140,7 @@ class Family:
 
         Args:
             name: Its name.
-            prefixed: Have the names of the body their prefix in this file?
+            prefixed: Do the names of the body have their prefix in this file?
         """
         bare = name.removeprefix(self.prefix)
         if "pooler" in self.body and matches(bare, [self.body["pooler"]]):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from longbird.checkpoints.configs import generation_settings
-from longbird.checkpoints.detect import PLACE
+from longbird.checkpoints.configs import generation_settings, no_option
+from longbird.checkpoints.detect import PLACE, check_kind
 from longbird.checkpoints.empty import empty_model, without_pooler
 from longbird.checkpoints.files import read_json, stored_tensors
 from longbird.checkpoints.names import ModelClass
 from longbird.checkpoints.report import HEAD_SIZES, check_head_size, compare, notes_on
 from longbird.checkpoints.sources import check_layers, own_names, own_source
 from longbird.models import LongbirdSeq2SeqConfig
+from longbird.models.fields import RULES
+
+NOTED = ("architectures", "transformers_version", "dtype", "id2label", "label2id")
+"""Fields that say nothing about what a model computes, or follow from `num_labels`."""
 
 
 def load_own(
@@ -52,14 +57,21 @@ def load_own(
     source.check(folder)
 
     same_class = model_class.__name__ in (saved.get("architectures") or [])
-    notes = notes_on(empty, config, pooler, same_class=same_class)
+    notes = notes_on(empty, config, pooler)
     fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
-    fit.check(path, strict, other_shapes)
-    stated = _quietly(model_class, saved)
-    if all(getattr(config, name) == getattr(stated, name) for name in HEAD_SIZES):
-        check_head_size(path, empty, fit, source.shapes, same_class=same_class)
+    changed = _changed(config, _quietly(model_class, saved))
+    fit.check(path, strict, other_shapes, changed)
+    if not changed.keys() & HEAD_SIZES:
+        same_sizes = same_class and strict and not other_shapes
+        check_head_size(path, empty, fit, source.shapes, same_sizes=same_sizes)
 
-    model, info = model_class.filled(folder, *args, config=config, **options, **pooler)
+    try:
+        model, info = model_class.filled(folder, *args, config=config, **options, **pooler)
+    except TypeError as error:  # transformers hands on to the model what it does not know itself
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if unknown is None or unknown[1] not in given:
+            raise
+        raise no_option(model_class.config_class, [unknown[1]]) from None
     model.config.name_or_path = path
     fit.report(path)
     return (model, info) if info_wanted else model
@@ -88,12 +100,8 @@ def _saved_config(folder: Path, model_class: ModelClass) -> dict[str, Any]:
     saved = read_json(file)
     if "transformers_weights" in saved:
         raise ValueError(f"{file} names another file of weights, which is not read")
-    ours = _config_class(saved, model_class)
-    if saved["model_type"] != ours.model_type:
-        raise ValueError(
-            f"{file} has the model type {saved['model_type']}, and {model_class.__name__} loads "
-            f"{ours.model_type}; the Auto classes of transformers find the class that fits"
-        )
+    if _config_class(saved, model_class) is model_class.config_class:
+        check_kind(folder, saved["model_type"], model_class)
     try:
         _quietly(model_class, saved)
     except (TypeError, ValueError) as error:  # which say what is wrong with a field
@@ -107,6 +115,15 @@ def _config_class(saved: Mapping[str, Any], model_class: ModelClass) -> Any:
     if whole and saved.get("architectures") == [model_class.__name__]:
         return LongbirdSeq2SeqConfig
     return model_class.config_class
+
+
+def _changed(config: Any, stated: Any) -> dict[str, Any]:
+    """The fields of a configuration that are not as the file states them."""
+    return {
+        name: getattr(config, name)
+        for name in RULES
+        if name not in NOTED and getattr(config, name, None) != getattr(stated, name, None)
+    }
 
 
 def _quietly(model_class: ModelClass, saved: Mapping[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from transformers.utils import logging
 
+from longbird.models.fields import shown
 from longbird.models.pretrained import LoadingError
 
 logger = logging.get_logger(__name__)
@@ -21,6 +22,9 @@ Shape = tuple[int, ...]
 
 HEAD_SIZES = ("num_labels", "num_answer_types")
 """Fields that the size of a head depends on."""
+
+MOST_SHAPES = 20
+"""That a message lists."""
 
 SMALL = 2**18
 """Numbers of a new head that is never out of scale."""
@@ -44,21 +48,34 @@ class Fit:
     notes: Sequence[str] = ()
     """What else is not as it was saved."""
 
-    def check(self, path: Any, strict: bool = True, other_shapes: bool = False) -> None:
+    def check(
+        self,
+        path: Any,
+        strict: bool = True,
+        other_shapes: bool = False,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
         """Raises if the body does not fit.
 
         Args:
             path: For the message.
             strict: If False, nothing is an error.
             other_shapes: Allow tensors of other shapes.
+            given: What the caller changed of the configuration beside the file.
         """
         lines = self._body_lines(shapes=not other_shapes)
-        if strict and lines:
-            raise LoadingError(
-                f"the tensors of {path} do not fit the model:\n  " + "\n  ".join(lines) + "\n"
-                "strict=False goes on without those left over, and with new, random ones for "
-                "those that are missing or have other shapes"
-            )
+        if not (strict and lines):
+            return
+        model, advice = "the model", ""
+        if given:
+            changes = ", ".join(f"{name}={shown(value)}" for name, value in given.items())
+            model = f"a model with {changes}, which the call asks for"
+            advice = f"leave {', '.join(given)} out to load what was saved; "
+        raise LoadingError(
+            f"the tensors of {path} do not fit {model}:\n  " + "\n  ".join(lines) + "\n"
+            f"{advice}strict=False goes on without those left over, and with new, random ones "
+            "for those that are missing or have other shapes"
+        )
 
     def line(self, path: Any) -> str | None:
         """One line that says what is new and what was left out, if anything is."""
@@ -82,10 +99,13 @@ class Fit:
         if self.left_over:
             lines.append(f"left over: {_listed(self.left_over)}")
         if shapes:
-            lines += [
+            reshaped = [
                 f"{name}: {list(stored)} in the file, {list(wanted)} in the model"
                 for name, (stored, wanted) in sorted(self.reshaped.items())
             ]
+            lines += reshaped[:MOST_SHAPES]
+            if (more := len(reshaped) - MOST_SHAPES) > 0:
+                lines.append(f"and {more:,} more of another shape")
         return lines
 
 
@@ -145,21 +165,20 @@ def compare(
     )
 
 
-def notes_on(model: Any, config: Any, pooler: Mapping[str, Any], *, same_class: bool) -> list[str]:
+def notes_on(model: Any, config: Any, pooler: Mapping[str, Any]) -> list[str]:
     """What a caller would not expect of a model that was loaded without a complaint.
 
     Args:
         model: The model, on any device.
         config: What it was made with; some classes change it.
         pooler: The option that leaves out its pooler, if the file has none.
-        same_class: Was the file saved by a model with this head?
     """
     notes: list[str] = []
     if pooler:
         notes.append("without a pooler, as the file has none, so that pooler_output is None")
     if model.config.causal and not config.causal:
         notes.append("made causal, so that no token sees those that follow it")
-    elif config.causal and not same_class and not model.can_generate():
+    elif config.causal and not model.can_generate():
         notes.append("still causal: is_decoder=False lets tokens see those that follow them")
     return notes
 
@@ -177,7 +196,7 @@ def head_names(model: Any, names: Iterable[str]) -> set[str]:
 
 
 def check_head_size(
-    path: Any, model: Any, fit: Fit, found: Mapping[str, Shape], *, same_class: bool
+    path: Any, model: Any, fit: Fit, found: Mapping[str, Shape], *, same_sizes: bool
 ) -> None:
     """Raises if a head that nobody asked for does not fit, or is out of scale.
 
@@ -190,7 +209,7 @@ def check_head_size(
         model: The model, on any device.
         fit: How it goes with the file.
         found: Shapes of the tensors of the file, under our names.
-        same_class: Was the file saved by a model with this head?
+        same_sizes: Must a head that the file has be of the size that the model has?
     """
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     reshaped = [
@@ -198,7 +217,7 @@ def check_head_size(
         for name, stored in fit.new.items()
         if stored is not None
     ]
-    if same_class and reshaped:
+    if same_sizes and reshaped:
         raise LoadingError(
             f"the tensors of {path} do not fit its configuration:\n  " + "\n  ".join(reshaped)
         )

@@ -15,7 +15,8 @@ from longbird.checkpoints.bigbird import BIG_BIRD, PLANS
 from longbird.checkpoints.detect import FAMILIES
 from longbird.checkpoints.names import Family, ModelClass, for_class, map_names
 from longbird.checkpoints.tensorflow import to_tensorflow
-from longbird.checkpoints.writing import writing_file, writing_folder
+from longbird.folders.paths import check_path
+from longbird.folders.writing import writing_file, writing_folder
 from longbird.models import (
     LongbirdForCausalLM,
     LongbirdForMaskedLM,
@@ -25,7 +26,6 @@ from longbird.models import (
     LongbirdSeq2SeqForQuestionAnswering,
     LongbirdSeq2SeqForSequenceClassification,
 )
-from longbird.models.paths import check_path
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 TENSORFLOW = "tensorflow"

@@ -38,7 +38,7 @@ class Pipeline:
     modes: list[str]
     """How it pools, in its own words."""
     normalized: bool
-    """Have embeddings the length 1? Those of `LongbirdForEmbedding` always have."""
+    """Do embeddings have length 1? Those of `LongbirdForEmbedding` always do."""
 
     @property
     def pooling(self) -> str:

@@ -11,16 +11,18 @@ import typer
 
 import longbird
 from longbird.cli import errors
+from longbird.cli.flags import Command, Group
 
 # In the order of `longbird --help`. The file of that name has a function of that name, or a
 # `typer.Typer` if the command has subcommands.
 COMMANDS = (
-    "demo", "finetune", "evaluate", "classify", "convert", "info", "graph", "check", "plan",
-    "bench",
+    "demo", "finetune", "evaluate", "classify", "tag", "convert", "info", "graph", "check",
+    "plan", "bench",
 )  # fmt: skip
 
 app = typer.Typer(
     name="longbird",
+    cls=Group,
     help="Exact sparse attention over graphs, for long sequences, fast on a plain CPU.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -30,7 +32,7 @@ for name in COMMANDS:
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:
-        app.command(name)(command)
+        app.command(name, cls=Command)(command)
 
 
 def _show_version(wanted: bool) -> None:

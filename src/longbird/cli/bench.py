@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longbird.cli.flags import Command, Group
 from longbird.cli.options import (
+    IMPLEMENTATIONS,
     Batch,
     HeadDim,
     Heads,
     Threads,
+    check_known,
     complete_implementation,
 )
 from longbird.cli.terminal import say, stderr, stdout, working
@@ -47,11 +50,11 @@ Quick = Annotated[
 RESULTS = Path("benchmarks/results")
 
 bench = typer.Typer(
-    no_args_is_help=True, help="Measure speed and memory side by side with others."
+    cls=Group, no_args_is_help=True, help="Measure speed and memory side by side with others."
 )
 
 
-@bench.command()
+@bench.command(cls=Command)
 def attention(
     lengths: Lengths = None,
     heads: Heads = 12,
@@ -89,7 +92,7 @@ def attention(
     _publish(result, report.report(result), attention_goals(result), out)
 
 
-@bench.command()
+@bench.command(cls=Command)
 def model(
     shape: Annotated[
         str, typer.Option(help="Shapes of the encoders, separated by commas.")
@@ -160,6 +163,7 @@ def parse_lengths(text: str) -> tuple[int, ...]:
 
 def _given(lengths: str | None, impl: str, **options: Any) -> dict[str, Any]:
     """The settings that were asked for; the quick and the full form know the others."""
+    check_known("--impl", [impl], IMPLEMENTATIONS)
     given = {name: value for name, value in options.items() if value is not None}
     if lengths is not None:
         given["lengths"] = parse_lengths(lengths)
@@ -167,12 +171,9 @@ def _given(lengths: str | None, impl: str, **options: Any) -> dict[str, Any]:
         from longbird.ops.dispatch import implementations
 
     states = implementations()
-    if states.get(impl) != "available":
+    if states[impl] != "available":
         here = ", ".join(name for name, state in states.items() if state == "available")
-        raise ValueError(
-            f"--impl is {impl!r}: {states.get(impl, 'there is no such implementation')}. "
-            f"Available here: {here}"
-        )
+        raise ValueError(f"--impl is {impl!r}: {states[impl]}. Available here: {here}")
     return given
 
 

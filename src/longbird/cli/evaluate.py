@@ -35,6 +35,9 @@ def evaluate(
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of the files.")] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Another model, to be compared on the same files.")
+    ] = None,
     worst: Annotated[
         Path | None, typer.Option(help="Write the examples that it is worst at (JSON lines).")
     ] = None,
@@ -46,28 +49,24 @@ def evaluate(
     longbird evaluate stars test.csv
 
     longbird evaluate stars test.csv --json --worst worst.jsonl
+
+    longbird evaluate stars test.csv --against older-stars
     """
     from longbird.tasks.evaluate import evaluate as measure  # takes seconds to import
 
     with working("Evaluating"):
         found = measure(
-            model,
-            files,
-            say=note,
-            text=text,
-            label=label,
-            question=question,
-            context=context,
-            answer=answer,
-            separator=separator,
-            encoding=encoding,
-        )
+            model, files, against=against, say=note, text=text, label=label, question=question,
+            context=context, answer=answer, separator=separator, encoding=encoding,
+        )  # fmt: skip
     if worst is not None:
         found.write_worst(worst)
     if as_json:
         typer.echo(json.dumps(found.metrics))
     else:
         stdout.print(_table(found.metrics))
+        if against is not None:
+            stdout.print(_comparison(found.metrics["against"]))
 
 
 def _table(metrics: dict[str, Any]) -> Table:
@@ -79,4 +78,21 @@ def _table(metrics: dict[str, Any]) -> Table:
             interval = metrics["intervals"].get(name)
             text = "" if interval is None else f"{interval[0]:.4f} to {interval[1]:.4f}"
             table.add_row(name, f"{value:.4f}", text)
+    return table
+
+
+def _comparison(against: dict[str, Any]) -> Table:
+    table = Table(title=f"against {against['model']}")
+    for name in ("metric", "value", "other", "difference", "95% interval", "p"):
+        table.add_column(name)
+    for name, found in against["metrics"].items():
+        low, high = found["interval"]
+        table.add_row(
+            name,
+            f"{found['value']:.4f}",
+            f"{found['other']:.4f}",
+            f"{found['difference']:+.4f}",
+            f"{low:+.4f} to {high:+.4f}",
+            f"{found['p_value']:.4f}",
+        )
     return table

@@ -16,7 +16,7 @@ Files = Annotated[list[Path] | None, typer.Option(exists=True)]
 
 
 def finetune(
-    task: Annotated[str, typer.Argument(help="What to learn: ask or classify.")],
+    task: Annotated[str, typer.Argument(help="What to learn: ask, choose, classify, tag.")],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -53,6 +53,7 @@ def finetune(
     answer_tokens: Annotated[
         int | None, typer.Option(help="Tokens of the longest answer that is given. [30]")
     ] = None,
+    choices: Annotated[str | None, typer.Option(help="Column of the choices (choose).")] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
@@ -122,6 +123,8 @@ def finetune(
     longbird finetune ask train-v2.0.json --length 4096 --out answers
 
     longbird finetune classify letters/ --model minilm --length 8192 --out letters-run
+
+    longbird finetune tag entities.jsonl --length 4096 --out names
     """
     given: dict[str, Any] = {
         name: value for name, value in locals().items() if name not in ("task", "files", "out")

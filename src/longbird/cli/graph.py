@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from longbird.cli.flags import Command, Group
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import Heads, Tokens
 from longbird.cli.terminal import say, stdout, working
@@ -16,7 +17,7 @@ from longbird.cli.terminal import say, stdout, working
 if TYPE_CHECKING:
     from longbird.graph import Graph
 
-graph = typer.Typer(no_args_is_help=True, help="See what attends to what.")
+graph = typer.Typer(cls=Group, no_args_is_help=True, help="See what attends to what.")
 
 
 @graph.callback()
@@ -24,7 +25,7 @@ def _group() -> None:
     """Keeps `show` a subcommand of its own while it is the only one."""
 
 
-@graph.command()
+@graph.command(cls=Command)
 def show(
     graph: Annotated[
         str | None,

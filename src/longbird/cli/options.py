@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Annotated
 
@@ -28,7 +29,26 @@ class DType(str, Enum):
 Storage = Annotated[DType, typer.Option("--dtype", help="Storage of q, k and v.")]
 
 
-def complete_implementation(incomplete: str) -> list[str]:
-    """The implementations' names; asking which of them can run here would import torch."""
-    names = ("native", "gather", "flex", "reference")
-    return [name for name in names if name.startswith(incomplete)]
+IMPLEMENTATIONS = ("native", "flex", "gather", "reference")
+"""By name; asking which of them can run here would import torch."""
+
+
+def complete(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """What the shell offers of these names."""
+    known = tuple(names)
+
+    def begins(incomplete: str) -> list[str]:
+        return [name for name in known if name.startswith(incomplete)]
+
+    return begins
+
+
+complete_implementation = complete(IMPLEMENTATIONS)
+
+
+def check_known(option: str, given: Iterable[str | None], names: Iterable[str]) -> None:
+    """Raises if one of the values of an option has no meaning; None is no value."""
+    known = tuple(names)
+    for value in given:
+        if value is not None and value not in known:
+            raise ValueError(f"{option} must be one of {', '.join(known)}, received {value!r}")

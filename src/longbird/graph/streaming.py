@@ -24,7 +24,7 @@ class Stream:
     Attributes:
         reach: Query `i` sees keys from `i - reach` on, besides the sinks. None: all keys, so that
             the cache has to grow.
-        sinks: So many tokens at the beginning may be seen by every later query.
+        sinks: The number of tokens at the beginning that every later query may see.
         graph: The graph.
     """
 
@@ -61,7 +61,12 @@ def stream(graph: Graph) -> Stream:
     """
     if not isinstance(graph, Graph):
         raise TypeError(f"a stream needs a graph, received {graph!r} ({type(graph).__name__})")
-    check_prefixes(graph)
+    if (found := without_prefixes(graph)) is not None:
+        raise ValueError(
+            f"{found!r:.200} is not the same for a text and for its beginning, so that a new "
+            f"token would change what earlier ones saw, and a decoder with a cache cannot use it; "
+            f"{found.advice}, or use_cache=False"
+        )
     reach = _reach(graph)
     if reach.ahead:
         parts = graph.parts if isinstance(graph, Union) else (graph,)
@@ -73,17 +78,12 @@ def stream(graph: Graph) -> Stream:
     return Stream(None if reach.behind == math.inf else int(reach.behind), reach.sinks, graph)
 
 
-def check_prefixes(graph: Graph) -> None:
-    """Raises a ValueError unless a graph over n tokens is what it is over more, cut to n."""
+def without_prefixes(graph: Graph) -> Graph | None:
+    """The part, if there is one, that over n tokens is not what it is over more, cut to n."""
     if graph.streams:
-        return
-    for part in graph._inner:
-        check_prefixes(part)
-    raise ValueError(
-        f"{graph!r:.200} is not the same for a text and for its beginning, so a new token would "
-        f"change what earlier ones saw, and neither a decoder with a cache nor padding in an "
-        f"exported program can use it; {graph.advice}, or use_cache=False"
-    )
+        return None
+    parts = map(without_prefixes, graph._inner)
+    return next((part for part in parts if part is not None), graph)
 
 
 def _reach(graph: Graph) -> Reach:

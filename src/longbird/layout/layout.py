@@ -19,6 +19,7 @@ from longbird.layout.compile import common_stride, compile_tiles, tile_size
 from longbird.layout.memory import check_memory, estimated_bytes, estimated_tiles
 from longbird.layout.tiles import Grid, Masks, TileSet, pooled, split, unpack
 from longbird.layout.tiling import Tiling
+from longbird.machine import in_words
 
 CACHED_BYTES = 1 << 29
 Number = TypeVar("Number", np.int64, np.int32, np.uint8)
@@ -67,6 +68,15 @@ class Layout:
     masks: Masks
     global_tokens: npt.NDArray[np.int32]
     multiset: bool
+
+    def __repr__(self) -> str:
+        """Its size in a line; the arrays are long."""
+        queries, keys = self.queries.tokens, self.keys.tokens
+        tokens = f"{keys:,} tokens" if queries == keys else f"{queries:,} of {keys:,} tokens"
+        return (
+            f"<Layout of {tokens}, heads={self.heads}: {self.entries:,} tiles of "
+            f"{self.size} x {self.size}, {in_words(self.nbytes)}>"
+        )
 
     @property
     def size(self) -> int:

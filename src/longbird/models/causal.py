@@ -94,7 +94,7 @@ class LongbirdForCausalLM(LanguageModel, GenerationMixin):
         """Labels [batch, n]: the tokens themselves; each is predicted from those before it.
 
         `shift_labels` [batch, n], in their place, are what each token is to predict. With
-        `logits_to_keep`, logits are those of the last so many columns alone.
+        `logits_to_keep`, only the last that many columns have logits.
         """
         # Without a name in the signature: the Trainer would take it for a label that it must find.
         shift_labels = shifted.pop("shift_labels", None)

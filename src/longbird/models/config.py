@@ -11,10 +11,10 @@ from typing import Any
 from transformers import PreTrainedConfig
 from transformers.utils import logging
 
+from longbird.folders.paths import check_path
 from longbird.graph import Causal, Full, Graph, as_graph, bigbird
 from longbird.models.field_names import KEPT, LOADING, nearest
 from longbird.models.fields import RULES, shown
-from longbird.models.paths import check_path
 
 logger = logging.get_logger(__name__)
 
@@ -103,7 +103,8 @@ class LongbirdConfig(PreTrainedConfig):
         pad_token_id: The token of padding, None for none.
         bos_token_id: The token that begins a text.
         eos_token_id: The token that ends a text, or a list of such tokens.
-        sep_token_id: The token between a question and its context.
+        sep_token_id: The token between a question and its context; by default None where the
+            vocabulary has no token 66, which is BigBird's.
         tie_word_embeddings: Do the vocabularies of input and output share their weights?
         use_cache: Causal models: return the cache that the next step goes on from.
         is_decoder: Is the model causal? `LongbirdForCausalLM` sets it.
@@ -120,7 +121,7 @@ class LongbirdConfig(PreTrainedConfig):
         embedding_norm: "before_dropout" (BERT), "after_dropout" (BigBird) or "none".
         rescale_embeddings: Multiply token embeddings by sqrt(hidden_size).
         attention_bias: Do queries, keys and values have a bias?
-        attention_output_bias: Has the output of attention a bias?
+        attention_output_bias: Does the attention output have a bias?
         global_projections: Longformer: global tokens, given by `global_attention_mask`, look at
             all tokens through projections of their own.
         num_global_tokens: BigBird-ETC: learned global tokens added to every document, one for
@@ -131,7 +132,7 @@ class LongbirdConfig(PreTrainedConfig):
         attention_impl: "auto", or the implementation that attention must run on.
         classifier_activation: Between the two layers of a classification head.
         classifier_dropout: Dropout of heads; `hidden_dropout_prob` by default.
-        lm_transform: Has the language-model head a layer of its own before the vocabulary?
+        lm_transform: Does the language-model head have a layer of its own before the vocabulary?
         lm_activation: The activation of that layer; `hidden_act` by default.
         qa_feed_forward: BigBird: a feed-forward block before the span outputs.
         qa_hides_question: BigBird: an answer cannot start or end in the question.
@@ -243,7 +244,7 @@ class LongbirdConfig(PreTrainedConfig):
         check_path(pretrained_model_name_or_path)
         unknown = cls._unknown_options(kwargs)
         if unknown and not kwargs.get("return_unused_kwargs"):
-            raise TypeError(cls._has_no(unknown))
+            raise TypeError(cls.has_no(unknown))
         return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
 
     @classmethod
@@ -265,7 +266,7 @@ class LongbirdConfig(PreTrainedConfig):
         unused = {name: kwargs.pop(name) for name in cls._unknown_options(kwargs)}
         near = [name for name in unused if nearest(name, own, 0.8)]
         if near and not kwargs.get("return_unused_kwargs"):
-            logger.warning(f"{cls._has_no(near)} It is not used.")
+            logger.warning(f"{cls.has_no(near)} It is not used.")
         saved = {"model_type": cls.model_type, **config_dict, **given}
         made: Any = super().from_dict(saved, **kwargs)
         return (made[0], {**made[1], **unused}) if isinstance(made, tuple) else made
@@ -281,19 +282,22 @@ class LongbirdConfig(PreTrainedConfig):
         return [name for name in cls.unknown_names(names) if name not in LOADING]
 
     @classmethod
-    def _has_no(cls, names: list[str]) -> str:
-        texts = [f"{name}{nearest(name, _field_names(cls))}" for name in names]
+    def has_no(cls, names: Iterable[str]) -> str:
+        """A message about names that are not fields, with the fields that may have been meant."""
+        fields = _field_names(cls) | {"num_labels"}  # which is counted rather than kept
+        texts = [f"{name}{nearest(name, fields)}" for name in names]
         return f"{cls.__name__} has no field {', '.join(texts)}."
 
     def _check_token(self, name: str) -> None:
-        """Raises for a token beyond the vocabulary, unless it is there by default alone."""
+        """Raises for a token beyond the vocabulary; one that is there by default becomes None."""
         value = getattr(self, name, None)
         default = next((each.default for each in fields(self) if each.name == name), None)
         tokens = value if isinstance(value, list) else [value]
         embedded = name == "pad_token_id"  # the embedding needs it
-        if value == default and not embedded:
-            return
         if any(token is not None and token >= self.vocab_size for token in tokens):
+            if value == default and not embedded:
+                setattr(self, name, None)
+                return
             raise ValueError(
                 f"{name} must be a token of the vocabulary of {self.vocab_size}, received "
                 f"{shown(value)}"
@@ -317,7 +321,7 @@ class LongbirdConfig(PreTrainedConfig):
             raise ValueError("attn_implementation of a Longbird model cannot be code of the hub")
         unknown = self.unknown_names(more)
         if unknown and not saved:
-            raise TypeError(self._has_no(unknown))
+            raise TypeError(self.has_no(unknown))
         if unknown:
             origin = f" of {more['name_or_path']}" if more.get("name_or_path") else ""
             logger.warning(

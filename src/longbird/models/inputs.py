@@ -98,7 +98,7 @@ class Inputs:
 
 
 def last_columns(logits_to_keep: int) -> slice:
-    """The last so many columns; 0 for all of them."""
+    """The last columns, this many of them; 0 for all."""
     if not isinstance(logits_to_keep, int):
         raise TypeError(f"logits_to_keep must be an int, received {type(logits_to_keep).__name__}")
     if logits_to_keep < 0:

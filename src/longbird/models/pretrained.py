@@ -16,8 +16,8 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from longbird.folders.paths import check_path
 from longbird.models.config import LongbirdConfig
-from longbird.models.paths import check_path
 
 
 class LoadingError(ValueError, RuntimeError):

@@ -18,7 +18,7 @@ BEFORE_NUMBERS = frozenset(
     "approx art arts ca ch eq eqs fig figs no nos p pp sec secs vol vols "
     "jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
-"""Words after which a full stop is no end: what they shorten goes on."""
+"""Abbreviations: a full stop after one of these does not end a sentence."""
 
 # A mark, what closes after it, space, what may open a sentence, and its first character. The marks
 # of Chinese, Japanese and Hindi need no space after them, and empty lines need no mark.
@@ -50,7 +50,7 @@ def segments(
             `return_offsets_mapping=True`. A token of no text, (0, 0) or None, has no segment. Of a
             pair of texts, put None for the tokens of the other one.
         by: "sentence" or "paragraph".
-        most: At most so many segments, `num_global_tokens` of the model: neighbours are merged.
+        most: The most segments, `num_global_tokens` of the model; neighbours are merged.
 
     Returns:
         A number for each token, from 0 on without gaps, -1 for those without text.

@@ -238,7 +238,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
 
 
 def check_cache(cache: Any, rows: int) -> None:
-    """Raises unless a cache can be that of the decoder, for so many documents."""
+    """Raises unless a cache can be that of the decoder, for this many documents."""
     if cache is None:
         return
     parts = (

@@ -69,7 +69,7 @@ class Memory:
     states: Tensor
     """[rows, m, w]."""
     mask: Tensor | None = None
-    """bool [rows, 1, 1, m]: what of it is no padding."""
+    """bool [rows, 1, 1, m]: what of it is not padding."""
     cache: Any = None
     """The `EncoderDecoderCache` that keeps its keys and values."""
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from longbird.graph.base import Graph
-from longbird.graph.streaming import check_prefixes
+from longbird.graph.streaming import without_prefixes
 from longbird.layout import Layout
 from longbird.ops import dropout
 from longbird.ops.call import (
@@ -85,7 +85,13 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
     if lengths is None:
         return over_sequences(call, attend)
     for graph in call.graph.each:
-        check_prefixes(graph)
+        if (part := without_prefixes(graph)) is not None:
+            raise ValueError(
+                f"{part!r:.200} is not the same for a text and for its beginning, so that an "
+                f"exported program, whose rows all have one length, cannot use it with padding; "
+                f"{part.advice}, take a graph such as longformer(...), or export without "
+                "attention_mask (lengths)"
+            )
     token = torch.arange(call.q.shape[2], device=call.q.device)
     padding = (token >= lengths[:, None])[:, None]  # [b, 1, n]
     v = call.v.masked_fill(padding[..., None], 0)  # 0 times what is not a number is not 0

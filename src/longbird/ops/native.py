@@ -30,6 +30,7 @@ from longbird.ops.call import (
     sequences,
 )
 from longbird.ops.graphs import Graphs
+from longbird.ops.tracing import constant
 
 NAME = "native"
 INTERFACE = 1  # what this file expects of csrc/bindings.cpp, which has the same number
@@ -90,7 +91,7 @@ def unsupported(call: Call) -> list[str]:
     reasons: list[str] = []
     if call.q.device.type != "cpu":
         reasons.append(f"runs on the CPU only, received tensors on {call.q.device}")
-    if torch.compiler.is_exporting() and torch.onnx.is_in_onnx_export():
+    if _into_onnx():
         reasons.append("is an operator that ONNX does not have")
     if call.q.dtype not in DTYPES:
         reasons.append(f"takes float32, bfloat16 and float16, received {call.q.dtype}")
@@ -100,6 +101,12 @@ def unsupported(call: Call) -> list[str]:
     if is_transformed(*(x for x in tensors if x is not None)):
         reasons.append("has a backward pass only, without torch.func and forward mode")
     return reasons
+
+
+@constant
+def _into_onnx() -> bool:
+    """Is this call being exported to ONNX? Within traced code torch itself always says no."""
+    return torch.compiler.is_exporting() and torch.onnx.is_in_onnx_export()
 
 
 def is_transformed(*tensors: Tensor) -> bool:

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import hotpot, squad
+from longbird.tasks.pairs import Encoded, encode
 from longbird.tasks.questions import TYPES, Question, questions
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction, Task
-from longbird.tasks.windows import Encoded, encode
 
 SPAN, NONE = TYPES.index("span"), TYPES.index("none")
 MENTIONS = 16
@@ -40,9 +40,10 @@ class Ask(Task):
     head = "question-answering"
     best = "f1"
     inputs = (
-        "input_ids", "token_type_ids", "global_attention_mask", "start_positions",
-        "end_positions", "answer_types", "sentence_positions", "sentence_support",
+        "input_ids", "token_type_ids", "first", "last", "windows", "starts_of_mentions",
+        "ends_of_mentions", "answer_types", "sentence_tokens", "sentence_support",
     )  # fmt: skip
+    unmeasured = (*inputs, "starts", "ends", "names")
 
     def __init__(
         self,
@@ -126,26 +127,85 @@ class Ask(Task):
     ) -> Iterator[dict[str, Any]]:
         """Of each document the window with the answer, and most that supports it."""
         for asked, tokens in _encoded(examples, tokenizer, length):
-            yield _features(asked, tokens, _window_to_learn(asked, tokens, length), 0)
+            yield _features(asked, tokens, [_window_to_learn(asked, tokens, length)])
 
     def features(
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int
     ) -> Iterator[dict[str, Any]]:
         """Every window of each document."""
         for asked, tokens in _encoded(examples, tokenizer, length):
-            for number, window in enumerate(tokens.windows(length)):
-                yield _features(asked, tokens, window, number)
+            yield _features(asked, tokens, tokens.windows(length))
 
-    def whole_lengths(self, rows: Any) -> np.ndarray:
-        """Tokens of each question with its whole document; the first window has the number."""
-        tokens = np.asarray(rows["tokens"])
-        return tokens[tokens > 0]
-
-    def about_longer(self, part: str) -> str:
+    def about(self, rows: Any, length: int) -> Iterator[str]:
         """What becomes of documents that are longer than the model."""
-        if part == "train":
-            return "the window with the answer is learned from"
-        return "they are read in windows that overlap, and the best answer counts"
+        pairs = zip(rows["tokens"], rows["windows"], strict=True)
+        longer = [len(windows) for tokens, windows in pairs if tokens > length]
+        if longer:
+            what = "they are read in windows that overlap, and the best answer counts"
+            if max(longer) == 1:
+                what = "the window with the answer is learned from"
+            yield f"  {len(longer):,} are longer than the {length:,} tokens of --length: {what}"
+
+    # ---- windows
+
+    def lengths(self, row: Example) -> list[int]:
+        """Tokens of each window with the question."""
+        around = len(row["input_ids"]) - (row["last"] - row["first"])
+        return [around + stop - start for start, stop in row["windows"]]
+
+    def inputs_of(self, row: Example, part: int) -> dict[str, Any]:
+        """The inputs of a window; all but the document is global: the question."""
+        start, stop = row["windows"][part]
+        first, last = row["first"], row["last"]
+        after = len(row["input_ids"]) - last
+        column = {token: first + token - start for token in range(start, stop)}
+        mentions = [
+            (column[low], column[high])
+            for low, high in zip(row["starts_of_mentions"], row["ends_of_mentions"], strict=True)
+            if low in column and high in column
+        ][:MENTIONS]
+        absent = [-1] * (MENTIONS - len(mentions))
+        return {
+            "input_ids": _cut(row, "input_ids", start, stop),
+            "token_type_ids": _cut(row, "token_type_ids", start, stop),
+            "global_attention_mask": [1] * first + [0] * (stop - start) + [1] * after,
+            "start_positions": [low for low, _ in mentions] + absent,
+            "end_positions": [high for _, high in mentions] + absent,
+            "answer_types": row["answer_types"],
+            "sentence_positions": [column.get(token, -1) for token in row["sentence_tokens"]],
+            "sentence_support": row["sentence_support"],
+        }
+
+    def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
+        """What was said of the windows of a document as one answer.
+
+        The best span is that of highest logit, where the type is likely to be a span. An answer
+        in any window is an answer; that there is none must be so in all of them.
+        """
+        spans = [
+            part["logit"] + (0.0 if part["types"] is None else _log_softmax(part["types"])[SPAN])
+            for part in parts
+        ]
+        at = int(np.argmax(spans))
+        best, span = parts[at], None
+        if best["logit"] > -np.inf:
+            (begin, _), first = row["windows"][at], row["first"]
+            low, high = (token - first + begin for token in best["tokens"])
+            start, end = row["starts"][low], row["ends"][high]
+            text = row["text"][row["skipped"] :][start:end]
+            span = {"text": text, "start": start, "end": end, "chance": best["chance"]}
+        types = None
+        if self.typed:
+            every = np.array([part["types"] for part in parts])
+            types = [*every[:, :NONE].max(0).tolist(), float(every[:, NONE].min())]
+        support: dict[tuple[str, int], float] = {}
+        if self.supported:
+            logits = np.max(
+                [part["sentences"][: len(row["sentence_tokens"])] for part in parts], 0
+            )
+            for (title, index), logit in zip(json.loads(row["names"]), logits, strict=False):
+                support[title, index] = float(logit)
+        return {"span": span, "types": types, "support": support}
 
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Without token types where the tokenizer has none: some models then have their own."""
@@ -216,23 +276,6 @@ class Ask(Task):
             for row in range(rows)
         ]
 
-    def joined(
-        self, rows: Iterable[Example], predictions: Sequence[Prediction]
-    ) -> tuple[list[Example], list[Prediction]]:
-        """What was said of the windows of each document, as one answer."""
-        examples: list[dict[str, Any]] = []
-        said: list[dict[str, Any]] = []
-        text = ""
-        for row, window in zip(rows, predictions, strict=True):
-            if row["window"] == 0:
-                gold, text = json.loads(row["gold"]), row["text"]
-                examples.append(
-                    {"place": row["place"], "text": f"{gold['question']}\n{text[:500]}", **gold}
-                )
-                said.append({"logit": -np.inf, "types": None, "support": {}, "span": None})
-            _add(said[-1], row, window, text, examples[-1]["sentences"])
-        return list(examples), list(said)
-
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it; start and end are characters of the document."""
         span, types = prediction["span"], prediction["types"]
@@ -279,13 +322,14 @@ class Ask(Task):
         """
         table: list[dict[str, float]] = []
         for example, prediction in zip(examples, predictions, strict=True):
-            given, rights = self.answer(prediction)["answer"], example["answers"]
-            if example["metric"] == "hotpot":
+            gold = _gold(example)
+            given, rights = self.answer(prediction)["answer"], gold["answers"]
+            if gold["metric"] == "hotpot":
                 facts = self._facts(prediction, support)
-                true = [(title, index) for title, index in example["support"]]
+                true = [(title, index) for title, index in gold["support"]]
                 table.append(hotpot.score(given, rights[0], facts, true))
                 continue
-            exact, f1 = squad.score(given, rights, example["metric"] == "squad2")
+            exact, f1 = squad.score(given, rights, gold["metric"] == "squad2")
             side = "has_answer" if rights else "no_answer"
             table.append(
                 {"exact_match": exact, "f1": f1, f"{side}_exact_match": exact, f"{side}_f1": f1}
@@ -331,7 +375,8 @@ class Ask(Task):
         self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
     ) -> None:
         """Chooses the thresholds, and keeps them in the configuration of the model."""
-        sides = {bool(example["answers"]) for example in examples}
+        golds = [_gold(example) for example in examples]
+        sides = {bool(gold["answers"]) for gold in golds}
         if self.no_answer is not None and self.typed and sides == {True, False}:
             margins = np.array([_margin(each["types"]) for each in predictions])
             self.no_answer = np.inf
@@ -339,7 +384,7 @@ class Ask(Task):
             self.no_answer = -np.inf
             silent = self.scores(examples, predictions)["f1"]
             self.no_answer = squad.best_threshold(margins, answered, silent)
-        if self.supported and any(example["support"] is not None for example in examples):
+        if self.supported and any(gold["support"] is not None for gold in golds):
             tenths = sorted(np.arange(1, 10) / 10, key=lambda tenth: abs(tenth - 0.5))
             joint = [
                 np.nanmean(self.scores(examples, predictions, tenth)["joint_f1"])
@@ -358,9 +403,10 @@ class Ask(Task):
 
     def expected(self, example: Example) -> Any:
         """The answers, and what supports them."""
-        if example["support"] is None:
-            return example["answers"]
-        return {"answer": example["answers"][0], "supporting_facts": example["support"]}
+        gold = _gold(example)
+        if gold["support"] is None:
+            return gold["answers"]
+        return {"answer": gold["answers"][0], "supporting_facts": gold["support"]}
 
 
 def best_spans(
@@ -385,37 +431,6 @@ def best_spans(
         best = torch.where(better, value, best)
         low, high = torch.where(better, at, low), torch.where(better, at + more, high)
     return low, high, best, (best - start.logsumexp(1) - end.logsumexp(1)).exp()
-
-
-def _add(
-    said: dict[str, Any], row: Example, window: Prediction, text: str, names: Sequence[Any]
-) -> None:
-    """Adds what was said of a window to what was said of the windows before it."""
-    types = window["types"]
-    # A window whose answer is unlikely to be a span has no good one.
-    logit = window["logit"] + (0.0 if types is None else float(_log_softmax(types)[SPAN]))
-    if logit > said["logit"]:
-        low, high = window["tokens"]
-        start, end = row["starts"][low], row["ends"][high]
-        said["logit"] = logit
-        said["span"] = {
-            "text": text[start:end],
-            "start": start,
-            "end": end,
-            "chance": window["chance"],
-        }
-    if types is not None:  # an answer in any window is an answer, and none must be in none
-        before = said["types"] or types
-        said["types"] = [
-            (min if number == NONE else max)(pair)
-            for number, pair in enumerate(zip(before, types, strict=True))
-        ]
-    if window["sentences"] is not None:
-        for number, chance in zip(row["sentences"], window["sentences"], strict=False):
-            if number >= 0:
-                title, index = names[number]
-                old = said["support"].get((title, index), -np.inf)
-                said["support"][title, index] = max(old, chance)
 
 
 def _margin(types: Sequence[float]) -> float:
@@ -466,42 +481,46 @@ def _window_to_learn(asked: Question, tokens: Encoded, length: int) -> range:
     return best
 
 
-def _features(asked: Question, tokens: Encoded, window: range, number: int) -> dict[str, Any]:
-    """The inputs for a window; what belongs to the whole question is with the first."""
-    shift = tokens.first - window.start
-    spans = [tokens.tokens_of(*each) for each in asked.spans]
-    inside = [span for span in spans if span and span[0] in window and span[1] in window]
-    inside = list(dict.fromkeys(inside))[:MENTIONS]
-    absent = [-1] * (MENTIONS - len(inside))
+def _features(asked: Question, tokens: Encoded, windows: Sequence[range]) -> dict[str, Any]:
+    """A question and its document, of which the model reads the windows."""
+    spans = [span for span in (tokens.tokens_of(*each) for each in asked.spans) if span]
+    spans = list(dict.fromkeys(spans)) or [(-1, -1)]  # an empty list would have no type
     support = set(asked.support or ())
     sentences = [
-        (index, place[0] + shift, int((each.title, each.index) in support))
-        for index, each in enumerate(asked.sentences)
-        if (place := tokens.tokens_of(each.start, each.end)) and place[0] in window
-    ] or [(-1, -1, 0)]
-    before, after = tokens.first, len(tokens.ids) - tokens.last
-    gold = {
-        "question": asked.question,
-        "answers": asked.answers,
-        "metric": asked.metric,
-        "support": asked.support,
-        "sentences": [(each.title, each.index) for each in asked.sentences],
-    }
+        (each, place[0])
+        for each in asked.sentences
+        if (place := tokens.tokens_of(each.start, each.end))
+    ]
+    gold = {"answers": asked.answers, "metric": asked.metric, "support": asked.support}
     return {
         "place": asked.place,
-        "text": "" if number else asked.text,
-        "gold": "" if number else json.dumps(gold),
-        "window": number,
-        "tokens": 0 if number else len(tokens.ids),
-        "starts": tokens.cut(tokens.starts, window),
-        "ends": tokens.cut(tokens.ends, window),
-        "sentences": [index for index, _, _ in sentences],
-        "input_ids": tokens.cut(tokens.ids, window),
-        "token_type_ids": tokens.cut(tokens.types, window),
-        "global_attention_mask": [1] * before + [0] * len(window) + [1] * after,
-        "start_positions": [low + shift for low, _ in inside] + absent,
-        "end_positions": [high + shift for _, high in inside] + absent,
+        "text": f"{asked.question}\n{asked.text}",
+        "skipped": len(asked.question) + 1,
+        "gold": json.dumps(gold),
+        "names": json.dumps([(each.title, each.index) for each, _ in sentences]),
+        "tokens": len(tokens.ids),
+        "starts": tokens.starts,
+        "ends": tokens.ends,
+        "input_ids": tokens.ids,
+        "token_type_ids": tokens.types,
+        "first": tokens.first,
+        "last": tokens.last,
+        "windows": [[window.start, window.stop] for window in windows],
+        "starts_of_mentions": [low for low, _ in spans],
+        "ends_of_mentions": [high for _, high in spans],
         "answer_types": TYPES.index(asked.kind),
-        "sentence_positions": [place for _, place, _ in sentences],
-        "sentence_support": [supports for _, _, supports in sentences],
+        "sentence_tokens": [token for _, token in sentences] or [-1],
+        "sentence_support": [int((each.title, each.index) in support) for each, _ in sentences]
+        or [0],
     }
+
+
+def _cut(row: Example, name: str, start: int, stop: int) -> list[int]:
+    """Of the values of all tokens, those of a window with what is around the document."""
+    values = row[name]
+    return [*values[: row["first"]], *values[start:stop], *values[row["last"] :]]
+
+
+def _gold(example: Example) -> dict[str, Any]:
+    """What is right."""
+    return json.loads(example["gold"])

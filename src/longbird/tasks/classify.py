@@ -135,7 +135,9 @@ class Classify(Task):
         """Weights that make every class count as much as every other, [labels]."""
         counts = Counter(label for example in examples for label in example["label"])
         total = sum(counts.values())
-        return torch.tensor([total / (len(self.labels) * counts[name]) for name in self.labels])
+        return torch.tensor(
+            [total / (len(self.labels) * max(1, counts[name])) for name in self.labels]
+        )
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
         """The mean over the documents."""

@@ -12,32 +12,42 @@ NAMES = {
     "answer": ("answer", "answers"),
     "summary": ("summary", "highlights", "abstract", "headline", "title"),
     "choices": ("choices", "options", "endings"),
+    "right choice": ("label", "answer", "answerkey", "answer_key", "correct", "target", "gold"),
     "positive": ("positive", "passage", "answer", "text2", "sentence2"),
     "anchor": ("anchor", "query", "question", "text1", "sentence1"),
     "negative": ("negative", "hard_negative"),
+    "tokens": ("tokens", "words"),
+    "tags": ("tags", "labels", "label", "ner_tags", "pos_tags", "ner", "pos"),
+    "spans": ("spans", "entities", "annotations", "labels", "label"),
 }
 """By what a task needs: the names that a column for it usually has, in lower case."""
 
 
 def find_column(
-    wanted: str, named: str | None, columns: Sequence[str], say: Callable[[str], None]
+    wanted: str,
+    named: str | None,
+    columns: Sequence[str],
+    say: Callable[[str], None],
+    option: str | None = None,
 ) -> str:
     """The column for what is wanted.
 
     Args:
-        wanted: A key of `NAMES`, which is also the name of the option.
+        wanted: A key of `NAMES`.
         named: What the user named.
         columns: Of the file.
         say: Is told of a guess.
+        option: That names the column; `wanted` by default.
 
     Raises:
         ValueError: There is no such column, or several could be it.
     """
+    option = option or wanted
     if named is not None:
         if named in columns:
             return named
         raise ValueError(
-            f"--{wanted} {named} names a column that the file has not; it has {_list(columns)}"
+            f"--{option} {named} names a column that the file has not; it has {_list(columns)}"
         )
     likely = [column for column in columns if column.lower() in NAMES[wanted]]
     if wanted in columns:
@@ -46,10 +56,10 @@ def find_column(
         why = "could each be it" if likely else "are the columns"
         raise ValueError(
             f"which column is the {wanted}? {_list(likely or columns)} {why}; name it with "
-            f"--{wanted}"
+            f"--{option}"
         )
     if likely[0] != wanted:
-        say(f"the column {likely[0]} is taken as the {wanted} (--{wanted} names another)")
+        say(f"the column {likely[0]} is taken as the {wanted} (--{option} names another)")
     return likely[0]
 
 

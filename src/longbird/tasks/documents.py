@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from datasets import Dataset
@@ -57,19 +57,30 @@ def cache_key(*parts: Any) -> str:
 
 
 class Documents(torch.utils.data.Dataset[dict[str, Any]]):
-    """The inputs of the model, by number; ~number is one that does not count."""
+    """The inputs of the model by number, each a part of a document; ~number does not count.
+
+    Attributes:
+        parts: For each number: which row, and which part of it.
+        lengths: Tokens of each.
+    """
 
     def __init__(self, task: Task, rows: Dataset) -> None:
-        self.rows = rows.select_columns([*task.inputs])
+        self.task, self.rows = task, rows.select_columns([*task.inputs])
+        self.parts: list[tuple[int, int]] = []
+        self.lengths: list[int] = []
+        for number, row in enumerate(self.rows):
+            lengths = task.lengths(cast(dict[str, Any], row))
+            self.parts += [(number, part) for part in range(len(lengths))]
+            self.lengths += lengths
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self.rows)
+        return len(self.parts)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """The inputs of one document."""
-        counts = number >= 0
-        return {**self.rows[number if counts else ~number], "number": number}
+        """The inputs of one part."""
+        row, part = self.parts[max(number, ~number)]
+        return {**self.task.inputs_of(self.rows[row], part), "number": number}
 
 
 class Collator:
@@ -81,7 +92,7 @@ class Collator:
     def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """A batch."""
         numbers = [example.pop("number") for example in examples]
-        batch: dict[str, Any] = self.task.collate(self.pad(examples))
+        batch: dict[str, Any] = self.task.batch(examples, self.pad)
         items = 0 if numbers[0] < 0 else self.task.items(batch)
         return {**batch, "items": torch.tensor(items), "numbers": torch.tensor(numbers)}
 

@@ -6,13 +6,14 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from datasets import Dataset
 
+from longbird.tasks.compare import compare
 from longbird.tasks.documents import stored
 from longbird.tasks.files import rows as file_rows
 from longbird.tasks.folder import write_text
@@ -31,10 +32,14 @@ class Evaluation:
     Attributes:
         metrics: By name, of all documents; `intervals` has the 95% confidence intervals.
         worst: The documents that it is most wrong about, the worst first.
+        examples: The documents.
+        said: What it says of each.
     """
 
     metrics: dict[str, Any]
     worst: list[dict[str, Any]]
+    examples: list[Any] = field(default_factory=list[Any], repr=False)
+    said: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]], repr=False)
 
     def write_worst(self, file: Path) -> None:
         """A JSON object in each line."""
@@ -57,8 +62,7 @@ def evaluate_rows(
     With `calibrate`, the task then chooses its thresholds by them, for other documents.
     """
     said = predict(model.eval(), task, rows, tokenizer, tokens_per_batch, advance)
-    whole: Any = rows.remove_columns(["input_ids"])
-    examples, said = task.joined(whole, said)
+    examples: list[Any] = list(rows.remove_columns([*task.unmeasured]))
     metrics = task.measure(examples, said)
     metrics["intervals"] = intervals(task, examples, said)
     wrongness = [task.wrongness(*pair) for pair in zip(examples, said, strict=True)]
@@ -71,11 +75,13 @@ def evaluate_rows(
             {
                 "place": examples[row]["place"],
                 "expected": task.expected(examples[row]),
-                "given": task.answer(said[row]),
+                "given": task.given(said[row]),
                 "text": examples[row]["text"][:500],
             }
             for row in worst
         ],
+        examples,
+        said,
     )
 
 
@@ -95,21 +101,56 @@ def evaluate(
     model: str | Path,
     files: str | Path | Iterable[str | Path],
     *,
+    against: str | Path | None = None,
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> Evaluation:
-    """How good a model is on files.
+    """How good a model is on files, and whether it is better than another.
 
     Args:
         model: The folder of a run, or of a model.
         files: As for `finetune`.
+        against: Another model for the same task: `metrics["against"]` then has the differences, as
+            `longbird.tasks.compare.compare` finds them.
         say: Is told what is going on.
         **options: Fields of `longbird.tasks.settings.Settings` that say how to read the files;
             those of the run by default.
+
+    Returns:
+        Metrics with 95% confidence intervals, and the examples that the model is worst at.
+
+    Examples:
+        >>> import longbird as lb
+        >>> found = lb.evaluate("letters-run", "more-letters.csv")  # doctest: +SKIP
+        >>> found.metrics["accuracy"], found.metrics["intervals"]["accuracy"]  # doctest: +SKIP
+        (0.91, (0.88, 0.94))
     """
+    found, task = _evaluated(model, files, say, options)
+    if against is None:
+        return found
+    other, theirs = _evaluated(against, files, say, options)
+    if type(task) is not type(theirs) or task.head_settings() != theirs.head_settings():
+        raise ValueError(
+            f"{model} and {against} cannot be compared: they are for other tasks ({task.name} and "
+            f"{theirs.name}) or know other labels"
+        )
+    if [each["place"] for each in found.examples] != [each["place"] for each in other.examples]:
+        raise ValueError(
+            f"{model} and {against} read other documents from the same files: name the columns"
+        )
+    differences = compare(task, (found.examples, other.examples), (found.said, other.said))
+    metrics = {**found.metrics, "against": {"model": str(against), "metrics": differences}}
+    return replace(found, metrics=metrics)
+
+
+def _evaluated(
+    model: str | Path, files: Any, say: Callable[[str], None], options: dict[str, Any]
+) -> tuple[Evaluation, Task]:
     trained = load_trained(model)
     rows = read_for(trained, files, say, **options)
-    return evaluate_rows(trained.model, trained.task, rows, trained.tokenizer)
+    for line in trained.task.about(rows, trained.length):
+        say(line.strip())
+    return evaluate_rows(trained.model, trained.task, rows, trained.tokenizer), trained.task
 
 
 def read_for(

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 GZIP = b"\x1f\x8b"
 TEXTS = (".txt", ".md", ".rst", ".text", "")  # a LICENSE has no ending
+CONLL = (".conll", ".bio", ".iob", ".iob2")  # a word and its tag in each line
 
 
 class Row(NamedTuple):
@@ -47,14 +48,14 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
             inside = [
                 file
                 for file in sorted(path.rglob("*"))
-                if file.is_file() and not file.name.startswith(".") and _kind(file) in READERS
+                if file.is_file() and not file.name.startswith(".") and kind(file) in READERS
             ]
             if not inside:
                 raise FileNotFoundError(f"{path} has no files of a kind that is read: {_kinds()}")
             found += inside
         elif not path.exists():
             raise FileNotFoundError(f"there is no file {path}")
-        elif _kind(path) not in READERS:
+        elif kind(path) not in READERS:
             raise ValueError(f"{path} ends in {path.suffix!r}, expected one of {_kinds()}")
         else:
             found.append(path)
@@ -75,7 +76,7 @@ def rows(paths: Iterable[str | Path], encoding: str = "utf-8") -> Iterator[Row]:
     for path in map(Path, paths):
         for file in find_files([path]):
             label = {}
-            if path.is_dir() and file.parent != path and _kind(file) in TEXTS:
+            if path.is_dir() and file.parent != path and kind(file) in TEXTS:
                 label = {"label": file.relative_to(path).parts[0]}
             for line, values in _read(file, encoding):
                 yield Row({**values, **label}, file, line)
@@ -93,7 +94,7 @@ def fingerprint(paths: Iterable[str | Path]) -> dict[str, str]:
     return found
 
 
-def _kind(file: Path) -> str:
+def kind(file: Path) -> str:
     """The ending of a file, without that of gzip."""
     return (file.with_suffix("") if file.suffix == ".gz" else file).suffix.lower()
 
@@ -108,7 +109,7 @@ def _read(file: Path, encoding: str) -> Numbered:
             zipped = raw.read(2) == GZIP
             raw.seek(0)
             binary: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
-            reader = READERS[_kind(file)]
+            reader = READERS[kind(file)]
             if reader is _parquet:
                 yield from reader(binary)
                 return
@@ -217,7 +218,7 @@ def _parquet(binary: Any) -> Numbered:
 
 
 READERS: dict[str, Callable[[Any], Numbered]] = {
-    **dict.fromkeys(TEXTS, _whole),
+    **dict.fromkeys((*TEXTS, *CONLL), _whole),
     ".csv": _table(None),
     ".tsv": _table("\t"),
     ".jsonl": _json_lines,

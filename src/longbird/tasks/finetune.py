@@ -60,7 +60,7 @@ def finetune(
     """Trains a model on files; the same call again goes on where it stopped.
 
     Args:
-        task: What to learn: "classify".
+        task: What to learn: "choose", "classify" or "tag".
         train: Files or folders: csv, tsv, json, jsonl, parquet, txt, and gzip of these; a folder
             with a subfolder for each class.
         out: The folder of the run.
@@ -71,6 +71,17 @@ def finetune(
     Raises:
         FileExistsError: `out` holds something else, or a run with other settings.
         ValueError: The files are not what they should be, or an option is out of range.
+
+    Examples:
+        >>> import longbird as lb
+        >>> run = lb.finetune(  # doctest: +SKIP
+        ...     "classify", "letters.csv", "letters-run", text="letter", label="sender"
+        ... )
+        >>> run.metrics["validation"]["accuracy"]  # doctest: +SKIP
+        0.93
+        >>> model = lb.LongbirdForSequenceClassification.from_pretrained(
+        ...     run.model
+        ... )  # doctest: +SKIP
     """
     disable_progress_bar()  # of loading and saving, which takes a moment
     settings = settings_of(task, train, options)

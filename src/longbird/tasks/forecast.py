@@ -30,20 +30,15 @@ def forecast(
         ValueError: A step would not fit into memory; says what would help.
     """
     for part, documents in parts.items():
-        tokens = task.whole_lengths(documents)
+        tokens = np.asarray(documents["tokens"])
         yield (
             f"{part}: {len(tokens):,} documents of {int(np.median(tokens)):,} tokens (median; "
             f"{tokens.min():,} to {tokens.max():,}), {tokens.sum():,} in all"
         )
         yield f"  lengths {histogram(tokens)}"
-        longer = int((tokens > settings.length).sum())
-        if longer:
-            yield (
-                f"  {longer:,} are longer than the {settings.length:,} tokens of --length: "
-                f"{task.about_longer(part)}"
-            )
-    documents = parts["train"]
-    lengths = [len(ids) for ids in documents["input_ids"]]
+        yield from task.about(documents, settings.length)
+    documents = Documents(task, parts["train"])
+    lengths = documents.lengths
     batches = by_tokens(lengths, settings.tokens_per_batch, settings.seed)
     per_epoch = -(-len(batches) // settings.accumulate)
     steps = settings.steps or int(np.ceil(settings.epochs * per_epoch))
@@ -102,11 +97,11 @@ def _sample(lengths: list[int]) -> list[int]:
 
 
 def _rehearse(
-    model: Any, task: Task, tokenizer: Any, documents: Dataset, sample: list[int]
+    model: Any, task: Task, tokenizer: Any, documents: Documents, sample: list[int]
 ) -> tuple[float, int]:
     """Seconds of a forward and backward pass, and the bytes kept between the two."""
-    inputs, collate = Documents(task, documents), Collator(task, tokenizer)
-    batch = without_bookkeeping(collate([inputs[number] for number in sample]))
+    collate = Collator(task, tokenizer)
+    batch = without_bookkeeping(collate([documents[number] for number in sample]))
     kept: dict[int, int] = {}
 
     def keep(x: torch.Tensor) -> torch.Tensor:

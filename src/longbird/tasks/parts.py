@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -42,9 +43,11 @@ def read_parts(
             groups.append(example["group"])
             yield example
 
-    task.learn(noted(read("train", say)))
-    if not groups:
+    examples = noted(read("train", say))
+    first = next(examples, None)
+    if first is None:
         raise ValueError(f"{', '.join(settings.train)} has no rows: there is nothing to learn")
+    task.learn(itertools.chain([first], examples))
     aside = None
     if "validation" not in files and settings.hold_out:
         aside = held_out(together(groups), settings.hold_out, settings.seed)
@@ -64,11 +67,10 @@ def read_parts(
     for part, documents in parts.items():
         if len(documents) == 0:
             raise ValueError(f"there are no documents for {part}: give more files, or larger ones")
-    lengths = {part: task.whole_lengths(documents) for part, documents in parts.items()}
     data = {
         "files": files,
-        "documents": {part: len(tokens) for part, tokens in lengths.items()},
-        "tokens": {part: int(tokens.sum()) for part, tokens in lengths.items()},
+        "documents": {part: len(documents) for part, documents in parts.items()},
+        "tokens": {part: sum(documents["tokens"]) for part, documents in parts.items()},
         "held out": None if aside is None else f"by {settings.group or 'equal text'}",
     }
     if not folder.data.exists() and processes().is_main_process:

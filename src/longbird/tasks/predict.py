@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from accelerate.utils import gather_object
@@ -35,15 +35,17 @@ def predict(
         advance: Is told how many documents more are done.
     """
     state, documents, collate = processes(), Documents(task, rows), Collator(task, tokenizer)
-    lengths = [len(ids) for ids in rows["input_ids"]]
     device = next(model.parameters()).device
     found: list[tuple[int, dict[str, Any]]] = []
-    batches = by_tokens(lengths, tokens_per_batch, seed=0)
+    batches = by_tokens(documents.lengths, tokens_per_batch, seed=0)
     for batch in batches[state.process_index :: state.num_processes]:
         collated = without_bookkeeping(collate([documents[number] for number in batch]))
         on_device = {name: x.to(device) for name, x in collated.items()}
         found += zip(batch, task.predictions(model, on_device), strict=True)
-        advance(len(batch))
+        advance(sum(documents.parts[number][1] == 0 for number in batch))
     if state.num_processes > 1:
         found = gather_object(found)
-    return [prediction for _, prediction in sorted(found, key=lambda pair: pair[0])]
+    parts: list[list[dict[str, Any]]] = [[] for _ in range(len(rows))]
+    for number, prediction in sorted(found, key=lambda pair: pair[0]):
+        parts[documents.parts[number][0]].append(prediction)
+    return [task.joined(cast(Any, row), said) for row, said in zip(rows, parts, strict=True)]

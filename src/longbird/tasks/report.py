@@ -157,9 +157,7 @@ def _plots(folder: RunFolder, parts: dict[str, Dataset]) -> dict[str, bytes]:
             figures[title] = figure
     figure = Figure(figsize=(8, 3), layout="constrained")
     axes = figure.subplots()
-    axes.hist(
-        [[x for x in parts[name]["tokens"] if x] for name in parts], bins=40, label=list(parts)
-    )
+    axes.hist([parts[name]["tokens"] for name in parts], bins=40, label=list(parts))
     axes.set_xlabel("tokens of a document")
     axes.legend()
     figures["lengths"] = figure

@@ -29,6 +29,7 @@ class Settings:
         context: Column of the document that a question is about.
         answer: Column of the answer, or of several.
         answer_tokens: Tokens of the longest answer that is given.
+        choices: Column of the choices of a question.
         group: Column whose values stay on one side when rows are held out.
         separator: What separates the labels of a row that may have several.
         encoding: Of text files.
@@ -67,6 +68,7 @@ class Settings:
     context: str | None = None
     answer: str | None = None
     answer_tokens: int = 30
+    choices: str | None = None
     group: str | None = None
     separator: str | None = None
     encoding: str = "utf-8"

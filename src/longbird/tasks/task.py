@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from datasets import Dataset
 from torch import Tensor
 
 from longbird.tasks.files import Row
@@ -27,7 +28,10 @@ class Task:
     best: str
     """The metric that decides which model is the best; more is better."""
     inputs: ClassVar[tuple[str, ...]]
-    """What the model takes of the features; `input_ids` is one."""
+    """What is read of the features to make inputs of the model; `input_ids` is one."""
+
+    unmeasured: ClassVar[tuple[str, ...]] = ("input_ids",)
+    """Features that are large, and that no metric looks at."""
 
     # ---- rows to examples
 
@@ -62,16 +66,41 @@ class Task:
     def training_features(
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int
     ) -> Iterator[dict[str, Any]]:
-        """The same for examples to learn from, each of which has one row."""
+        """The same for examples to learn from."""
         return self.features(examples, tokenizer, length)
 
-    def whole_lengths(self, rows: Any) -> np.ndarray:
-        """Tokens of each document before it is cut, of rows that `features` made."""
-        return np.asarray(rows["tokens"])
+    def about(self, rows: Dataset, length: int) -> Iterator[str]:
+        """Lines on what becomes of documents that are not as the model takes them."""
+        longer = sum(tokens > length for tokens in rows["tokens"])
+        if longer:
+            yield (
+                f"  {longer:,} are longer than the {length:,} tokens that the model reads: their "
+                "ends are cut off"
+            )
 
-    def about_longer(self, part: str) -> str:
-        """What becomes of documents of a part that are longer than the model."""
-        return "their ends are cut off"
+    # ---- parts: what the model reads of a document at once, which may be windows of it
+
+    def lengths(self, row: Example) -> list[int]:
+        """Tokens of each part of a document: one part, unless a task says otherwise."""
+        return [len(row["input_ids"])]
+
+    def inputs_of(self, row: Example, part: int) -> dict[str, Any]:
+        """The inputs of a part of a document."""
+        return {name: row[name] for name in self.inputs}
+
+    def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
+        """What was said of the parts of a document as what is said of it."""
+        return dict(parts[0])
+
+    # ---- features to batches
+
+    def batch(
+        self,
+        examples: Sequence[dict[str, Any]],
+        pad: Callable[[Sequence[dict[str, Any]]], dict[str, Tensor]],
+    ) -> dict[str, Tensor]:
+        """A batch as the model takes it, of inputs that `pad` makes equally long."""
+        return self.collate(pad(examples))
 
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """A padded batch as the model takes it."""
@@ -101,12 +130,6 @@ class Task:
         """What the model says of each example of a batch."""
         raise NotImplementedError
 
-    def joined(
-        self, rows: Iterable[Example], predictions: Sequence[Prediction]
-    ) -> tuple[list[Example], list[Prediction]]:
-        """Examples with what was said of them, where a document has several rows."""
-        return list(rows), list(predictions)
-
     def calibrate(
         self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
     ) -> None:
@@ -115,6 +138,10 @@ class Task:
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it."""
         raise NotImplementedError
+
+    def given(self, prediction: Prediction) -> dict[str, Any]:
+        """The same for the list of the worst examples."""
+        return self.answer(prediction)
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]

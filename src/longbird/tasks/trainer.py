@@ -61,12 +61,13 @@ class LongbirdTrainer(Trainer):
     ) -> None:
         self.task, self.folder, self.settings, self.weights = task, folder, settings, weights
         self.rows, self.validation = train, validation
+        self.documents = Documents(task, train)
         self.micro_step = 0
         patience = [EarlyStoppingCallback(settings.patience)] if settings.patience else []
         super().__init__(
             model=model,
             args=training_arguments(settings, folder, task, validation is not None),
-            train_dataset=Documents(task, train),
+            train_dataset=self.documents,
             eval_dataset=validation,
             processing_class=tokenizer,
             data_collator=Collator(task, tokenizer),
@@ -80,7 +81,7 @@ class LongbirdTrainer(Trainer):
     def get_train_dataloader(self) -> DataLoader[Any]:
         """The share of this process in the batches; accelerate would share whole batches."""
         batches = TokenBatches(
-            [len(ids) for ids in self.rows["input_ids"]],
+            self.documents.lengths,
             self.settings.tokens_per_batch,
             self.settings.seed,
             self._epoch,
@@ -128,13 +129,14 @@ class LongbirdTrainer(Trainer):
         batch = without_bookkeeping(inputs)
         outputs = self.task.run(model, batch)
         loss = self.task.loss(outputs, batch, self.weights)
-        total = kwargs["num_items_in_batch"]
+        total = kwargs["num_items_in_batch"].clamp(min=1)  # windows may have no label
         # The gradients of processes are averaged, and are shares of a sum here.
         loss = loss * inputs["items"] / total * self.args.world_size
         return (loss, outputs) if return_outputs else loss
 
     def _refuse(self, loss: float, numbers: list[int]) -> None:
-        places = [self.rows[max(number, ~number)]["place"] for number in numbers[:5]]
+        parts = self.documents.parts
+        places = [self.rows[parts[max(each, ~each)][0]]["place"] for each in numbers[:5]]
         more = f" and {len(numbers) - 5} more" if len(numbers) > 5 else ""
         step = self.state.global_step
         self._save_checkpoint(self.model, None)  # what the weights were before this step
@@ -159,7 +161,7 @@ class LongbirdTrainer(Trainer):
                 model, self.task, rows, self.processing_class, self.settings.tokens_per_batch
             )
         model.train()
-        measured = self.task.measure(*self.task.joined(rows.remove_columns(["input_ids"]), said))
+        measured = self.task.measure(rows.remove_columns([*self.task.unmeasured]), said)
         measured["seconds"] = time.perf_counter() - started
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in measured.items()}
         self.log({name: value for name, value in metrics.items() if isinstance(value, float)})

@@ -1,91 +1,44 @@
-"""A question and its document as tokens: whole, or in windows that overlap."""
+"""Documents longer than the model: windows that overlap, so that every token has context.
+
+Of two windows that share a token, it belongs to the one where it is farther from the edge.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import itertools
+from collections.abc import Sequence
 
-OVERLAP = 4
-"""Windows share one in so many of their tokens with the next."""
+SHARED = 4
+"""A window shares at least one of so many parts of it with the next."""
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """A question and a document as tokens: what comes before the document, it, and what follows.
+def windows(first: int, last: int, size: int) -> list[tuple[int, int]]:
+    """Where windows over the tokens from `first` to before `last` begin and end.
 
-    Attributes:
-        ids: All tokens.
-        types: Their token types.
-        starts: The first character of each, in the document.
-        ends: The character behind each.
-        first: The number of the document's first token.
-        last: The number behind its last token.
+    All have `size` tokens if there is more than one, and are spread evenly.
+
+    Examples:
+        >>> windows(1, 9, 8)
+        [(1, 9)]
+        >>> windows(0, 18, 8)
+        [(0, 8), (5, 13), (10, 18)]
     """
-
-    ids: list[int]
-    types: list[int]
-    starts: list[int]
-    ends: list[int]
-    first: int
-    last: int
-
-    def tokens_of(self, start: int, end: int) -> tuple[int, int] | None:
-        """The first and the last token that have characters of a span; None if none has."""
-        low = bisect_right(self.ends, start, self.first, self.last)
-        high = bisect_left(self.starts, end, self.first, self.last) - 1
-        return (low, high) if low <= high else None
-
-    def windows(self, length: int) -> list[range]:
-        """Tokens of the document, such that a window with the question has at most `length`."""
-        room = length - (len(self.ids) - (self.last - self.first))
-        step = room - room // OVERLAP
-        found = [range(self.first, min(self.first + room, self.last))]
-        while found[-1].stop < self.last:
-            start = found[-1].start + step
-            found.append(range(start, min(start + room, self.last)))
-        return found
-
-    def cut(self, values: Sequence[int], window: range) -> list[int]:
-        """Of values for all tokens, those of a window with what is around the document."""
-        return [
-            *values[: self.first],
-            *values[window.start : window.stop],
-            *values[self.last :],
-        ]
+    more = last - first - size
+    if more <= 0:
+        return [(first, last)]
+    step = max(1, size - size // SHARED)
+    steps = -(-more // step)
+    begins = [first + more * number // steps for number in range(steps + 1)]
+    return [(begin, begin + size) for begin in begins]
 
 
-def encode(
-    pairs: Sequence[tuple[str, str]], places: Sequence[str], tokenizer: Any, length: int
-) -> Iterator[Encoded]:
-    """Questions and documents as tokens.
+def owned(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The tokens that belong to each window: each token to one, that where it has most context.
 
-    Raises:
-        ValueError: A question leaves less than half of `length` to the document.
+    Examples:
+        >>> owned([(0, 8), (5, 13), (10, 18)])
+        [(0, 6), (6, 11), (11, 18)]
     """
-    asked, texts = zip(*pairs, strict=True)
-    encoded = tokenizer(
-        list(asked), list(texts), return_offsets_mapping=True, return_token_type_ids=True,
-        verbose=False,
-    )  # fmt: skip
-    typed = "token_type_ids" in tokenizer.model_input_names
-    for row, place in enumerate(places):
-        ids, of = encoded["input_ids"][row], encoded.sequence_ids(row)
-        inside = [number for number, part in enumerate(of) if part == 1]
-        first, last = (inside[0], inside[-1] + 1) if inside else (len(ids), len(ids))
-        around = len(ids) - (last - first)
-        if around > length // 2:
-            raise ValueError(
-                f"{place}: the question has {around:,} tokens, more than half of the "
-                f"{length:,} of --length; make it shorter, or --length larger"
-            )
-        offsets = encoded["offset_mapping"][row]
-        yield Encoded(
-            ids,
-            encoded["token_type_ids"][row] if typed else [0] * len(ids),
-            [start for start, _ in offsets],
-            [end for _, end in offsets],
-            first,
-            last,
-        )
+    inner = [(end + begin) // 2 for (_, end), (begin, _) in itertools.pairwise(places)]
+    edges = [places[0][0], *inner, places[-1][1]]
+    return list(itertools.pairwise(edges))

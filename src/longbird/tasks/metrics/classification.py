@@ -31,12 +31,12 @@ def measure(
     """
     chosen = chosen_of(scores, several)
     by_label = F1(truth, chosen, average=None, zero_division=0.0)
-    used = truth.any(0) | chosen.any(0)
+    used = max(1, (truth.any(0) | chosen.any(0)).sum())
     mixed = truth.any(0) & ~truth.all(0)
     return {
         "documents": len(truth),
         "accuracy": float((chosen == truth).all(1).mean()),
-        "macro_f1": float(by_label[used].mean()),
+        "macro_f1": float(by_label.sum() / used),
         "micro_f1": float(F1(truth, chosen, average="micro", zero_division=0.0)),
         "auc": float(AUC(truth[:, mixed], scores[:, mixed])) if mixed.any() else None,
         "average_precision": float(PRECISION(truth[:, mixed], scores[:, mixed]))
@@ -66,11 +66,11 @@ def resampled(
     """
     chosen = chosen_of(scores, several)
     both, either = counts @ (truth & chosen), counts @ truth.astype(float) + counts @ chosen
-    with np.errstate(invalid="ignore"):
-        by_label = 2 * both / either  # [samples, labels]; NaN where a label is in neither
+    by_label = 2 * both / np.maximum(either, 1)  # [samples, labels]
+    used = np.maximum((either > 0).sum(1), 1)
     right = (chosen == truth).all(1)
     return {
         "accuracy": counts @ right / counts.sum(1),
-        "macro_f1": np.nanmean(by_label, axis=1),
-        "micro_f1": 2 * both.sum(1) / either.sum(1),
+        "macro_f1": by_label.sum(1) / used,
+        "micro_f1": 2 * both.sum(1) / np.maximum(either.sum(1), 1),
     }

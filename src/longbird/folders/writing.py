@@ -57,6 +57,14 @@ def writing_file(path: Path) -> Generator[Path, None, None]:
         raise
 
 
+def check_new(folder: Path) -> None:
+    """Raises if a folder is not a new or an empty one, or cannot be written."""
+    there = os.path.isfile(folder) or os.path.islink(folder) or not folder.name
+    if there or (os.path.isdir(folder) and any(folder.iterdir())):
+        raise FileExistsError(f"{folder} exists already: name a new folder")
+    check_writable(folder)
+
+
 def check_writable(folder: Path) -> None:
     """Raises if a folder cannot be made or written, before there is anything to write."""
     made = _make(folder)

@@ -18,7 +18,7 @@ import transformers
 from theirs import large_weights
 
 import longbird as lb
-from longbird.checkpoints.writing import writing_file, writing_folder
+from longbird.folders.writing import writing_file, writing_folder
 
 SIZES: dict[str, Any] = {
     "vocab_size": 3000,

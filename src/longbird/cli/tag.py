@@ -1,0 +1,51 @@
+"""`longbird tag`: the entities or the tags in documents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longbird.cli.terminal import note, say, working
+
+
+def tag(
+    model: Annotated[str, typer.Argument(help="The folder of a run, or of a model.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Documents: a text file is one, a table has many, with text or lists of words."
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    text: Annotated[
+        str | None, typer.Option(help="Column of the text; that of the run by default.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the files.")] = None,
+) -> None:
+    """Find the entities in documents, or the tag of each word.
+
+    For example:
+
+    longbird tag names report.txt
+
+    longbird tag names letters/*.txt --json
+    """
+    from longbird.tasks.tag_files import tag_files  # takes seconds to import
+
+    with working("Tagging"):
+        found = tag_files(model, files, text=text, encoding=encoding, say=note)
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+        return
+    for each in found:
+        line = f", line {each['line']}" if "line" in each else ""
+        shown = each["entities"] if "entities" in each else each["words"]
+        say(f"{each['file']}{line}: {len(shown)} {'entities' if 'entities' in each else 'words'}")
+        for one in shown:
+            say(
+                f"  {one['label']} ({one['score']:.2f}), {one['start']} to {one['end']}: "
+                f"{' '.join(one['text'].split())}"
+            )
