@@ -60,7 +60,7 @@ def finetune(
     """Trains a model on files; the same call again goes on where it stopped.
 
     Args:
-        task: What to learn: "choose", "classify" or "tag".
+        task: What to learn: "ask", "choose", "classify" or "tag".
         train: Files or folders: csv, tsv, json, jsonl, parquet, txt, and gzip of these; a folder
             with a subfolder for each class.
         out: The folder of the run.

@@ -76,7 +76,7 @@ def histogram(tokens: np.ndarray, bars: int = 24) -> str:
 
     Examples:
         >>> histogram(np.array([10, 20, 20, 1000]), bars=3)
-        '10 █ ▄ 1,000'
+        '10 █ ▃ 1,000'
     """
     low, high = max(1, tokens.min()), max(2, tokens.max())
     edges = np.geomspace(low, high + 1, bars + 1)
