@@ -493,3 +493,14 @@ def test_another_cache_is_refused():
     model = decoder(lb.Window(4))
     with pytest.raises(ValueError, match="rolling cache"):
         model.generate(torch.tensor([[1, 2, 3]]), max_new_tokens=2, cache_implementation="static")
+
+
+def test_sparse_prediction_gives_the_logits_that_the_loss_is_made_of() -> None:
+    ids, padding = tokens(2, 9), torch.ones(2, 9, dtype=torch.long)
+    padding[1, 4:] = 0
+    labels = ids.masked_fill(padding == 0, -100)
+    dense, sparse = (decoder(lb.Window(5), sparse_prediction=x) for x in (False, True))
+    one, other = (model(ids, padding, labels=labels) for model in (dense, sparse))
+    assert torch.equal(one.loss, other.loss)
+    expected = torch.cat([one.logits[0, :8], one.logits[1, :3]])
+    torch.testing.assert_close(other.logits, expected, **CLOSE)

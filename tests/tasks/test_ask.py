@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 import torch
@@ -25,7 +26,7 @@ from longbird.tasks.metrics import squad
 from longbird.tasks.pairs import encode
 from longbird.tasks.questions import Question, mentions, questions
 from longbird.tasks.settings import Settings
-from longbird.tasks.split import held_out, together
+from longbird.tasks.split import linked, lowest
 from longbird.tasks.trained import load_trained
 from longbird.tasks.trainer import LongbirdTrainer
 
@@ -167,14 +168,32 @@ def test_odd_files(value: Any, said: str, tiny: Path, tmp_path: Path) -> None:
 # ---- splitting
 
 
-def test_rows_that_share_a_group_stay_together() -> None:
-    groups = [("a", "b"), "c", ("b", "d"), "e", ("e", "f"), "c"]
-    names = together(groups)
-    for one, other in itertools.combinations(range(6), 2):
-        linked = {one, other} in ({0, 2}, {1, 5}, {3, 4})
-        assert (names[one] == names[other]) == linked
-    aside = held_out(names, 0.3, seed=0)
-    assert aside[0] == aside[2] and aside[1] == aside[5] and aside[3] == aside[4]
+@pytest.mark.parametrize("seed", range(5))
+def test_linked_groups_stay_together(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    draws = random.integers(0, 2**64, 300, dtype=np.uint64)
+    links = random.choice(draws[:200], (150, 2))
+    graph = networkx.Graph(links.tolist())
+    found = linked(draws.tolist(), links.flatten().tolist(), seed=0)
+    assert (found[200:] == draws[200:]).all()
+    of = dict(zip(draws.tolist(), found.tolist(), strict=True))
+    graph.add_nodes_from(draws.tolist())
+    parts = [{of[each] for each in part} for part in networkx.connected_components(graph)]
+    assert all(len(part) == 1 for part in parts)
+    assert len(set().union(*parts)) == len(parts)
+
+
+def test_no_paragraph_is_on_both_sides(tiny: Path, tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    table = json.loads(hotpot_file(file).read_text())
+    for one, other in itertools.pairwise(table[:30]):  # a chain of shared paragraphs
+        other["context"].append(one["context"][-1])
+    write(file, table)
+    out = tmp_path / "run"
+    finetune("ask", file, out, model=str(tiny), say=silent, **{**OPTIONS, "steps": 1})
+    held = json.loads((out / "data.json").read_text())["documents"]
+    assert held in ({"train": 36, "validation": 4}, {"train": 10, "validation": 30})
+    assert lowest(linked([1, 2], [], 0), 0.5).tolist() == [True, False]
 
 
 # ---- windows
@@ -209,7 +228,7 @@ def test_token_types_are_given_where_the_tokenizer_knows_them(tiny: Path, tmp_pa
     for names in (["input_ids"], ["input_ids", "token_type_ids"]):
         tokenizer.model_input_names = names
         (row,) = task.features(examples, tokenizer, 64)
-        inputs = task.inputs_of(row, 0)
+        inputs = task.inputs_of(row, 0, 0, None)
         types = torch.tensor([inputs["token_type_ids"]])
         marks = torch.tensor([inputs["global_attention_mask"]])
         assert types.any() == ("token_type_ids" in names)
@@ -229,7 +248,7 @@ def test_the_window_to_learn_from_has_the_answer(at: int, tiny: Path, tmp_path: 
     (row,) = task.training_features(examples, tokenizer, 40)
     (again,) = task.training_features(examples, tokenizer, 40)
     assert row == again and row["tokens"] == 104 and len(row["windows"]) == 1
-    inputs = task.inputs_of(row, 0)
+    inputs = task.inputs_of(row, 0, 0, None)
     assert task.lengths(row) == [len(inputs["input_ids"])] == [40]
     (start,) = {x for x in inputs["start_positions"] if x >= 0}
     (end,) = {x for x in inputs["end_positions"] if x >= 0}
@@ -248,7 +267,7 @@ def test_an_answer_longer_than_the_overlap_has_a_window(tiny: Path, tmp_path: Pa
     file = write(tmp_path / "x.json", squad_of(text, "of", [gold]))
     examples = list(task.examples(rows([file]), Settings("ask", ()), silent))
     (row,) = task.training_features(examples, tokenizer, 40)
-    inputs = task.inputs_of(row, 0)
+    inputs = task.inputs_of(row, 0, 0, None)
     assert inputs["end_positions"][0] - inputs["start_positions"][0] == 29
 
 

@@ -160,7 +160,7 @@ def test_the_loss_of_a_batch_is_the_mean_of_questions(run: Path, questions: Path
     collate = Collator(task, tokenizer)
 
     def loss(several: list[dict[str, Any]]) -> torch.Tensor:
-        parts = [{**task.inputs_of(row, 0), "number": 0} for row in several]
+        parts = [{**task.inputs_of(row, 0, 0, None), "number": 0} for row in several]
         batch = collate(parts)
         assert batch["items"] == len(several)
         batch = {name: x for name, x in batch.items() if name not in ("items", "numbers")}

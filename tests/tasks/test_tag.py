@@ -330,7 +330,7 @@ def test_spans_are_found_again(data: Any) -> None:
     for mine, span in zip(found, expected, strict=True):
         assert span[0] <= mine[0] < mine[1] <= span[1]
     # No label is lost between windows, and none counts twice.
-    parts = [task.inputs_of(row, part) for part in range(len(task.lengths(row)))]
+    parts = [task.inputs_of(row, part, part, None) for part in range(len(task.lengths(row)))]
     kept = [x for part in parts for x in part["labels"] if x != -100]
     assert kept == [x for x in row["labels"].tolist() if x != -100]
     for part, length in zip(parts, task.lengths(row), strict=True):

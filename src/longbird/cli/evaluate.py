@@ -35,6 +35,10 @@ def evaluate(
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of the files.")] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(help="Of language models: file, paragraph or line; that of the run."),
+    ] = None,
     against: Annotated[
         str | None, typer.Option(help="Another model, to be compared on the same files.")
     ] = None,
@@ -58,6 +62,7 @@ def evaluate(
         found = measure(
             model, files, against=against, say=note, text=text, label=label, question=question,
             context=context, answer=answer, separator=separator, encoding=encoding,
+            documents=documents,
         )  # fmt: skip
     if worst is not None:
         found.write_worst(worst)

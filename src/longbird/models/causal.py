@@ -110,10 +110,12 @@ class LongbirdForCausalLM(LanguageModel, GenerationMixin):
         encoded = self.longbird.encode(inputs)
         loss = None
         if labels is not None or shift_labels is not None:
-            logits = self.predict(encoded.x)
-            following = self._following(encoded.documents, labels, shift_labels)
+            x, following = encoded.x, self._following(encoded.documents, labels, shift_labels)
+            if self.config.sparse_prediction:
+                x, following = x[following != -100], following[following != -100]
+            logits = self.predict(x)
             loss = prediction_loss(logits, following, num_items_in_batch)
-            logits = encoded.pad(logits)
+            logits = logits if self.config.sparse_prediction else encoded.pad(logits)
         else:
             last = last_columns(logits_to_keep)
             kept = encoded.pad(torch.ones_like(encoded.x[:, :1]))[:, last]  # 0 for padding

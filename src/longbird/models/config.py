@@ -140,7 +140,7 @@ class LongbirdConfig(PreTrainedConfig):
             no); 0 for none.
         supporting_sentences: Question answering: an output for each sentence.
         pooling: Sentence embedding: "mean", "first" or "globals".
-        sparse_prediction: Masked language modelling: with labels, predict labelled tokens alone.
+        sparse_prediction: Language modelling: with labels, predict labelled tokens alone.
         num_labels: Labels that a classification head tells apart; not stored, but counted in
             `id2label`.
         id2label: The label of each number.

@@ -43,7 +43,8 @@ class Ask(Task):
         "input_ids", "token_type_ids", "first", "last", "windows", "starts_of_mentions",
         "ends_of_mentions", "answer_types", "sentence_tokens", "sentence_support",
     )  # fmt: skip
-    unmeasured = (*inputs, "starts", "ends", "names")
+    joins = ("first", "windows", "sentence_tokens", "starts", "ends", "skipped", "names")
+    on_disk = tuple({*inputs, *joins})
 
     def __init__(
         self,
@@ -148,12 +149,12 @@ class Ask(Task):
 
     # ---- windows
 
-    def lengths(self, row: Example) -> list[int]:
+    def lengths(self, features: Example) -> list[int]:
         """Tokens of each window with the question."""
-        around = len(row["input_ids"]) - (row["last"] - row["first"])
-        return [around + stop - start for start, stop in row["windows"]]
+        around = len(features["input_ids"]) - (features["last"] - features["first"])
+        return [around + stop - start for start, stop in features["windows"]]
 
-    def inputs_of(self, row: Example, part: int) -> dict[str, Any]:
+    def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
         """The inputs of a window; all but the document is global: the question."""
         start, stop = row["windows"][part]
         first, last = row["first"], row["last"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from torch.utils.data import Sampler
@@ -28,6 +28,14 @@ def by_tokens(lengths: Sequence[int], budget: int, seed: int) -> list[list[int]]
         batches[-1].append(document)
         tokens += lengths[document]
     return batches
+
+
+class Batch(list[int]):
+    """The numbers of documents, and the epoch that they are read in."""
+
+    def __init__(self, numbers: Iterable[int], epoch: int) -> None:
+        super().__init__(numbers)
+        self.epoch = epoch
 
 
 class TokenBatches(Sampler[list[int]]):
@@ -63,11 +71,12 @@ class TokenBatches(Sampler[list[int]]):
         """How many there are in an epoch."""
         return len(self.batches)
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[Batch]:
         """Those of the epoch that begins."""
-        order = np.random.default_rng((self.seed, 1 + self.epoch())).permutation(len(self))
+        epoch = self.epoch()
+        order = np.random.default_rng((self.seed, 1 + epoch)).permutation(len(self))
         for number in order.tolist():
-            yield self.share(self.batches[number])
+            yield Batch(self.share(self.batches[number]), epoch)
 
     def share(self, batch: list[int]) -> list[int]:
         """What this process has of a batch: about as many tokens as the others."""

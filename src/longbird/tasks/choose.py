@@ -16,6 +16,7 @@ from torch import Tensor
 from longbird.tasks.classify import as_text, group_of
 from longbird.tasks.columns import NAMES, find_column
 from longbird.tasks.files import Row
+from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction, Task
 
@@ -74,16 +75,16 @@ class Choose(Task):
 
     def about(self, rows: Dataset, length: int) -> Iterator[str]:
         """What becomes of questions that are too long."""
-        longer = sum(tokens > length for tokens in rows["longest"])
+        longer = int((numbers_of(rows, "longest") > length).sum())
         if longer:
             yield (
                 f"  {longer:,} are longer, with a choice, than the {length:,} tokens that the "
                 "model reads: the end of their text is cut off"
             )
 
-    def lengths(self, row: Example) -> list[int]:
+    def lengths(self, features: Example) -> list[int]:
         """Tokens of all choices together, which are read at once."""
-        return [sum(map(len, row["input_ids"]))]
+        return [sum(map(len, features["input_ids"]))]
 
     def batch(
         self,

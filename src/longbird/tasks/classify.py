@@ -45,7 +45,7 @@ class Classify(Task):
                     find_column("text", settings.text, names, say),
                     find_column("label", settings.label, names, say),
                 )
-            text, label = (_value(row, column) for column in columns)
+            text, label = (value_of(row, column) for column in columns)
             yield {
                 "place": row.place,
                 "text": as_text(text, row, columns[0]),
@@ -217,11 +217,14 @@ def as_text(value: Any, row: Row, column: str) -> str:
 
 def group_of(row: Row, text: Any, column: str | None) -> str:
     """What stays on one side of a split: the value of a column, or else equal texts."""
-    same = str(_value(row, column)) if column is not None else " ".join(str(text).split()).lower()
+    same = (
+        str(value_of(row, column)) if column is not None else " ".join(str(text).split()).lower()
+    )
     return hashlib.sha256(same.encode()).hexdigest()
 
 
-def _value(row: Row, column: str) -> Any:
+def value_of(row: Row, column: str) -> Any:
+    """What a row has in a column."""
     if column not in row.values:
         raise ValueError(
             f"{row.place} has no column {column}; it has {', '.join(row.values) or 'none'}"

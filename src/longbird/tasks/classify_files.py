@@ -10,6 +10,7 @@ from datasets import Dataset
 
 from longbird.tasks.classify import Classify, as_text
 from longbird.tasks.columns import find_column
+from longbird.tasks.documents import features_of
 from longbird.tasks.files import Row, rows
 from longbird.tasks.predict import predict
 from longbird.tasks.trained import load_trained
@@ -58,7 +59,7 @@ def classify_files(
             }
             for row in waiting
         ]
-        features = list(task.features(examples, trained.tokenizer, trained.length))
+        features = list(features_of(task, examples, trained.tokenizer, trained.length))
         for row, each in zip(waiting, features, strict=True):
             if each["tokens"] > trained.length:
                 say(

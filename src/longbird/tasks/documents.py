@@ -6,16 +6,19 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset
 from datasets.arrow_writer import ArrowWriter
 from torch import Tensor
 
 from longbird.models.collator import LongbirdCollator
+from longbird.tasks.batches import Batch
+from longbird.tasks.numbers import lists_of
 from longbird.tasks.task import Task
 
 
@@ -31,24 +34,31 @@ def stored(
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         writing = file.with_name(f".{file.name}.writing")
+        every = features_of(task, examples, tokenizer, length, training)
+        first = next(every, None)
+        if first is None:
+            return Dataset.from_dict({"input_ids": [], "tokens": []})
         with ArrowWriter(path=str(writing), writer_batch_size=64) as writer:
-            make = task.training_features if training else task.features
-            for features in _features(make, examples, tokenizer, length):
+            for features in itertools.chain([first], every):
                 writer.write(features)
             writer.finalize()
         os.replace(writing, file)
     return Dataset.from_file(str(file))
 
 
-def _features(
-    make: Callable[..., Iterator[dict[str, Any]]],
+def features_of(
+    task: Task,
     examples: Iterable[dict[str, Any]],
     tokenizer: Any,
     length: int,
+    training: bool = False,
 ) -> Iterator[dict[str, Any]]:
+    """The features of examples, with the `lengths` of the parts that each is read in."""
+    make = task.training_features if training else task.features
     examples = iter(examples)
     while some := list(itertools.islice(examples, 64)):  # the tokenizer works on them in parallel
-        yield from make(some, tokenizer, length)
+        for features in make(some, tokenizer, length):
+            yield {**features, "lengths": [int(each) for each in task.lengths(features)]}
 
 
 def cache_key(*parts: Any) -> str:
@@ -57,30 +67,37 @@ def cache_key(*parts: Any) -> str:
 
 
 class Documents(torch.utils.data.Dataset[dict[str, Any]]):
-    """The inputs of the model by number, each a part of a document; ~number does not count.
+    """The inputs of the model by number, each a part of a row; ~number does not count.
 
     Attributes:
-        parts: For each number: which row, and which part of it.
-        lengths: Tokens of each.
+        lengths: Tokens of each part; the tokens themselves stay on the disk.
+        row_of: The row of each.
+        part_of: Which part of its row each is.
     """
 
     def __init__(self, task: Task, rows: Dataset) -> None:
         self.task, self.rows = task, rows.select_columns([*task.inputs])
-        self.parts: list[tuple[int, int]] = []
-        self.lengths: list[int] = []
-        for number, row in enumerate(self.rows):
-            lengths = task.lengths(cast(dict[str, Any], row))
-            self.parts += [(number, part) for part in range(len(lengths))]
-            self.lengths += lengths
+        lengths, parts = lists_of(rows, "lengths")
+        self.lengths: list[int] = lengths.tolist()
+        self.row_of = np.repeat(np.arange(len(rows)), parts)
+        self.part_of = np.arange(len(lengths)) - np.repeat(np.cumsum(parts) - parts, parts)
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self.parts)
+        return len(self.lengths)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """The inputs of one part."""
-        row, part = self.parts[max(number, ~number)]
-        return {**self.task.inputs_of(self.rows[row], part), "number": number}
+        """The inputs of one part, as it is measured."""
+        return self._inputs(number, None)
+
+    def __getitems__(self, batch: Batch) -> list[dict[str, Any]]:
+        """Those of a batch of training, as they are in its epoch."""
+        return [self._inputs(number, batch.epoch) for number in batch]
+
+    def _inputs(self, number: int, epoch: int | None) -> dict[str, Any]:
+        at = max(number, ~number)
+        row, part = self.rows[int(self.row_of[at])], int(self.part_of[at])
+        return {**self.task.inputs_of(row, part, at, epoch), "number": number}
 
 
 class Collator:

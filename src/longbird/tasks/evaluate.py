@@ -15,7 +15,6 @@ from datasets import Dataset
 
 from longbird.tasks.compare import compare
 from longbird.tasks.documents import stored
-from longbird.tasks.files import rows as file_rows
 from longbird.tasks.folder import write_text
 from longbird.tasks.predict import predict
 from longbird.tasks.task import Task
@@ -62,7 +61,7 @@ def evaluate_rows(
     With `calibrate`, the task then chooses its thresholds by them, for other documents.
     """
     said = predict(model.eval(), task, rows, tokenizer, tokens_per_batch, advance)
-    examples: list[Any] = list(rows.remove_columns([*task.unmeasured]))
+    examples, said = task.whole_documents(list(rows.remove_columns([*task.on_disk])), said)
     metrics = task.measure(examples, said)
     metrics["intervals"] = intervals(task, examples, said)
     wrongness = [task.wrongness(*pair) for pair in zip(examples, said, strict=True)]
@@ -90,10 +89,15 @@ def intervals(
 ) -> dict[str, tuple[float, float]]:
     """95% confidence intervals by the bootstrap: documents drawn again, with replacement."""
     share = np.full(len(said), 1 / len(said))
-    counts = np.random.default_rng(0).multinomial(len(said), share, SAMPLES)
+    drawn, at_once = np.random.default_rng(0), max(1, 2**24 // len(said))  # 128 MiB of counts
+    found: dict[str, list[np.ndarray]] = {}
+    for begun in range(0, SAMPLES, at_once):
+        counts = drawn.multinomial(len(said), share, min(at_once, SAMPLES - begun))
+        for name, values in task.resampled(examples, said, counts).items():
+            found.setdefault(name, []).append(values)
     return {
-        name: (float(np.quantile(values, 0.025)), float(np.quantile(values, 0.975)))
-        for name, values in task.resampled(examples, said, counts).items()
+        name: tuple(np.quantile(np.concatenate(values), [0.025, 0.975]).tolist())
+        for name, values in found.items()
     }
 
 
@@ -162,7 +166,7 @@ def read_for(
     """Files as the features of a model."""
     several = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     settings = trained.settings.overridden(options)
-    examples = trained.task.examples(file_rows(several, settings.encoding), settings, say)
+    examples = trained.task.examples(trained.task.rows(several, settings), settings, say)
     with tempfile.TemporaryDirectory() as scratch:
         rows = stored(
             trained.task, examples, trained.tokenizer, trained.length, Path(scratch, "rows.arrow")

@@ -64,11 +64,13 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
     return found
 
 
-def rows(paths: Iterable[str | Path], encoding: str = "utf-8") -> Iterator[Row]:
+def rows(
+    paths: Iterable[str | Path], encoding: str = "utf-8", texts: Reader | None = None
+) -> Iterator[Row]:
     """Every row of the files and folders.
 
-    A text file is one row, with its `text`; in a folder that was given, also the `label` that the
-    subfolder's name is.
+    A text file is one row, with its `text`, unless `texts` reads it in another way; in a folder
+    that was given, also the `label` that the subfolder's name is.
 
     Raises:
         ValueError: A file is not what its name says; says which, and the line.
@@ -78,7 +80,7 @@ def rows(paths: Iterable[str | Path], encoding: str = "utf-8") -> Iterator[Row]:
             label = {}
             if path.is_dir() and file.parent != path and kind(file) in TEXTS:
                 label = {"label": file.relative_to(path).parts[0]}
-            for line, values in _read(file, encoding):
+            for line, values in _read(file, encoding, texts):
                 yield Row({**values, **label}, file, line)
 
 
@@ -103,13 +105,15 @@ def _kinds() -> str:
     return f"{', '.join(filter(None, READERS))}, these with .gz, or no ending (text)"
 
 
-def _read(file: Path, encoding: str) -> Numbered:
+def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
     try:
         with file.open("rb") as raw:
             zipped = raw.read(2) == GZIP
             raw.seek(0)
             binary: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
             reader = READERS[kind(file)]
+            if reader is _whole and texts is not None:
+                reader = texts
             if reader is _parquet:
                 yield from reader(binary)
                 return
@@ -137,13 +141,68 @@ class _Broken(Exception):
 
 Numbered = Iterator[tuple[int, dict[str, Any]]]
 """Rows with the number of their line; 0 for a whole file."""
+Reader = Callable[[Any], Numbered]
+"""Of an open file."""
 
 
 def _whole(text: io.TextIOBase) -> Numbered:
     yield 0, {"text": text.read()}
 
 
-def _table(separator: str | None) -> Callable[[Any], Numbered]:
+def text_reader(documents: str, most: int) -> Reader:
+    """Reads text files by what is a document in them.
+
+    Args:
+        documents: "line", "paragraph" (empty lines are between them), or "file".
+        most: Characters of a row: a file with more is several, one after the other.
+    """
+    return {"file": _in_parts(most), "line": _lines, "paragraph": _paragraphs}[documents]
+
+
+def _in_parts(most: int) -> Reader:
+    def read(text: io.TextIOBase) -> Numbered:
+        waiting = ""
+        while more := text.read(most):
+            *parts, waiting = cut(waiting + more, most)
+            yield from ((0, {"text": part}) for part in parts)
+        if waiting:
+            yield 0, {"text": waiting}
+
+    return read
+
+
+def _lines(text: io.TextIOBase) -> Numbered:
+    for line, each in enumerate(text, 1):
+        if each.strip():
+            yield line, {"text": each.strip()}
+
+
+def _paragraphs(text: io.TextIOBase) -> Numbered:
+    numbered = enumerate(text, 1)
+    for is_text, lines in itertools.groupby(numbered, lambda pair: bool(pair[1].strip())):
+        if is_text:
+            numbers, texts = zip(*lines, strict=True)
+            yield numbers[0], {"text": "".join(texts).strip()}
+
+
+def cut(text: str, most: int) -> Iterator[str]:
+    """A text in parts of at most that many characters: between lines, or between words.
+
+    Examples:
+        >>> list(cut("a long text", 8))
+        ['a long', ' text']
+    """
+    begin = 0
+    while len(text) - begin > most:
+        middle, end = begin + most // 2, begin + most
+        at = text.rfind("\n", middle, end) + 1 or text.rfind(" ", middle, end)
+        at = at if at > begin else end
+        yield text[begin:at]
+        begin = at
+    yield text[begin:]
+
+
+def _table(separator: str | None) -> Reader:
     def read(text: io.TextIOBase) -> Numbered:
         csv.field_size_limit(2**31 - 1)  # a document may be longer than the default of 131,072
         header = text.readline()
@@ -217,7 +276,7 @@ def _parquet(binary: Any) -> Numbered:
         raise _Broken(f" is not a parquet file: {error}") from error
 
 
-READERS: dict[str, Callable[[Any], Numbered]] = {
+READERS: dict[str, Reader] = {
     **dict.fromkeys((*TEXTS, *CONLL), _whole),
     ".csv": _table(None),
     ".tsv": _table("\t"),

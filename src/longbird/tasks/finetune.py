@@ -24,7 +24,7 @@ from longbird.tasks.processes import processes
 from longbird.tasks.progress import Progress
 from longbird.tasks.report import write_report
 from longbird.tasks.settings import Settings, differences, read_settings
-from longbird.tasks.starting import source_of, starting_model, tokenizer_of
+from longbird.tasks.starting import starting_model, starting_tokenizer
 from longbird.tasks.task import Task
 from longbird.tasks.trainer import Interruptions, LongbirdTrainer, Metrics
 
@@ -96,11 +96,11 @@ def finetune(
         return Run(folder.path, True, json.loads(folder.result.read_text("utf-8"))["metrics"])
 
     ours = BY_NAME[task]()
-    source = source_of(settings.model)
-    tokenizer = tokenizer_of(folder.start if folder.start.exists() else source, settings.length)
+    tokenizer = starting_tokenizer(settings, folder)
+    ours.prepare(settings, tokenizer)
     with state.main_process_first():
         parts, data = read_parts(ours, settings, tokenizer, folder, say)
-        model = starting_model(settings, ours.head, ours.head_settings(), folder)
+        model = starting_model(settings, ours.head, ours.head_settings(), folder, tokenizer)
     model = adapted(model, settings)
     weights = None
     if settings.class_weights == "balanced":
@@ -144,7 +144,8 @@ def settings_of(task: str, train: Any, options: dict[str, Any]) -> Settings:
         raise ValueError(f"task must be one of {', '.join(BY_NAME)}, received {task}")
     given = {name: value for name, value in options.items() if value is not None}
     file = given.pop("config", None)
-    values: dict[str, Any] = {} if file is None else read_settings(file)
+    values: dict[str, Any] = {**BY_NAME[task].defaults}
+    values |= {} if file is None else read_settings(file)
     for name in ("train", "validation", "test"):
         paths = train if name == "train" else given.get(name)
         if paths is not None and paths != () and paths != []:

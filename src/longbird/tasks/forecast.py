@@ -13,6 +13,7 @@ from datasets import Dataset
 from longbird.machine import available_bytes, in_words
 from longbird.tasks.batches import by_tokens
 from longbird.tasks.documents import Collator, Documents, without_bookkeeping
+from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Task
 
@@ -30,10 +31,10 @@ def forecast(
         ValueError: A step would not fit into memory; says what would help.
     """
     for part, documents in parts.items():
-        tokens = np.asarray(documents["tokens"])
+        tokens = numbers_of(documents, "tokens")
         yield (
-            f"{part}: {len(tokens):,} documents of {int(np.median(tokens)):,} tokens (median; "
-            f"{tokens.min():,} to {tokens.max():,}), {tokens.sum():,} in all"
+            f"{part}: {len(tokens):,} {task.rows_are} of {int(np.median(tokens)):,} tokens "
+            f"(median; {tokens.min():,} to {tokens.max():,}), {tokens.sum():,} in all"
         )
         yield f"  lengths {histogram(tokens)}"
         yield from task.about(documents, settings.length)

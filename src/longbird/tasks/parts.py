@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -11,11 +12,12 @@ from typing import Any
 from datasets import Dataset
 
 from longbird.tasks.documents import cache_key, stored
-from longbird.tasks.files import fingerprint, rows
+from longbird.tasks.files import fingerprint
 from longbird.tasks.folder import RunFolder, write_text
+from longbird.tasks.numbers import numbers_of
 from longbird.tasks.processes import processes
 from longbird.tasks.settings import Settings
-from longbird.tasks.split import held_out, together
+from longbird.tasks.split import draw, linked, lowest
 from longbird.tasks.task import Task
 
 PARTS = ("train", "validation", "test")
@@ -34,13 +36,19 @@ def read_parts(
     _check_unchanged(files, folder)
 
     def read(part: str, say: Callable[[str], None] = lambda _: None) -> Iterator[dict[str, Any]]:
-        return task.examples(rows(given[part], settings.encoding), settings, say)
+        return task.examples(task.rows(given[part], settings), settings, say)
 
-    groups: list[str | tuple[str, ...]] = []
+    groups = array("Q")  # one number for each row, of which there may be many
+    links = array("Q")  # pairs of groups that stay together
 
     def noted(examples: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for example in examples:
-            groups.append(example["group"])
+            several = example["group"]
+            names = [several] if isinstance(several, str) else several
+            first, *more = (draw(name, settings.seed) for name in names)
+            groups.append(first)
+            for other in more:
+                links.extend((first, other))
             yield example
 
     examples = noted(read("train", say))
@@ -50,7 +58,7 @@ def read_parts(
     task.learn(itertools.chain([first], examples))
     aside = None
     if "validation" not in files and settings.hold_out:
-        aside = held_out(together(groups), settings.hold_out, settings.seed)
+        aside = lowest(linked(groups, links, settings.seed), settings.hold_out)
     key = cache_key(files, asdict(settings), tokenizer.backend_tokenizer.to_str())
 
     def part_of(part: str) -> Dataset:
@@ -70,7 +78,7 @@ def read_parts(
     data = {
         "files": files,
         "documents": {part: len(documents) for part, documents in parts.items()},
-        "tokens": {part: sum(documents["tokens"]) for part, documents in parts.items()},
+        "tokens": {part: int(numbers_of(x, "tokens").sum()) for part, x in parts.items()},
         "held out": None if aside is None else f"by {settings.group or 'equal text'}",
     }
     if not folder.data.exists() and processes().is_main_process:

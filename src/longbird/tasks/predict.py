@@ -42,10 +42,12 @@ def predict(
         collated = without_bookkeeping(collate([documents[number] for number in batch]))
         on_device = {name: x.to(device) for name, x in collated.items()}
         found += zip(batch, task.predictions(model, on_device), strict=True)
-        advance(sum(documents.parts[number][1] == 0 for number in batch))
+        advance(sum(documents.part_of[number] == 0 for number in batch))
     if state.num_processes > 1:
         found = gather_object(found)
     parts: list[list[dict[str, Any]]] = [[] for _ in range(len(rows))]
     for number, prediction in sorted(found, key=lambda pair: pair[0]):
-        parts[documents.parts[number][0]].append(prediction)
-    return [task.joined(cast(Any, row), said) for row, said in zip(rows, parts, strict=True)]
+        parts[documents.row_of[number]].append(prediction)
+    unused = [name for name in task.on_disk if name not in task.joins]
+    every = cast(Any, rows.remove_columns(unused))
+    return [task.joined(row, said) for row, said in zip(every, parts, strict=True)]

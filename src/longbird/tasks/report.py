@@ -13,6 +13,7 @@ from typing import Any
 from datasets import Dataset
 
 from longbird.tasks.folder import RunFolder, write_text
+from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 
 STYLE = """
@@ -157,7 +158,7 @@ def _plots(folder: RunFolder, parts: dict[str, Dataset]) -> dict[str, bytes]:
             figures[title] = figure
     figure = Figure(figsize=(8, 3), layout="constrained")
     axes = figure.subplots()
-    axes.hist([parts[name]["tokens"] for name in parts], bins=40, label=list(parts))
+    axes.hist([numbers_of(each, "tokens") for each in parts.values()], bins=40, label=list(parts))
     axes.set_xlabel("tokens of a document")
     axes.legend()
     figures["lengths"] = figure

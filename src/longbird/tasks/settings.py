@@ -33,9 +33,13 @@ class Settings:
         group: Column whose values stay on one side when rows are held out.
         separator: What separates the labels of a row that may have several.
         encoding: Of text files.
+        documents: Language modelling: what is a document in a text file: file, paragraph or line.
         hold_out: The fraction of rows held out for validation, if there are no files for it.
-        model: What to start from: minilm, mpnet, a folder, or the name of a model on the hub.
-        length: Tokens of the longest document; the rest of a longer one is cut off.
+        model: What to start from: minilm, mpnet, a folder, the name of a model on the hub, or for
+            language modelling scratch:SIZE, new weights.
+        tokenizer: The folder of a tokenizer, for a model from scratch; otherwise the model's.
+        length: Tokens of the longest document; the rest of a longer one is cut off, or is
+            further documents in language modelling.
         graph: Which token sees which; that of the model by default.
         tokens_per_batch: Tokens of a training step, over all processes.
         accumulate: Batches of that size that make a step.
@@ -52,6 +56,8 @@ class Settings:
             the first.
         lora: Rank of low-rank adapters, which then learn alone with the head; 0 for none.
         class_weights: "balanced" gives every class the same weight in the loss; "none".
+        mask: Masked language modelling: the fraction of tokens to predict.
+        whole_words: Masked language modelling: draw words, and mask all tokens of each.
         patience: Evaluations without a better model before the run stops; 0 for no limit.
         evaluate_every: Steps between evaluations; 0 for one after each epoch.
         save_every: Seconds between checkpoints, which are also made after each evaluation.
@@ -72,8 +78,10 @@ class Settings:
     group: str | None = None
     separator: str | None = None
     encoding: str = "utf-8"
+    documents: str = "file"
     hold_out: float = 0.1
     model: str = "minilm"
+    tokenizer: str | None = None
     length: int = 4096
     graph: str | None = None
     tokens_per_batch: int = 16384
@@ -90,6 +98,8 @@ class Settings:
     frozen_layers: int = 0
     lora: int = 0
     class_weights: str = "none"
+    mask: float = 0.15
+    whole_words: bool = False
     patience: int = 0
     evaluate_every: int = 0
     save_every: float = 300.0
@@ -110,6 +120,7 @@ class Settings:
             ("clip", 0, 1e9),
             ("frozen_layers", 0, 2**20),
             ("lora", 0, 2**20),
+            ("mask", 0.01, 0.9),
             ("patience", 0, 2**31),
             ("evaluate_every", 0, 2**31),
             ("save_every", 0, 1e9),
@@ -125,6 +136,7 @@ class Settings:
         for name, choices in (
             ("schedule", ("linear", "cosine", "constant")),
             ("class_weights", ("none", "balanced")),
+            ("documents", ("file", "line", "paragraph")),
         ):
             if getattr(self, name) not in choices:
                 raise ValueError(

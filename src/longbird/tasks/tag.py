@@ -16,6 +16,7 @@ from torch import Tensor
 from longbird.nn.checks import IGNORED
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import tagging
+from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 from longbird.tasks.tagged import tagged
 from longbird.tasks.task import Example, Prediction, Task
@@ -208,13 +209,13 @@ class Tag(Task):
 
     def about(self, rows: Dataset, length: int) -> Iterator[str]:
         """What becomes of long documents and of spans between tokens."""
-        longer = sum(tokens > length for tokens in rows["tokens"])
+        longer = int((numbers_of(rows, "tokens") > length).sum())
         if longer:
             yield (
                 f"  {longer:,} are longer than the {length:,} tokens that the model reads at "
                 "once: they are read in windows that overlap, so that no label is lost"
             )
-        widened, unseen = sum(rows["widened"]), sum(rows["unseen"])
+        widened, unseen = (int(numbers_of(rows, name).sum()) for name in ("widened", "unseen"))
         if widened:
             yield (
                 f"  {widened:,} spans begin or end inside a token: they are taken as the whole "
@@ -225,13 +226,13 @@ class Tag(Task):
 
     # ---- windows
 
-    def lengths(self, row: Example) -> list[int]:
+    def lengths(self, features: Example) -> list[int]:
         """Tokens of each window."""
-        places = _places(row)
-        special = len(row["input_ids"]) - (places[-1][1] - places[0][0])
+        places = _places(features)
+        special = len(features["input_ids"]) - (places[-1][1] - places[0][0])
         return [end - begin + special for begin, end in places]
 
-    def inputs_of(self, row: Example, part: int) -> dict[str, Any]:
+    def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
         """A window with the special tokens around it, and the labels that belong to it."""
         places, ids, labels = _places(row), row["input_ids"], row["labels"]
         (begin, end), (first, last) = places[part], owned(places)[part]

@@ -9,6 +9,7 @@ from typing import Any
 
 from datasets import Dataset
 
+from longbird.tasks.documents import features_of
 from longbird.tasks.files import rows
 from longbird.tasks.predict import predict
 from longbird.tasks.tag import Tag
@@ -53,7 +54,7 @@ def tag_files(
     examples = tagged(rows(files, settings.encoding), settings, say, labelled=False, text=text)
     found: list[dict[str, Any]] = []
     while some := list(itertools.islice(examples, AT_ONCE)):
-        features = list(task.features(some, trained.tokenizer, trained.length))
+        features = list(features_of(task, some, trained.tokenizer, trained.length))
         said = predict(
             trained.model, task, Dataset.from_list(features), trained.tokenizer, tokens_per_batch
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from datasets import Dataset
 from torch import Tensor
 
-from longbird.tasks.files import Row
+from longbird.tasks.files import Row, rows
+from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 
 Example = Mapping[str, Any]
@@ -26,14 +28,28 @@ class Task:
     head: ClassVar[str]
     """Its name in `longbird.hf.tasks`."""
     best: str
-    """The metric that decides which model is the best; more is better."""
+    """The metric that decides which model is the best."""
+    more_is_better: ClassVar[bool] = True
+    """Of that metric."""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Settings that have another default for this task."""
+    rows_are: ClassVar[str] = "documents"
+    """What a row is, for the user."""
+    on_disk: ClassVar[tuple[str, ...]] = ("input_ids",)
+    """Columns that metrics do not need, and that stay on the disk."""
+    joins: ClassVar[tuple[str, ...]] = ()
+    """Of these, the columns that `joined` needs."""
     inputs: ClassVar[tuple[str, ...]]
     """What is read of the features to make inputs of the model; `input_ids` is one."""
 
-    unmeasured: ClassVar[tuple[str, ...]] = ("input_ids",)
-    """Features that are large, and that no metric looks at."""
+    def prepare(self, settings: Settings, tokenizer: Any) -> None:
+        """Is told of the run before anything else."""
 
     # ---- rows to examples
+
+    def rows(self, paths: Iterable[str | Path], settings: Settings) -> Iterator[Row]:
+        """The rows of files."""
+        return rows(paths, settings.encoding)
 
     def examples(
         self, rows: Iterable[Row], settings: Settings, say: Callable[[str], None]
@@ -71,25 +87,34 @@ class Task:
 
     def about(self, rows: Dataset, length: int) -> Iterator[str]:
         """Lines on what becomes of documents that are not as the model takes them."""
-        longer = sum(tokens > length for tokens in rows["tokens"])
+        longer = int((numbers_of(rows, "tokens") > length).sum())
         if longer:
             yield (
                 f"  {longer:,} are longer than the {length:,} tokens that the model reads: their "
                 "ends are cut off"
             )
 
-    # ---- parts: what the model reads of a document at once, which may be windows of it
+    # ---- parts: what the model reads of a row at once, which may be windows of it
 
-    def lengths(self, row: Example) -> list[int]:
-        """Tokens of each part of a document: one part, unless a task says otherwise."""
-        return [len(row["input_ids"])]
+    def lengths(self, features: Example) -> list[int]:
+        """Tokens of each part of a row: one part, unless a task says otherwise."""
+        return [len(features["input_ids"])]
 
-    def inputs_of(self, row: Example, part: int) -> dict[str, Any]:
-        """The inputs of a part of a document."""
+    def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
+        """The inputs of a part of a row as they are in an epoch.
+
+        What is random in them is a function of the seed, the number and the epoch alone.
+
+        Args:
+            row: Its `inputs`.
+            part: Which of its parts.
+            number: Of this part among those of all rows.
+            epoch: None where a model is measured, always in the same way.
+        """
         return {name: row[name] for name in self.inputs}
 
     def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
-        """What was said of the parts of a document as what is said of it."""
+        """What was said of the parts of a row as what is said of it."""
         return dict(parts[0])
 
     # ---- features to batches
@@ -142,6 +167,10 @@ class Task:
     def given(self, prediction: Prediction) -> dict[str, Any]:
         """The same for the list of the worst examples."""
         return self.answer(prediction)
+
+    def whole_documents(self, examples: Any, predictions: list[Any]) -> tuple[Any, list[Any]]:
+        """Whole documents, of rows that may be pieces of one."""
+        return examples, predictions
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]

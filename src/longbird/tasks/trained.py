@@ -28,8 +28,8 @@ class Trained:
 
     @property
     def length(self) -> int:
-        """Tokens that it can read."""
-        return self.model.config.longest_document
+        """Tokens that it reads: as many as in its run."""
+        return self.settings.length
 
 
 def load_trained(path: str | Path) -> Trained:
@@ -61,7 +61,9 @@ def load_trained(path: str | Path) -> Trained:
         )
     model = getattr(models, named).from_pretrained(source).eval()
     task = BY_HEAD[head].of_model(model.config)
-    length = model.config.longest_document
+    longest = model.config.longest_document
+    length = min(values.get("length", longest), longest)
     values |= {"task": task.name, "train": values.get("train", ()), "length": length}
-    settings = Settings(**values)
-    return Trained(model, tokenizer_of(source, length), task, settings)
+    settings, tokenizer = Settings(**values), tokenizer_of(source, length)
+    task.prepare(settings, tokenizer)
+    return Trained(model, tokenizer, task, settings)

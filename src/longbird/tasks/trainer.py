@@ -102,7 +102,7 @@ class LongbirdTrainer(Trainer):
         self.micro_step = 0
         items: Any = torch.stack([batch["items"] for batch in batches]).sum().to(device)
         total: Any = self.accelerator.reduce(items, "sum")
-        return batches, total
+        return batches, total.clamp(min=1)
 
     # ---- a step
 
@@ -135,8 +135,8 @@ class LongbirdTrainer(Trainer):
         return (loss, outputs) if return_outputs else loss
 
     def _refuse(self, loss: float, numbers: list[int]) -> None:
-        parts = self.documents.parts
-        places = [self.rows[parts[max(each, ~each)][0]]["place"] for each in numbers[:5]]
+        rows = [int(self.documents.row_of[max(each, ~each)]) for each in numbers[:5]]
+        places = [self.rows[row]["place"] for row in rows]
         more = f" and {len(numbers) - 5} more" if len(numbers) > 5 else ""
         step = self.state.global_step
         self._save_checkpoint(self.model, None)  # what the weights were before this step
@@ -161,7 +161,8 @@ class LongbirdTrainer(Trainer):
                 model, self.task, rows, self.processing_class, self.settings.tokens_per_batch
             )
         model.train()
-        measured = self.task.measure(rows.remove_columns([*self.task.unmeasured]), said)
+        examples = rows.remove_columns([*self.task.on_disk])
+        measured = self.task.measure(*self.task.whole_documents(examples, said))
         measured["seconds"] = time.perf_counter() - started
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in measured.items()}
         self.log({name: value for name, value in metrics.items() if isinstance(value, float)})
@@ -303,7 +304,7 @@ def training_arguments(
         eval_strategy=strategy,
         eval_steps=settings.evaluate_every or None,
         metric_for_best_model=f"eval_{task.best}" if evaluates else None,
-        greater_is_better=True,
+        greater_is_better=task.more_is_better,
         save_strategy="steps",
         save_steps=2**31,  # Interruptions says when
         logging_steps=1,

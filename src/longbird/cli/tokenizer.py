@@ -1,0 +1,51 @@
+"""`longbird tokenizer`: a tokenizer of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longbird.cli.terminal import note, working
+
+tokenizer = typer.Typer(help="Make a tokenizer.", no_args_is_help=True)
+
+
+@tokenizer.callback()
+def _tokenizer() -> None:
+    """Make a tokenizer."""
+
+
+@tokenizer.command()
+def train(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="txt, csv, tsv, json, jsonl, parquet, gzip of these, or folders."),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    vocabulary: Annotated[int, typer.Option(help="Tokens, at most.")] = 30000,
+    kind: Annotated[
+        str, typer.Option(help="wordpiece (BERT), bpe (of bytes) or unigram (SentencePiece).")
+    ] = "wordpiece",
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="A capital is the same as a small letter.")
+    ] = False,
+    text: Annotated[str | None, typer.Option(help="Column of the text.")] = None,
+    encoding: Annotated[str, typer.Option(help="Of the files.")] = "utf-8",
+) -> None:
+    """Learn a tokenizer from raw text; AutoTokenizer loads the folder.
+
+    For example:
+
+    longbird tokenizer train corpus/ --out tokenizer --vocabulary 30000
+
+    longbird tokenizer train news.jsonl --text body --kind unigram --out tokenizer
+    """
+    from longbird.tasks.tokenizer import train_tokenizer  # takes seconds to import
+
+    with working("Learning a tokenizer"):
+        train_tokenizer(
+            files, out, vocabulary=vocabulary, kind=kind, lowercase=lowercase, text=text,
+            encoding=encoding, say=note,
+        )  # fmt: skip
