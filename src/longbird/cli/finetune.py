@@ -16,7 +16,7 @@ Files = Annotated[list[Path] | None, typer.Option(exists=True)]
 
 
 def finetune(
-    task: Annotated[str, typer.Argument(help="What to learn: choose, classify, tag.")],
+    task: Annotated[str, typer.Argument(help="What to learn: ask, choose, classify, tag.")],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -45,6 +45,14 @@ def finetune(
     ] = None,
     text: Annotated[str | None, typer.Option(help="Column of the text.")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the label.")] = None,
+    question: Annotated[str | None, typer.Option(help="Column of the question.")] = None,
+    context: Annotated[
+        str | None, typer.Option(help="Column of the document that is asked about.")
+    ] = None,
+    answer: Annotated[str | None, typer.Option(help="Column of the answer.")] = None,
+    answer_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of the longest answer that is given. [30]")
+    ] = None,
     choices: Annotated[str | None, typer.Option(help="Column of the choices (choose).")] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
@@ -111,6 +119,8 @@ def finetune(
     For example:
 
     longbird finetune classify reviews.csv --text review --label stars --out stars
+
+    longbird finetune ask train-v2.0.json --length 4096 --out answers
 
     longbird finetune classify letters/ --model minilm --length 8192 --out letters-run
 

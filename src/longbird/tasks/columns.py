@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 NAMES = {
     "text": ("text", "document", "content", "body", "article", "review", "abstract"),
     "label": ("label", "labels", "category", "class", "target", "tags"),
+    "context": ("context", "document", "passage", "text", "article", "paragraph"),
     "question": ("question", "query"),
     "answer": ("answer", "answers"),
     "summary": ("summary", "highlights", "abstract", "headline", "title"),

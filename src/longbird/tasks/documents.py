@@ -23,13 +23,18 @@ from longbird.tasks.task import Task
 
 
 def stored(
-    task: Task, examples: Iterable[dict[str, Any]], tokenizer: Any, length: int, file: Path
+    task: Task,
+    examples: Iterable[dict[str, Any]],
+    tokenizer: Any,
+    length: int,
+    file: Path,
+    training: bool = False,
 ) -> Dataset:
     """The features of examples, in a file that is there whole or not at all."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         writing = file.with_name(f".{file.name}.writing")
-        every = features_of(task, examples, tokenizer, length)
+        every = features_of(task, examples, tokenizer, length, training)
         first = next(every, None)
         if first is None:
             return Dataset.from_dict({"input_ids": [], "tokens": []})
@@ -42,12 +47,17 @@ def stored(
 
 
 def features_of(
-    task: Task, examples: Iterable[dict[str, Any]], tokenizer: Any, length: int
+    task: Task,
+    examples: Iterable[dict[str, Any]],
+    tokenizer: Any,
+    length: int,
+    training: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """The features of examples, with the `lengths` of the parts that each is read in."""
+    make = task.training_features if training else task.features
     examples = iter(examples)
     while some := list(itertools.islice(examples, 64)):  # the tokenizer works on them in parallel
-        for features in task.features(some, tokenizer, length):
+        for features in make(some, tokenizer, length):
             yield {**features, "lengths": [int(each) for each in task.lengths(features)]}
 
 

@@ -54,13 +54,19 @@ def evaluate_rows(
     tokenizer: Any,
     tokens_per_batch: int = 16384,
     advance: Callable[[int], None] = lambda _: None,
+    calibrate: bool = False,
 ) -> Evaluation:
-    """Runs a model over documents, as `longbird.tasks.documents.stored` makes them."""
+    """Runs a model over documents, as `longbird.tasks.documents.stored` makes them.
+
+    With `calibrate`, the task then chooses its thresholds by them, for other documents.
+    """
     said = predict(model.eval(), task, rows, tokenizer, tokens_per_batch, advance)
     examples, said = task.whole_documents(list(rows.remove_columns([*task.on_disk])), said)
     metrics = task.measure(examples, said)
     metrics["intervals"] = intervals(task, examples, said)
     wrongness = [task.wrongness(*pair) for pair in zip(examples, said, strict=True)]
+    if calibrate:
+        task.calibrate(examples, said, model.config)
     worst = sorted(range(len(said)), key=lambda row: -wrongness[row])[:MOST_WORST]
     return Evaluation(
         metrics,

@@ -60,7 +60,7 @@ def finetune(
     """Trains a model on files; the same call again goes on where it stopped.
 
     Args:
-        task: What to learn: "choose", "classify" or "tag".
+        task: What to learn: "ask", "choose", "classify" or "tag".
         train: Files or folders: csv, tsv, json, jsonl, parquet, txt, and gzip of these; a folder
             with a subfolder for each class.
         out: The folder of the run.
@@ -194,10 +194,19 @@ def _finish(
     best = trainer.state.best_global_step or trainer.state.global_step
     model = merged(trainer, folder.checkpoint(best))
     measured: dict[str, Evaluation] = {
-        part: evaluate_rows(model, task, parts[part], tokenizer, settings.tokens_per_batch)
+        part: evaluate_rows(
+            model,
+            task,
+            parts[part],
+            tokenizer,
+            settings.tokens_per_batch,
+            calibrate=part == "validation",
+        )
         for part in ("validation", "test")
         if part in parts
     }
+    if "validation" not in parts:
+        task.calibrate([], [], model.config)
     metrics = {part: found.metrics for part, found in measured.items()}
     if processes().is_main_process:
         shutil.rmtree(folder.model, ignore_errors=True)

@@ -77,7 +77,7 @@ def histogram(tokens: np.ndarray, bars: int = 24) -> str:
 
     Examples:
         >>> histogram(np.array([10, 20, 20, 1000]), bars=3)
-        '10 █ ▄ 1,000'
+        '10 █ ▃ 1,000'
     """
     low, high = max(1, tokens.min()), max(2, tokens.max())
     edges = np.geomspace(low, high + 1, bars + 1)
@@ -115,7 +115,7 @@ def _rehearse(
     for _ in range(2):  # the first is slower than those after it
         started = time.perf_counter()
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
-            loss = model(**batch).loss
+            loss = task.loss(task.run(model, batch), batch, None)
         loss.backward()
         seconds.append(time.perf_counter() - started)
         model.zero_grad()

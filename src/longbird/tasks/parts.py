@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 from datasets import Dataset
 
 from longbird.tasks.documents import cache_key, stored
@@ -18,7 +17,7 @@ from longbird.tasks.folder import RunFolder, write_text
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.processes import processes
 from longbird.tasks.settings import Settings
-from longbird.tasks.split import draw, lowest
+from longbird.tasks.split import draw, linked, lowest
 from longbird.tasks.task import Task
 
 PARTS = ("train", "validation", "test")
@@ -40,10 +39,16 @@ def read_parts(
         return task.examples(task.rows(given[part], settings), settings, say)
 
     groups = array("Q")  # one number for each row, of which there may be many
+    links = array("Q")  # pairs of groups that stay together
 
     def noted(examples: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for example in examples:
-            groups.append(draw(example["group"], settings.seed))
+            several = example["group"]
+            names = [several] if isinstance(several, str) else several
+            first, *more = (draw(name, settings.seed) for name in names)
+            groups.append(first)
+            for other in more:
+                links.extend((first, other))
             yield example
 
     examples = noted(read("train", say))
@@ -53,16 +58,17 @@ def read_parts(
     task.learn(itertools.chain([first], examples))
     aside = None
     if "validation" not in files and settings.hold_out:
-        aside = lowest(np.array(groups), settings.hold_out)
+        aside = lowest(linked(groups, links, settings.seed), settings.hold_out)
     key = cache_key(files, asdict(settings), tokenizer.backend_tokenizer.to_str())
 
     def part_of(part: str) -> Dataset:
         file = folder.cache / f"{part}-{key}.arrow"
         if aside is None or part == "test":
-            return stored(task, read(part), tokenizer, settings.length, file)
+            learned = part == "train"
+            return stored(task, read(part), tokenizer, settings.length, file, learned)
         wanted = part == "validation"
         chosen = (each for each, out in zip(read("train"), aside, strict=True) if out == wanted)
-        return stored(task, chosen, tokenizer, settings.length, file)
+        return stored(task, chosen, tokenizer, settings.length, file, not wanted)
 
     there = {*files, *(() if aside is None else ("validation",))}
     parts = {part: part_of(part) for part in PARTS if part in there}

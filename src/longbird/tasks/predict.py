@@ -48,5 +48,6 @@ def predict(
     parts: list[list[dict[str, Any]]] = [[] for _ in range(len(rows))]
     for number, prediction in sorted(found, key=lambda pair: pair[0]):
         parts[documents.row_of[number]].append(prediction)
-    every = cast(Any, rows.remove_columns([*task.on_disk]))
+    unused = [name for name in task.on_disk if name not in task.joins]
+    every = cast(Any, rows.remove_columns(unused))
     return [task.joined(row, said) for row, said in zip(every, parts, strict=True)]

@@ -25,6 +25,10 @@ class Settings:
         test: Files that the best model is measured with, once, at the end.
         text: Column of the text.
         label: Column of the label.
+        question: Column of the question.
+        context: Column of the document that a question is about.
+        answer: Column of the answer, or of several.
+        answer_tokens: Tokens of the longest answer that is given.
         choices: Column of the choices of a question.
         group: Column whose values stay on one side when rows are held out.
         separator: What separates the labels of a row that may have several.
@@ -66,6 +70,10 @@ class Settings:
     test: tuple[str, ...] = ()
     text: str | None = None
     label: str | None = None
+    question: str | None = None
+    context: str | None = None
+    answer: str | None = None
+    answer_tokens: int = 30
     choices: str | None = None
     group: str | None = None
     separator: str | None = None
@@ -102,6 +110,7 @@ class Settings:
         for name, least, most in (
             ("hold_out", 0, 0.9),
             ("length", 8, 2**31),
+            ("answer_tokens", 1, 2**20),
             ("tokens_per_batch", 8, 2**31),
             ("accumulate", 1, 2**20),
             ("epochs", 1e-9, 1e9),

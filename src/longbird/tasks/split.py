@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 
 def held_out(groups: Sequence[str], fraction: float, seed: int) -> np.ndarray:
@@ -51,3 +53,33 @@ def lowest(draws: np.ndarray, fraction: float) -> np.ndarray:
         chosen += 1
         taken += size
     return members < chosen
+
+
+def linked(draws: Sequence[int], links: Sequence[int], seed: int) -> np.ndarray:
+    """The draws, with one for all groups that are linked, if only by others.
+
+    Args:
+        draws: Of the group of each row.
+        links: Draws of groups that stay together, in pairs: one after the other.
+        seed: Of the draw of groups that are linked.
+
+    Examples:
+        >>> one, two, three, two_again = linked([1, 2, 3, 2], [3, 7, 7, 1], seed=0)
+        >>> one == three, two == two_again == 2
+        (np.True_, np.True_)
+    """
+    own, pairs = np.array(draws, np.uint64), np.array(links, np.uint64)
+    names, at = np.unique(np.concatenate([own, pairs]), return_inverse=True)
+    ends = at[len(own) :].reshape(-1, 2).T
+    graph = coo_array((np.ones(ends.shape[1]), tuple(ends)), (len(names),) * 2)
+    _, component = connected_components(graph, directed=False)
+    _, first, size = np.unique(component, return_index=True, return_counts=True)
+    # Drawn anew: the lowest draw of many would nearly always be the lowest of all.
+    drawn = np.array(
+        [
+            names[at] if alone else draw(str(names[at]), seed)
+            for at, alone in zip(first.tolist(), size == 1, strict=True)
+        ],
+        np.uint64,
+    )
+    return drawn[component[at[: len(own)]]]

@@ -37,6 +37,8 @@ class Task:
     """What a row is, for the user."""
     on_disk: ClassVar[tuple[str, ...]] = ("input_ids",)
     """Columns that metrics do not need, and that stay on the disk."""
+    joins: ClassVar[tuple[str, ...]] = ()
+    """Of these, the columns that `joined` needs."""
     inputs: ClassVar[tuple[str, ...]]
     """What is read of the features to make inputs of the model; `input_ids` is one."""
 
@@ -76,6 +78,12 @@ class Task:
     ) -> Iterator[dict[str, Any]]:
         """Examples with their inputs, and how many `tokens` they have before they are cut."""
         raise NotImplementedError
+
+    def training_features(
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+    ) -> Iterator[dict[str, Any]]:
+        """The same for examples to learn from."""
+        return self.features(examples, tokenizer, length)
 
     def about(self, rows: Dataset, length: int) -> Iterator[str]:
         """Lines on what becomes of documents that are not as the model takes them."""
@@ -129,6 +137,10 @@ class Task:
         """Weights that make every class count as much as every other."""
         raise ValueError(f"{self.name} has no classes: leave class_weights out")
 
+    def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
+        """The outputs of the model for a batch."""
+        return model(**batch)
+
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
         """A mean over the `items` of a batch."""
         return outputs.loss
@@ -142,6 +154,11 @@ class Task:
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """What the model says of each example of a batch."""
         raise NotImplementedError
+
+    def calibrate(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
+    ) -> None:
+        """Chooses thresholds by the validation documents, after these were measured."""
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it."""

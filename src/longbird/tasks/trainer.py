@@ -127,7 +127,7 @@ class LongbirdTrainer(Trainer):
     ) -> Any:
         """The share of this batch in the mean over all items of the step."""
         batch = without_bookkeeping(inputs)
-        outputs = model(**batch)
+        outputs = self.task.run(model, batch)
         loss = self.task.loss(outputs, batch, self.weights)
         total = kwargs["num_items_in_batch"].clamp(min=1)  # windows may have no label
         # The gradients of processes are averaged, and are shares of a sum here.

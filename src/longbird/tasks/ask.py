@@ -1,0 +1,527 @@
+"""Questions about documents: where the answer is, of what type, and which sentences support it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from longbird.tasks.files import Row
+from longbird.tasks.metrics import hotpot, squad
+from longbird.tasks.pairs import Encoded, encode
+from longbird.tasks.questions import TYPES, Question, questions
+from longbird.tasks.settings import Settings
+from longbird.tasks.task import Example, Prediction, Task
+
+SPAN, NONE = TYPES.index("span"), TYPES.index("none")
+MENTIONS = 16
+"""Places of an answer in a document that are learned from."""
+LABELS = ("start_positions", "end_positions", "answer_types", "sentence_support")
+"""What the loss takes, and the model does not."""
+
+
+class Ask(Task):
+    """The answer to a question about a document.
+
+    Args:
+        typed: Are there answers other than words of the document: yes, no, or none?
+        supported: Are there sentences that support an answer?
+        no_answer: By how much the logit of no answer must exceed those of answers; None if there
+            always is one.
+        support: The probability from which on a sentence supports the answer.
+    """
+
+    name = "ask"
+    head = "question-answering"
+    best = "f1"
+    inputs = (
+        "input_ids", "token_type_ids", "first", "last", "windows", "starts_of_mentions",
+        "ends_of_mentions", "answer_types", "sentence_tokens", "sentence_support",
+    )  # fmt: skip
+    joins = ("first", "windows", "sentence_tokens", "starts", "ends", "skipped", "names")
+    on_disk = tuple({*inputs, *joins})
+
+    def __init__(
+        self,
+        typed: bool = False,
+        supported: bool = False,
+        no_answer: float | None = 0.0,
+        support: float = 0.5,
+    ) -> None:
+        self.typed, self.supported = typed, supported
+        self.no_answer, self.support = no_answer, support
+        self.longest = Settings.answer_tokens
+
+    # ---- rows to examples
+
+    def examples(
+        self, rows: Iterable[Row], settings: Settings, say: Callable[[str], None]
+    ) -> Iterator[dict[str, Any]]:
+        """The questions of the rows."""
+        self.longest = settings.answer_tokens
+        columns = {
+            "question": settings.question,
+            "context": settings.context,
+            "answer": settings.answer,
+            "separator": settings.separator,
+            "group": settings.group,
+        }
+        count = lost = 0
+        for each in questions(rows, columns, say):
+            count += 1
+            lost += each.kind == "span" and not each.spans
+            yield {"place": each.place, "group": each.together, "asked": each}
+        if lost:
+            say(
+                f"{lost:,} of {count:,} answers do not stand in their documents: nothing is "
+                "learned of where they are, and no answer to them can be exactly right"
+            )
+
+    def learn(self, examples: Iterable[Example]) -> None:
+        """Looks which kinds of answers there are, and whether sentences support them."""
+        kinds: set[str] = set()
+        found = False
+        for example in examples:
+            asked: Question = example["asked"]
+            kinds.add(asked.kind)
+            found |= bool(asked.spans)
+            self.supported |= asked.support is not None
+        self.typed = kinds != {"span"}
+        self.no_answer = 0.0 if "none" in kinds else None
+        if "span" in kinds and not found:
+            raise ValueError(
+                "no answer of the training files stands in its document: answers must be words of "
+                "the document, yes, no, or empty"
+            )
+        if kinds == {"none"}:
+            raise ValueError("no question of the training files has an answer")
+        if self.supported:
+            self.best = "quality"
+
+    def head_settings(self) -> dict[str, Any]:
+        """What the configuration says of the head."""
+        return {
+            "num_answer_types": len(TYPES) if self.typed else 0,
+            "supporting_sentences": self.supported,
+        }
+
+    @classmethod
+    def of_model(cls, config: Any) -> Ask:
+        """The task that a model was trained for."""
+        if config.num_answer_types not in (0, len(TYPES)):
+            raise ValueError(
+                f"the model tells {config.num_answer_types} types of answers apart, expected "
+                f"{len(TYPES)} ({', '.join(TYPES)}) or 0"
+            )
+        chosen = (getattr(config, "task_specific_params", None) or {}).get(cls.head, {})
+        return cls(bool(config.num_answer_types), config.supporting_sentences, **chosen)
+
+    # ---- examples to features
+
+    def training_features(
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+    ) -> Iterator[dict[str, Any]]:
+        """Of each document the window with the answer, and most that supports it."""
+        for asked, tokens in _encoded(examples, tokenizer, length):
+            yield _features(asked, tokens, [_window_to_learn(asked, tokens, length)])
+
+    def features(
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+    ) -> Iterator[dict[str, Any]]:
+        """Every window of each document."""
+        for asked, tokens in _encoded(examples, tokenizer, length):
+            yield _features(asked, tokens, tokens.windows(length))
+
+    def about(self, rows: Any, length: int) -> Iterator[str]:
+        """What becomes of documents that are longer than the model."""
+        pairs = zip(rows["tokens"], rows["windows"], strict=True)
+        longer = [len(windows) for tokens, windows in pairs if tokens > length]
+        if longer:
+            what = "they are read in windows that overlap, and the best answer counts"
+            if max(longer) == 1:
+                what = "the window with the answer is learned from"
+            yield f"  {len(longer):,} are longer than the {length:,} tokens of --length: {what}"
+
+    # ---- windows
+
+    def lengths(self, features: Example) -> list[int]:
+        """Tokens of each window with the question."""
+        around = len(features["input_ids"]) - (features["last"] - features["first"])
+        return [around + stop - start for start, stop in features["windows"]]
+
+    def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
+        """The inputs of a window; all but the document is global: the question."""
+        start, stop = row["windows"][part]
+        first, last = row["first"], row["last"]
+        after = len(row["input_ids"]) - last
+        column = {token: first + token - start for token in range(start, stop)}
+        mentions = [
+            (column[low], column[high])
+            for low, high in zip(row["starts_of_mentions"], row["ends_of_mentions"], strict=True)
+            if low in column and high in column
+        ][:MENTIONS]
+        absent = [-1] * (MENTIONS - len(mentions))
+        return {
+            "input_ids": _cut(row, "input_ids", start, stop),
+            "token_type_ids": _cut(row, "token_type_ids", start, stop),
+            "global_attention_mask": [1] * first + [0] * (stop - start) + [1] * after,
+            "start_positions": [low for low, _ in mentions] + absent,
+            "end_positions": [high for _, high in mentions] + absent,
+            "answer_types": row["answer_types"],
+            "sentence_positions": [column.get(token, -1) for token in row["sentence_tokens"]],
+            "sentence_support": row["sentence_support"],
+        }
+
+    def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
+        """What was said of the windows of a document as one answer.
+
+        The best span is that of highest logit, where the type is likely to be a span. An answer
+        in any window is an answer; that there is none must be so in all of them.
+        """
+        spans = [
+            part["logit"] + (0.0 if part["types"] is None else _log_softmax(part["types"])[SPAN])
+            for part in parts
+        ]
+        at = int(np.argmax(spans))
+        best, span = parts[at], None
+        if best["logit"] > -np.inf:
+            (begin, _), first = row["windows"][at], row["first"]
+            low, high = (token - first + begin for token in best["tokens"])
+            start, end = row["starts"][low], row["ends"][high]
+            text = row["text"][row["skipped"] :][start:end]
+            span = {"text": text, "start": start, "end": end, "chance": best["chance"]}
+        types = None
+        if self.typed:
+            every = np.array([part["types"] for part in parts])
+            types = [*every[:, :NONE].max(0).tolist(), float(every[:, NONE].min())]
+        support: dict[tuple[str, int], float] = {}
+        if self.supported:
+            logits = np.max(
+                [part["sentences"][: len(row["sentence_tokens"])] for part in parts], 0
+            )
+            for (title, index), logit in zip(json.loads(row["names"]), logits, strict=False):
+                support[title, index] = float(logit)
+        return {"span": span, "types": types, "support": support}
+
+    def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Without token types where the tokenizer has none: some models then have their own."""
+        if batch["token_type_ids"].any():
+            return batch
+        return {name: x for name, x in batch.items() if name != "token_type_ids"}
+
+    # ---- learning
+
+    def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
+        """The question is global; the loss is computed here, over all mentions of an answer."""
+        unused = LABELS if self.supported else (*LABELS, "sentence_positions")
+        return model(**{name: x for name, x in batch.items() if name not in unused})
+
+    def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
+        """Where the answer is, its type, and which sentences support it; summed over the latter.
+
+        The answer is one of its mentions, whichever: their probabilities are added.
+        """
+        start, end = batch["start_positions"], batch["end_positions"]  # [rows, mentions]
+        counts = (start >= 0) & (end >= 0)
+        both = sum(
+            logits.float().log_softmax(1).gather(1, at.clamp(min=0))
+            for logits, at in ((outputs.start_logits, start), (outputs.end_logits, end))
+        )
+        assert isinstance(both, Tensor)
+        # Rows without a mention are left out before the sum, whose gradient is NaN there.
+        there = counts.any(1)
+        marginal = both.masked_fill(~counts, -torch.inf)[there].logsumexp(1)
+        loss = -marginal.sum() / 2 / len(start)  # one mention: the mean of both cross-entropies
+        if self.typed:
+            loss = loss + F.cross_entropy(
+                outputs.answer_type_logits.float(), batch["answer_types"].long()
+            )
+        if self.supported:
+            real = batch["sentence_positions"] >= 0
+            each = F.binary_cross_entropy_with_logits(
+                outputs.sentence_logits.float()[real],
+                batch["sentence_support"][real].float(),
+                reduction="sum",
+            )
+            loss = loss + each / len(start)
+        return loss
+
+    # ---- outputs to results
+
+    def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+        """Of each window: its best span, the logits of the types, and those of sentences."""
+        outputs = self.run(model, batch)
+        text = batch["attention_mask"] > 0
+        possible = text & (batch["global_attention_mask"] == 0)
+        padding = text.int().argmax(1)  # before the text
+        start, end = outputs.start_logits.float(), outputs.end_logits.float()
+        low, high, logit, chance = (
+            x.tolist() for x in best_spans(start, end, possible, self.longest)
+        )
+        rows, before = len(text), padding.tolist()
+        types = outputs.answer_type_logits.float().tolist() if self.typed else [None] * rows
+        sentences = outputs.sentence_logits.float().tolist() if self.supported else [None] * rows
+        return [
+            {
+                "tokens": (low[row] - before[row], high[row] - before[row]),
+                "logit": logit[row],
+                "chance": chance[row],
+                "types": types[row],
+                "sentences": sentences[row],
+            }
+            for row in range(rows)
+        ]
+
+    def answer(self, prediction: Prediction) -> dict[str, Any]:
+        """A prediction as the user sees it; start and end are characters of the document."""
+        span, types = prediction["span"], prediction["types"]
+        kind, sure = "span", 1.0
+        if types is not None:
+            silent = self.no_answer is not None and _margin(types) > self.no_answer
+            kind = "none" if silent else TYPES[int(np.argmax(types[:NONE]))]
+            sure = float(np.exp(_log_softmax(types)[TYPES.index(kind)]))
+        if kind == "span" and span is None:
+            kind = "none"
+        found: dict[str, Any] = {
+            "answer": "" if kind == "none" else kind,
+            "type": kind,
+            "start": None,
+            "end": None,
+            "score": sure,
+        }
+        if kind == "span" and span is not None:
+            found |= {"answer": span["text"], "start": span["start"], "end": span["end"]}
+            found["score"] = sure * span["chance"]
+        if self.supported:
+            found["supporting_facts"] = [list(fact) for fact in self._facts(prediction)]
+        return found
+
+    def _facts(
+        self, prediction: Prediction, support: float | None = None
+    ) -> list[tuple[str, int]]:
+        least = self.support if support is None else support
+        return [
+            fact
+            for fact, logit in prediction["support"].items()
+            if logit >= np.log(least / (1 - least))
+        ]
+
+    def scores(
+        self,
+        examples: Sequence[Example],
+        predictions: Sequence[Prediction],
+        support: float | None = None,
+    ) -> dict[str, np.ndarray]:
+        """By metric, the score of each question; NaN for one that it does not apply to.
+
+        `quality` chooses the best model: joint F1 where sentences support the answer, else F1.
+        """
+        table: list[dict[str, float]] = []
+        for example, prediction in zip(examples, predictions, strict=True):
+            gold = _gold(example)
+            given, rights = self.answer(prediction)["answer"], gold["answers"]
+            if gold["metric"] == "hotpot":
+                facts = self._facts(prediction, support)
+                true = [(title, index) for title, index in gold["support"]]
+                table.append(hotpot.score(given, rights[0], facts, true))
+                continue
+            exact, f1 = squad.score(given, rights, gold["metric"] == "squad2")
+            side = "has_answer" if rights else "no_answer"
+            table.append(
+                {"exact_match": exact, "f1": f1, f"{side}_exact_match": exact, f"{side}_f1": f1}
+            )
+        names = list(dict.fromkeys(name for row in table for name in row))
+        if "no_answer_f1" not in names:  # then all have an answer
+            names = [name for name in names if not name.startswith("has_answer")]
+        scores = {name: np.array([row.get(name, np.nan) for row in table]) for name in names}
+        if self.supported:
+            scores["quality"] = np.array([row.get("joint_f1", row["f1"]) for row in table])
+        return scores
+
+    def measure(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> dict[str, Any]:
+        """The metrics of SQuAD and HotpotQA."""
+        scores = self.scores(examples, predictions)
+        thresholds: dict[str, Any] = {"no_answer": self.no_answer} if self.typed else {}
+        if self.supported:
+            thresholds["support"] = self.support
+        return {
+            "documents": len(examples),
+            **{name: float(np.nanmean(values)) for name, values in scores.items()},
+            "thresholds": thresholds,
+        }
+
+    def resampled(
+        self,
+        examples: Sequence[Example],
+        predictions: Sequence[Prediction],
+        counts: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """All samples at once: every metric is a mean over questions."""
+        found: dict[str, np.ndarray] = {}
+        for name, values in self.scores(examples, predictions).items():
+            applies = ~np.isnan(values)
+            among = counts[:, applies].sum(1)
+            sums = counts[:, applies] @ values[applies]
+            found[name] = sums[among > 0] / among[among > 0]
+        return found
+
+    def calibrate(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
+    ) -> None:
+        """Chooses the thresholds, and keeps them in the configuration of the model."""
+        golds = [_gold(example) for example in examples]
+        sides = {bool(gold["answers"]) for gold in golds}
+        if self.no_answer is not None and self.typed and sides == {True, False}:
+            margins = np.array([_margin(each["types"]) for each in predictions])
+            self.no_answer = np.inf
+            answered = self.scores(examples, predictions)["f1"]
+            self.no_answer = -np.inf
+            silent = self.scores(examples, predictions)["f1"]
+            self.no_answer = squad.best_threshold(margins, answered, silent)
+        if self.supported and any(gold["support"] is not None for gold in golds):
+            tenths = sorted(np.arange(1, 10) / 10, key=lambda tenth: abs(tenth - 0.5))
+            joint = [
+                np.nanmean(self.scores(examples, predictions, tenth)["joint_f1"])
+                for tenth in tenths
+            ]
+            self.support = float(tenths[int(np.argmax(joint))])
+        config.task_specific_params = {
+            self.head: {"no_answer": self.no_answer, "support": self.support}
+        }
+
+    def wrongness(self, example: Example, prediction: Prediction) -> float:
+        """How wrong an answer is; of answers that are as wrong, the surer is worse."""
+        scores = self.scores([example], [prediction])
+        reached = scores["quality" if self.supported else "f1"][0]
+        return (1 - reached) * (1 + self.answer(prediction)["score"])
+
+    def expected(self, example: Example) -> Any:
+        """The answers, and what supports them."""
+        gold = _gold(example)
+        if gold["support"] is None:
+            return gold["answers"]
+        return {"answer": gold["answers"][0], "supporting_facts": gold["support"]}
+
+
+def best_spans(
+    start: Tensor, end: Tensor, possible: Tensor, longest: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The best span of each row: its first and last token, its logit and its probability.
+
+    Args:
+        start: Logits, [rows, n].
+        end: The same.
+        possible: Where an answer can be, bool [rows, n].
+        longest: Tokens that an answer can have.
+    """
+    start = start.masked_fill(~possible, -torch.inf)
+    end = end.masked_fill(~possible, -torch.inf)
+    rows, n = start.shape
+    best = torch.full((rows,), -torch.inf, device=start.device)
+    low, high = torch.zeros_like(best, dtype=torch.long), torch.zeros_like(best, dtype=torch.long)
+    for more in range(min(longest, n)):
+        value, at = (start[:, : n - more] + end[:, more:]).max(1)
+        better = value > best
+        best = torch.where(better, value, best)
+        low, high = torch.where(better, at, low), torch.where(better, at + more, high)
+    return low, high, best, (best - start.logsumexp(1) - end.logsumexp(1)).exp()
+
+
+def _margin(types: Sequence[float]) -> float:
+    """By how much the logit of no answer exceeds that of the best answer."""
+    return types[NONE] - max(types[:NONE])
+
+
+def _log_softmax(logits: Sequence[float]) -> np.ndarray:
+    return np.asarray(logits) - np.logaddexp.reduce(logits)
+
+
+def _encoded(
+    examples: list[dict[str, Any]], tokenizer: Any, length: int
+) -> Iterator[tuple[Question, Encoded]]:
+    asked: list[Question] = [example["asked"] for example in examples]
+    pairs = [(each.question, each.text) for each in asked]
+    tokens = encode(pairs, [each.place for each in asked], tokenizer, length)
+    return zip(asked, tokens, strict=True)
+
+
+def _window_to_learn(asked: Question, tokens: Encoded, length: int) -> range:
+    """The window with most mentions of the answer, then most support, then the most central."""
+    windows = tokens.windows(length)
+    if len(windows) == 1:
+        return windows[0]
+    spans = [span for span in (tokens.tokens_of(*each) for each in asked.spans) if span]
+    support = set(asked.support or ())
+    marks = [
+        place[0]
+        for each in asked.sentences
+        if (each.title, each.index) in support
+        and (place := tokens.tokens_of(each.start, each.end))
+    ]
+
+    def worth(window: range) -> tuple[int, int, float]:
+        inside = [span for span in spans if span[0] in window and span[1] in window]
+        places = [*(low for low, _ in inside), *(mark for mark in marks if mark in window)]
+        middle = (window.start + window.stop) / 2
+        far = -abs(sum(places) / len(places) - middle) if places else 0.0
+        return len(inside), sum(mark in window for mark in marks), far
+
+    best = max(windows, key=worth)  # of equals the first
+    size = len(windows[0])
+    if spans and worth(best)[0] == 0 and spans[0][1] - spans[0][0] < size:
+        # The answer is longer than what windows share: one of its own.
+        start = min(max(spans[0][0], tokens.first), tokens.last - size)
+        return range(start, start + size)
+    return best
+
+
+def _features(asked: Question, tokens: Encoded, windows: Sequence[range]) -> dict[str, Any]:
+    """A question and its document, of which the model reads the windows."""
+    spans = [span for span in (tokens.tokens_of(*each) for each in asked.spans) if span]
+    spans = list(dict.fromkeys(spans)) or [(-1, -1)]  # an empty list would have no type
+    support = set(asked.support or ())
+    sentences = [
+        (each, place[0])
+        for each in asked.sentences
+        if (place := tokens.tokens_of(each.start, each.end))
+    ]
+    gold = {"answers": asked.answers, "metric": asked.metric, "support": asked.support}
+    return {
+        "place": asked.place,
+        "text": f"{asked.question}\n{asked.text}",
+        "skipped": len(asked.question) + 1,
+        "gold": json.dumps(gold),
+        "names": json.dumps([(each.title, each.index) for each, _ in sentences]),
+        "tokens": len(tokens.ids),
+        "starts": tokens.starts,
+        "ends": tokens.ends,
+        "input_ids": tokens.ids,
+        "token_type_ids": tokens.types,
+        "first": tokens.first,
+        "last": tokens.last,
+        "windows": [[window.start, window.stop] for window in windows],
+        "starts_of_mentions": [low for low, _ in spans],
+        "ends_of_mentions": [high for _, high in spans],
+        "answer_types": TYPES.index(asked.kind),
+        "sentence_tokens": [token for _, token in sentences] or [-1],
+        "sentence_support": [int((each.title, each.index) in support) for each, _ in sentences]
+        or [0],
+    }
+
+
+def _cut(row: Example, name: str, start: int, stop: int) -> list[int]:
+    """Of the values of all tokens, those of a window with what is around the document."""
+    values = row[name]
+    return [*values[: row["first"]], *values[start:stop], *values[row["last"] :]]
+
+
+def _gold(example: Example) -> dict[str, Any]:
+    """What is right."""
+    return json.loads(example["gold"])
