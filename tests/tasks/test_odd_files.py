@@ -117,3 +117,15 @@ def test_a_full_disk(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert lb.finetune(
         "classify", file, out, model=str(tiny), **{**QUICK, "save_every": 0}
     ).finished
+
+
+def test_a_mistake_can_be_mended_in_the_same_folder(tiny: Path, tmp_path: Path) -> None:
+    file, out = write(tmp_path, rows()), tmp_path / "run"
+    with pytest.raises(ValueError, match="--label kind"):
+        lb.finetune("classify", file, out, model=str(tiny), label="kind", **QUICK)
+    longer = {**QUICK, "length": 128}  # another model to start from
+    with pytest.raises(ValueError, match="at most the 2 layers"):
+        lb.finetune("classify", file, out, model=str(tiny), frozen_layers=9, **longer)
+    run = lb.finetune("classify", file, out, model=str(tiny), **QUICK)
+    assert run.finished
+    assert not RunFolder(out).start.exists()

@@ -89,7 +89,8 @@ def finetune(
     state = processes()
     if not state.is_main_process:
         say = _silence
-    _begin(folder, settings, state.is_main_process, say)
+    if state.is_main_process:
+        _begin(folder, settings)
     state.wait_for_everyone()
     if folder.result.exists():
         say(f"{folder.path} is finished; delete it to begin again")
@@ -161,22 +162,23 @@ def settings_of(task: str, train: Any, options: dict[str, Any]) -> Settings:
         raise TypeError(f"{error}; the options of a run are {known}") from None
 
 
-def _begin(folder: RunFolder, settings: Settings, main: bool, say: Callable[[str], None]) -> None:
+def _begin(folder: RunFolder, settings: Settings) -> None:
     """Writes the settings of a new run, or compares them with those of one that goes on."""
     if folder.settings.exists():
         changed = differences(read_settings(folder.settings), settings)
-        if changed:
+        if not changed:
+            return
+        if folder.steps():
             raise FileExistsError(
                 f"{folder.settings} is that of a run with other settings: {'; '.join(changed)}. "
                 "Give the same settings to go on with it, or another --out for a new run"
             )
-        return
-    if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+        folder.clear()  # nothing has been learned: an option was wrong, and is mended now
+    elif folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
         raise FileExistsError(
             f"{folder.path} exists and is not the folder of a run: name another --out"
         )
-    if main:
-        write_text(folder.settings, settings.toml())
+    write_text(folder.settings, settings.toml())
 
 
 def _finish(

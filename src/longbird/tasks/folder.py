@@ -118,6 +118,13 @@ class RunFolder:
             if step not in keep:
                 shutil.rmtree(self.checkpoint(step), ignore_errors=True)
 
+    def clear(self) -> None:
+        """Forgets all that was made before the first step."""
+        for each in (self.start, self.cache, self.tensorboard):
+            shutil.rmtree(each, ignore_errors=True)
+        for each in (self.settings, self.data, self.metrics):
+            each.unlink(missing_ok=True)
+
     def log(self, values: dict[str, Any]) -> None:
         """Appends a line to the metrics."""
         with self.metrics.open("a", encoding="utf-8") as file:
