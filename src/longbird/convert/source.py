@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from longbird.checkpoints.names import Family
 from longbird.checkpoints.sentence_transformers import Pipeline, read_pipeline
 from longbird.convert.beside import tokenizer_files
 from longbird.data import NAMED
+from longbird.folders.digest import sha256_of
 from longbird.folders.paths import check_path
 from longbird.hf.tasks import ENCODER_TASKS as TASKS
 from longbird.models.pretrained import without_their_report
@@ -63,7 +63,7 @@ class Short:
     def sha256(self) -> dict[str, str]:
         """The checksums of its files."""
         files = (self.folder / "config.json", *self.weights)
-        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+        return {file.name: sha256_of(file) for file in files}
 
     def load(self, model_class: Any) -> Any:
         """The model as transformers runs it; the certificate reports on it rather than a line."""

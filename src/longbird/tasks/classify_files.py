@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset
-
-from longbird.tasks.classify import Classify, as_text
-from longbird.tasks.columns import find_column
-from longbird.tasks.documents import features_of
-from longbird.tasks.files import Row, rows
-from longbird.tasks.predict import predict
+from longbird.tasks.classify import Classify
+from longbird.tasks.columns import as_text, find_column
+from longbird.tasks.files import rows
 from longbird.tasks.trained import load_trained
-
-AT_ONCE = 256
-"""Documents that are read before the model runs."""
 
 
 def classify_files(
@@ -46,42 +39,25 @@ def classify_files(
     if not isinstance(task, Classify):
         raise ValueError(f"{model} does not classify documents: it is for {task.head}")
     settings = trained.settings.overridden({"text": text, "encoding": encoding})
+    columns: dict[Path, str] = {}
+
+    def examples() -> Iterator[dict[str, Any]]:
+        for row in rows(files, settings.encoding):
+            if row.file not in columns:
+                names = list(row.values)
+                named = settings.text if settings.text in names else text
+                columns[row.file] = find_column("text", named, names, say)
+            value = as_text(row.values[columns[row.file]], row, "text")
+            where = {"place": row.place, "file": str(row.file), "line": row.line}
+            yield {**where, "text": value, "label": []}
+
     found: list[dict[str, Any]] = []
-    waiting: list[Row] = []
-    column: dict[Path, str] = {}
-
-    def run() -> None:
-        examples = [
-            {
-                "place": row.place,
-                "text": as_text(row.values[column[row.file]], row, "text"),
-                "label": [],
-            }
-            for row in waiting
-        ]
-        features = list(features_of(task, examples, trained.tokenizer, trained.length))
-        for row, each in zip(waiting, features, strict=True):
-            if each["tokens"] > trained.length:
-                say(
-                    f"{row.place} has {each['tokens']:,} tokens; the first {trained.length:,} "
-                    "were read"
-                )
-        said = predict(
-            trained.model, task, Dataset.from_list(features), trained.tokenizer, tokens_per_batch
-        )
-        for row, prediction in zip(waiting, said, strict=True):
-            line = {"line": row.line} if row.line else {}
-            found.append({"file": str(row.file), **line, **task.answer(prediction)})
-        waiting.clear()
-
-    for row in rows(files, settings.encoding):
-        if row.file not in column:
-            names = list(row.values)
-            named = settings.text if settings.text in names else text
-            column[row.file] = find_column("text", named, names, say)
-        waiting.append(row)
-        if len(waiting) == AT_ONCE:
-            run()
-    if waiting:
-        run()
+    for example, prediction in trained.said_of(examples(), tokens_per_batch):
+        if example["tokens"] > trained.length:
+            say(
+                f"{example['place']} has {example['tokens']:,} tokens; the first "
+                f"{trained.length:,} were read"
+            )
+        line = {"line": example["line"]} if example["line"] else {}
+        found.append({"file": example["file"], **line, **task.answer(prediction)})
     return found

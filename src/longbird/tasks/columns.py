@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
+from typing import Any
+
+from longbird.tasks.files import Row
 
 NAMES = {
     "text": ("text", "document", "content", "body", "article", "review", "abstract"),
@@ -65,3 +70,30 @@ def find_column(
 
 def _list(columns: Sequence[str]) -> str:
     return ", ".join(columns)
+
+
+def as_text(value: Any, row: Row, column: str) -> str:
+    """The text of a column."""
+    if isinstance(value, str):
+        return value
+    raise ValueError(
+        f"{row.place}: the column {column} holds {json.dumps(value, default=str)[:60]}, expected "
+        "text"
+    )
+
+
+def group_of(row: Row, text: Any, column: str | None) -> str:
+    """What stays on one side of a split: the value of a column, or else equal texts."""
+    same = (
+        str(value_of(row, column)) if column is not None else " ".join(str(text).split()).lower()
+    )
+    return hashlib.sha256(same.encode()).hexdigest()
+
+
+def value_of(row: Row, column: str) -> Any:
+    """What a row has in a column."""
+    if column not in row.values:
+        raise ValueError(
+            f"{row.place} has no column {column}; it has {', '.join(row.values) or 'none'}"
+        )
+    return row.values[column]

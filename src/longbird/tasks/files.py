@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import io
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from longbird.folders.digest import sha256_of
 
 GZIP = b"\x1f\x8b"
 TEXTS = (".txt", ".md", ".rst", ".text", "")  # a LICENSE has no ending
@@ -88,11 +89,7 @@ def fingerprint(paths: Iterable[str | Path]) -> dict[str, str]:
     """The sha256 of every file."""
     found: dict[str, str] = {}
     for file in find_files(paths):
-        digest = hashlib.sha256()
-        with file.open("rb") as opened:
-            while piece := opened.read(2**20):
-                digest.update(piece)
-        found[str(file)] = digest.hexdigest()
+        found[str(file)] = sha256_of(file)
     return found
 
 

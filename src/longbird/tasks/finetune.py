@@ -26,7 +26,7 @@ from longbird.tasks.report import write_report
 from longbird.tasks.settings import Settings, differences, read_settings
 from longbird.tasks.starting import starting_model, starting_tokenizer
 from longbird.tasks.task import Task
-from longbird.tasks.trainer import Interruptions, LongbirdTrainer, Metrics
+from longbird.tasks.trainer import LongbirdTrainer, Metrics
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,10 @@ def finetune(
         say(f"warning: {wrong}; that checkpoint is not used")
     if checkpoint is not None:
         say(f"going on from {checkpoint}")
-    interruptions = next(
-        each for each in trainer.callback_handler.callbacks if isinstance(each, Interruptions)
-    )
     started = time.time()
-    with interruptions.listening(), progress:
+    with trainer.interruptions.listening(), progress:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    if interruptions.asked:
+    if trainer.interruptions.asked:
         say(
             f"stopped after step {trainer.state.global_step}; the same command goes on from "
             f"{folder.checkpoint(trainer.state.global_step)}"

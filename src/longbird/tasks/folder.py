@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+
+from longbird.folders.digest import sha256_of
 
 MANIFEST = "manifest.json"
 PREFIX = "checkpoint-"
@@ -87,7 +88,7 @@ class RunFolder:
         try:
             yield saving
             sizes = {
-                str(file.relative_to(saving)): _digest(file)
+                str(file.relative_to(saving)): sha256_of(file)
                 for file in sorted(saving.rglob("*"))
                 if file.is_file()
             }
@@ -169,17 +170,9 @@ def _what_is_wrong(checkpoint: Path) -> str | None:
         file = checkpoint / name
         if not file.is_file():
             return f"{file} is missing"
-        if _digest(file) != expected:
+        if sha256_of(file) != expected:
             return f"{file} is not what was written (its sha256 differs)"
     return None
-
-
-def _digest(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while piece := opened.read(2**20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def _sync(path: Path) -> None:

@@ -16,8 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longbird.nn.checks import IGNORED
-from longbird.tasks.classify import as_text, group_of, value_of
-from longbird.tasks.columns import find_column
+from longbird.tasks.columns import as_text, find_column, group_of, value_of
 from longbird.tasks.files import Row, cut, rows, text_reader
 from longbird.tasks.masking import masked
 from longbird.tasks.metrics import language

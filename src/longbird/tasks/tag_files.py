@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset
-
-from longbird.tasks.documents import features_of
 from longbird.tasks.files import rows
-from longbird.tasks.predict import predict
 from longbird.tasks.tag import Tag
 from longbird.tasks.tagged import tagged
 from longbird.tasks.trained import load_trained
-
-AT_ONCE = 64
-"""Documents that are read before the model runs."""
 
 
 def tag_files(
@@ -53,13 +45,8 @@ def tag_files(
     settings = trained.settings.overridden({"text": text, "encoding": encoding})
     examples = tagged(rows(files, settings.encoding), settings, say, labelled=False, text=text)
     found: list[dict[str, Any]] = []
-    while some := list(itertools.islice(examples, AT_ONCE)):
-        features = list(features_of(task, some, trained.tokenizer, trained.length))
-        said = predict(
-            trained.model, task, Dataset.from_list(features), trained.tokenizer, tokens_per_batch
-        )
-        for example, prediction in zip(some, said, strict=True):
-            line = {"line": example["line"]} if example["line"] else {}
-            words = {} if example["words"] is None else {"text": example["text"]}
-            found.append({"file": example["file"], **line, **words, **task.answer(prediction)})
+    for example, prediction in trained.said_of(examples, tokens_per_batch):
+        line = {"line": example["line"]} if example["line"] else {}
+        words = {} if example["words"] is None else {"text": example["text"]}
+        found.append({"file": example["file"], **line, **words, **task.answer(prediction)})
     return found

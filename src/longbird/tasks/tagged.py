@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from longbird.tasks.classify import as_text, group_of
-from longbird.tasks.columns import NAMES, find_column
+from longbird.tasks.columns import NAMES, as_text, find_column, group_of
 from longbird.tasks.files import CONLL, Row, kind
 from longbird.tasks.settings import Settings
 

@@ -10,8 +10,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
-from longbird.tasks.classify import as_text, value_of
-from longbird.tasks.columns import find_column
+from longbird.tasks.columns import as_text, find_column, value_of
 from longbird.tasks.files import cut, rows, text_reader
 
 SPECIAL = {

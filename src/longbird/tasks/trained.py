@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from datasets import Dataset
 from transformers import AutoConfig
 
 from longbird import models
 from longbird.hf.tasks import ENCODER_TASKS
+from longbird.tasks.documents import features_of
 from longbird.tasks.every import BY_HEAD
 from longbird.tasks.folder import RunFolder
+from longbird.tasks.predict import predict
 from longbird.tasks.settings import Settings, read_settings
 from longbird.tasks.starting import source_of, tokenizer_of
 from longbird.tasks.task import Task
+
+AT_ONCE = 64
+"""Documents that are read before the model runs."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,18 @@ class Trained:
     def length(self) -> int:
         """Tokens that it reads: as many as in its run."""
         return self.settings.length
+
+    def said_of(
+        self, examples: Iterable[dict[str, Any]], tokens_per_batch: int
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Each example with its number of `tokens`, and what the model says of it."""
+        examples = iter(examples)
+        while some := list(itertools.islice(examples, AT_ONCE)):
+            features = list(features_of(self.task, some, self.tokenizer, self.length))
+            rows = Dataset.from_list(features)
+            said = predict(self.model, self.task, rows, self.tokenizer, tokens_per_batch)
+            for example, made, prediction in zip(some, features, said, strict=True):
+                yield {**example, "tokens": made["tokens"]}, prediction
 
 
 def load_trained(path: str | Path) -> Trained:

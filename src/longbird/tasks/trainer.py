@@ -62,7 +62,7 @@ class LongbirdTrainer(Trainer):
         self.task, self.folder, self.settings, self.weights = task, folder, settings, weights
         self.rows, self.validation = train, validation
         self.documents = Documents(task, train)
-        self.micro_step = 0
+        self.micro_step, self.interruptions = 0, Interruptions(self)
         patience = [EarlyStoppingCallback(settings.patience)] if settings.patience else []
         super().__init__(
             model=model,
@@ -71,7 +71,7 @@ class LongbirdTrainer(Trainer):
             eval_dataset=validation,
             processing_class=tokenizer,
             data_collator=Collator(task, tokenizer),
-            callbacks=[Interruptions(self), *patience, *(callbacks or [])],
+            callbacks=[self.interruptions, *patience, *(callbacks or [])],
         )
         self.loss_is_scaled_for_ga = True
         self.remove_callback(PrinterCallback)  # Metrics and Progress say it
