@@ -187,3 +187,13 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
         with pytest.raises(NotADirectoryError, match="model is a file"):
             save(small(), tmp_path / "model", form)
     assert (tmp_path / "model").read_text() == "mine"
+
+
+def test_a_folder_where_a_file_should_be(tmp_path: Path) -> None:
+    """Nothing moves, where not all can."""
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"config\.json is a folder"):
+        with writing_folder(tmp_path) as scratch:
+            (scratch / "config.json").write_text("{}")
+            (scratch / "model.safetensors").write_text("weights")
+    assert os.listdir(tmp_path) == ["config.json"]

@@ -33,9 +33,11 @@ def writing_folder(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
     try:
         with _telling(folder):
             # Inside, so that files can be moved: the folder beside may be on another disk.
-            with tempfile.TemporaryDirectory(prefix=".writing-", dir=folder) as scratch:
-                yield Path(scratch)
-                _move(Path(scratch), folder)
+            scratch = tempfile.TemporaryDirectory(prefix=".writing-", dir=folder)
+        with scratch as name:
+            with _telling(folder):
+                yield Path(name)
+            _move(Path(name), folder)
     except BaseException:
         _remove(made)
         raise
@@ -98,6 +100,12 @@ def _remove(folders: list[Path]) -> None:
 
 def _move(scratch: Path, folder: Path) -> None:
     files = sorted(scratch.iterdir(), key=lambda file: file.name == "config.json")  # which is last
+    for file in files:
+        if (folder / file.name).is_dir() and not file.is_dir():
+            raise IsADirectoryError(
+                f"{folder / file.name} is a folder, where a file is to be written; nothing was "
+                "written: name another folder"
+            )
     names = {file.name for file in files}
     if any(WEIGHTS.fullmatch(name) for name in names):
         for old in folder.iterdir():
