@@ -2,6 +2,7 @@
 
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 
 # With a process for each core (pytest -n), one thread in each: threads that share a core wait for
@@ -31,23 +32,25 @@ settings.register_profile(
 )
 settings.load_profile("quick")  # pytest --hypothesis-profile=thorough for more
 
+FAST_CASES = 4
+"""Cases of a test that `make test-fast` runs."""
+
 
 @pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks most cases of `mostly_slow` tests as slow, and refuses names that change.
+    """Marks all but a few cases of every test as slow, and refuses names that change.
 
+    The few are drawn by their names. (Evenly spread, they could all be of one implementation.)
     Workers cannot agree on names that differ from process to process.
     """
-    cases: dict[str, list[pytest.Item]] = {}
+    tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("mostly_slow"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for each in cases.values():
-        fast = each[0].get_closest_marker("mostly_slow").kwargs["fast"]
-        kept = {round((place + 0.5) * len(each) / fast - 0.5) for place in range(fast)}
-        for number, item in enumerate(each):
-            if number not in kept:
-                item.add_marker("slow")
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        marker = cases[0].get_closest_marker("fast_cases")
+        fast = FAST_CASES if marker is None else marker.args[0]
+        for case in sorted(cases, key=lambda case: zlib.crc32(case.nodeid.encode()))[fast:]:
+            case.add_marker("slow")
     if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"give ids to the parameters of {changing[0]}")
 

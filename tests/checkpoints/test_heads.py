@@ -54,7 +54,6 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-@pytest.mark.mostly_slow(fast=20)
 @pytest.mark.parametrize(("saved", "loaded"), PAIRS)
 def test_any_head_to_any_head(
     saved: str, loaded: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -143,7 +142,7 @@ def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptur
     assert other.config.num_labels == 3
 
 
-@pytest.mark.mostly_slow(fast=2)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_foreign_heads(family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     form = FAMILIES[family]

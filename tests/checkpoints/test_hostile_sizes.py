@@ -91,7 +91,7 @@ def load(file: Path) -> Any:
 WORDS = "bert/embeddings/word_embeddings.npy"
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("name", "shape", "kind", "said"),
     [
@@ -111,7 +111,7 @@ def test_a_bomb_of_arrays(
         load(bad)
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "name", ["bert/pooler/dense/kernel/adam_m.npy", "global_step.npy", "cls/big.npy"]
 )

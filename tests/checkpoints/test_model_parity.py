@@ -61,7 +61,6 @@ def decoder_inputs(family: str, rows: int, seed: int = 0, head: str = "") -> dic
     return {"decoder_input_ids": torch.randint(10, 60, (rows, 6), generator=generator)}
 
 
-@pytest.mark.mostly_slow(fast=20)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("family", "head"), [pair for pair in HEADS if pair[1] != "LongbirdForEmbedding"]
@@ -216,7 +215,6 @@ def test_full_attention_by_configuration(family: str, tmp_path: Path) -> None:
 # Longformer and LED
 
 
-@pytest.mark.mostly_slow(fast=8)
 @pytest.mark.parametrize("windows", [8, [4, 16], [16, 8]])
 @pytest.mark.parametrize("share", [None, 0.0, 0.04, 0.6, 1.0])
 @pytest.mark.parametrize("family", ["longformer", "led"])
@@ -443,7 +441,6 @@ LOSSES = [
 ]
 
 
-@pytest.mark.mostly_slow(fast=20)
 @pytest.mark.parametrize(("family", "head", "problem"), LOSSES)
 def test_losses_and_gradients(
     family: str, head: str, problem: dict[str, Any], tmp_path: Path
@@ -556,7 +553,6 @@ GENERATION: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.mostly_slow(fast=6)
 @pytest.mark.parametrize("options", GENERATION)
 @pytest.mark.parametrize("lengths", [(60, 60), (33, 20, 1)])
 @pytest.mark.parametrize("family", SEQ2SEQ)

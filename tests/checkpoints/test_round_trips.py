@@ -44,7 +44,6 @@ def copies_without_use(family: str, config: Any) -> set[str]:
     return set(FAMILIES[family].copies)
 
 
-@pytest.mark.mostly_slow(fast=12)
 @pytest.mark.parametrize(("family", "head"), HEADS)
 def test_theirs_to_ours_to_theirs(family: str, head: str, tmp_path: Path) -> None:
     config = random_configuration(family, head, 0)
@@ -59,7 +58,6 @@ def test_theirs_to_ours_to_theirs(family: str, head: str, tmp_path: Path) -> Non
     assert again.config.architectures == [type(theirs).__name__]
 
 
-@pytest.mark.mostly_slow(fast=12)
 @pytest.mark.parametrize(("family", "head"), HEADS)
 def test_ours_to_theirs_to_ours(family: str, head: str, tmp_path: Path) -> None:
     _, ours = twins(family, head, configuration(family, head), tmp_path / "theirs")

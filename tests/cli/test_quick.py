@@ -37,7 +37,6 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
     return json.loads(done.stderr.splitlines()[-1]), done.stdout + done.stderr
 
 
-@pytest.mark.mostly_slow(fast=5)
 @pytest.mark.parametrize(
     "line",
     [
@@ -53,7 +52,6 @@ def test_nothing_heavy_is_imported(line: str) -> None:
     assert "Traceback" not in said
 
 
-@pytest.mark.mostly_slow(fast=4)
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
@@ -97,7 +95,7 @@ def test_names_are_those_of_the_library() -> None:
     assert RULES["problem_type"].expected == f"one of {', '.join(PROBLEM_TYPES)}, or None"
 
 
-@pytest.mark.mostly_slow(fast=2)
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     "command", ["convert", "", "plan", "graph show", "check", "bench attention", "bench model"]
 )
@@ -109,7 +107,6 @@ def test_help_is_readable_on_80_columns(command: str) -> None:
             assert "bool" not in line.lower(), said
 
 
-@pytest.mark.mostly_slow(fast=4)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
     ("typed", "offered"),
@@ -144,7 +141,7 @@ def test_version_is_the_packages() -> None:
     assert f"longbird {longbird.__version__}" in imported("--version")[1]
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("line", ["--help", "check --help", "--version", "nonsense"])
 def test_answers_quickly(line: str) -> None:
     """0.2 s on an idle core; processor time, as others may be running, and room for slow disks."""

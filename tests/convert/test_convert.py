@@ -14,7 +14,6 @@ import longbird as lb
 from longbird.convert import convert_checkpoint
 
 
-@pytest.mark.mostly_slow(fast=5)
 @pytest.mark.parametrize(
     ("name", "ours"),
     [

@@ -166,7 +166,7 @@ def test_the_configuration_of_the_caller_stays_as_it_is():
 # ---- the rolling cache ----
 
 
-@pytest.mark.mostly_slow(fast=3)
+@pytest.mark.fast_cases(3)
 @torch.no_grad()
 @pytest.mark.parametrize(("graph", "positions"), CASES)
 def test_token_by_token_equals_the_full_forward(graph, positions):
@@ -319,7 +319,7 @@ def test_graphs_that_cannot_stream_train_but_have_no_cache(graph, advice):
 # ---- generate ----
 
 
-@pytest.mark.mostly_slow(fast=3)
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize(("graph", "positions"), CASES)
 def test_greedy_generation(graph, positions):
     model = decoder(GRAPHS[graph], **POSITIONS[positions])

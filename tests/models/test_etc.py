@@ -227,7 +227,7 @@ def test_every_graph(graph):
     assert_equals_loops(tiny(graph=GRAPHS[graph]), inputs, atol=ROUNDING)
 
 
-@pytest.mark.mostly_slow(fast=3)
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("segments", [True, False], ids=["segments", "fixed"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant(variant, segments):

@@ -28,7 +28,6 @@ from small_models import (
 import longbird as lb
 
 
-@pytest.mark.mostly_slow(fast=10)
 @every_model
 def test_save_and_load(family, name, tmp_path):
     model, inputs = model_of(family, name), inputs_of(family, name)

@@ -126,6 +126,7 @@ def test_masked_language_modelling_learns_and_resumes(tmp_path):
         assert torch.equal(ours, other)
 
 
+@pytest.mark.slow  # trains
 def test_classification_learns_from_a_far_token(tmp_path):
     """The label is a word far from the first token; global blocks and layers carry it there."""
     ids = draw(64, 60)
@@ -222,7 +223,7 @@ def examples(task: str, count: int = 8, n: int = 20) -> list[dict[str, torch.Ten
     return found
 
 
-@pytest.mark.mostly_slow(fast=2)
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("task", TASKS)
 def test_accumulated_gradients_are_those_of_one_batch(task, tmp_path):
     """Whatever the loss is a mean of; plain gradient descent, so that a wrong factor is seen."""
@@ -270,7 +271,7 @@ def test_evaluation_with_attentions(tmp_path):
     assert 0 < found.metrics["test_loss"] < 10
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("option", ["gradient_checkpointing", "bf16"])
 def test_options_of_the_trainer(option, tmp_path):
     curves = []

@@ -402,6 +402,7 @@ def test_evaluation_is_what_brute_force_gives(long_run: tuple[Path, Path, list[s
     assert 0 < silences < len(asked)
 
 
+@pytest.mark.slow  # trains, more than once
 def test_a_stopped_run_ends_with_the_same_weights(
     long_run: tuple[Path, Path, list[str]], tiny: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -431,6 +432,7 @@ def test_a_stopped_run_ends_with_the_same_weights(
     assert one.config.task_specific_params == other.config.task_specific_params
 
 
+@pytest.mark.slow  # trains
 def test_hotpot_is_learned(tiny: Path, tmp_path: Path) -> None:
     file = hotpot_file(tmp_path / "train.json")
     options: dict[str, Any] = {**OPTIONS, "epochs": 4, "tokens_per_batch": 130}
@@ -461,6 +463,7 @@ def _f1(run: Path, file: Path) -> float:
     return evaluate(run, file, say=silent).metrics["f1"]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "options",
     [{"lora": 2}, {"bf16": True}, {"gradient_checkpointing": True}, {"accumulate": 2}],

@@ -171,6 +171,7 @@ def test_the_loss_of_a_batch_is_the_mean_of_questions(run: Path, questions: Path
     assert torch.allclose(loss(features), alone, atol=1e-5)
 
 
+@pytest.mark.slow  # trains, more than once
 def test_a_stopped_run_ends_with_the_same_weights(
     run: Path, tiny: Path, questions: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:

@@ -39,6 +39,7 @@ def chosen(random: np.random.Generator, n: int) -> tuple[Task, list[Any], list[l
     return Choose(), examples, said
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("made", [classified, tagged, chosen])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_against_every_swap(made: Any, seed: int) -> None:
@@ -81,6 +82,7 @@ def test_many_documents() -> None:
     assert small <= 9
 
 
+@pytest.mark.slow  # trains two models
 def test_evaluate_against(tiny: Path, table: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"length": 64, "tokens_per_batch": 400, "model": str(tiny)}
     good, poor = tmp_path / "good", tmp_path / "poor"

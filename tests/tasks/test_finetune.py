@@ -61,7 +61,7 @@ def test_a_run_holds_everything(whole: Path) -> None:
     assert "http" not in run.report.read_text().replace("http-equiv", "")
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("step", [1, 3, 7])
 def test_a_stopped_run_ends_with_the_same_weights(
     step: int, whole: Path, tiny: Path, table: Path, tmp_path: Path, monkeypatch: Any
@@ -153,7 +153,7 @@ def test_the_settings_of_a_run_start_the_same_run(whole: Path, tmp_path: Path) -
     assert_same_weights(whole, out)
 
 
-@pytest.mark.mostly_slow(fast=2)
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     "options",
     [

@@ -102,6 +102,7 @@ def test_a_file_that_changed_and_a_folder_that_is_no_run(tiny: Path, tmp_path: P
         lb.evaluate(out, file)
 
 
+@pytest.mark.slow  # trains, more than once
 def test_a_full_disk(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import longbird.tasks.trainer as trainer
 

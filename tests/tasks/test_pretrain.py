@@ -129,6 +129,7 @@ def test_kinds_of_documents(tokenizer: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow  # trains
 def test_a_text_in_parts_is_one_document(tokenizer: Path, tmp_path: Path) -> None:
     """A file, a line and a cell of more than the 2^18 characters that are read together."""
     text = "river bridge\n" * 90_000
@@ -190,6 +191,7 @@ def test_it_learns(whole: tuple[str, Path]) -> None:
     assert AutoTokenizer.from_pretrained(RunFolder(out).model).mask_token_id == 4
 
 
+@pytest.mark.slow  # trains, more than once
 def test_a_stopped_run_sees_the_same_masks(
     whole: tuple[str, Path], corpus: Path, small: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
