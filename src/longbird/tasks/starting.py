@@ -11,6 +11,7 @@ from transformers import AutoTokenizer, set_seed
 from longbird import models
 from longbird.convert import convert_checkpoint
 from longbird.data import minilm, mpnet
+from longbird.folders.paths import folder_of
 from longbird.graph import as_graph
 from longbird.hf.tasks import ENCODER_TASKS
 from longbird.tasks.folder import RunFolder
@@ -21,13 +22,17 @@ NAMED = {"minilm": minilm, "mpnet": mpnet}
 
 
 def source_of(name: str) -> str:
-    """The folder of a model that is known by name, or the name itself."""
+    """The folder of a model; a size of one from scratch is its own source.
+
+    Raises:
+        OSError: There is no such folder, and no model of this name.
+    """
     if name in NAMED and not Path(name).exists():
         try:
             return str(NAMED[name].path())
         except RuntimeError as error:  # no network, most likely
             raise OSError(str(error)) from error
-    return name
+    return name if size_of(name) is not None else str(folder_of(name))
 
 
 def tokenizer_of(source: str | Path, length: int) -> Any:

@@ -61,7 +61,6 @@ def load_trained(path: str | Path) -> Trained:
     """
     run = RunFolder(path)
     values: dict[str, Any] = {}
-    source = source_of(str(path))
     if run.settings.is_file():
         values = read_settings(run.settings)
         if not run.result.is_file():
@@ -69,7 +68,7 @@ def load_trained(path: str | Path) -> Trained:
                 f"{run.path} is a run that is not finished: the same `longbird finetune` command "
                 "goes on with it"
             )
-        source = str(run.model)
+    source = source_of(str(run.model if run.settings.is_file() else path))
     config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     named = (config.architectures or ["a model without a head"])[0]
     heads = {getattr(models, cls).__name__: head for head, cls in ENCODER_TASKS.items()}
