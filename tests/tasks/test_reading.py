@@ -79,7 +79,11 @@ def test_a_long_line(tmp_path: Path) -> None:
     [
         ("a.csv", b"", "a.csv is empty"),
         ("a.csv", b"text,text\na,b\n", "two columns of one name"),
-        ("a.csv", b"text,label\na,b\nc\n", "line 3, has 1 fields, and the first line has 2"),
+        (
+            "a.csv",
+            b"text,label\na,b\nc\n",
+            "line 3: the number of fields is 1, and in the first line it is 2",
+        ),
         ("a.csv", "text,label\né,b\n".encode("latin-1"), "is not utf-8.*0xe9.*--encoding"),
         ("a.csv.gz", gzip.compress(b"text,label\na,b\n", mtime=0)[:-9], "not a whole gzip file"),
         ("a.jsonl", b'{"text": "a"}\n{"text"\n', "line 2, is not JSON"),

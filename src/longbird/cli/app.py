@@ -65,7 +65,7 @@ def main() -> None:
             errors.complain("interrupted")
         raise
     except Exception as error:
-        if os.environ.get(errors.DEBUG, "0") != "0":
+        if os.environ.get(errors.DEBUG) not in (None, "", "0"):
             raise
         line, code = errors.describe(error)
         errors.complain(line)

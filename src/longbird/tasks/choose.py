@@ -184,6 +184,7 @@ class _Columns:
     """Which columns hold question, text, choices and the right one."""
 
     def __init__(self, names: list[str], settings: Settings, say: Callable[[str], None]) -> None:
+        self.say: Callable[[str], None] | None = say
         numbered = [name for name in names if NUMBERED.fullmatch(name)]
         self.choices = numbered if settings.choices is None and len(numbered) > 1 else []
         others = [name for name in names if name not in self.choices]
@@ -257,10 +258,18 @@ class _Columns:
         found = [number for number, name in enumerate(names) if name == text]
         if not found and isinstance(value, str):
             found = [number for number, choice in enumerate(choices) if choice == text]
+            if len(found) > 1:
+                raise ValueError(
+                    f"{row.place}: {self.right} is {value!r:.60}, which {len(found)} of the "
+                    "choices are: name the right one by its letter or its number"
+                )
         if not found and isinstance(value, str) and re.fullmatch("[A-Za-z]", text):
             found = [ord(text.upper()) - ord("A")]
         if not found and not isinstance(value, bool) and re.fullmatch("[0-9]{1,9}", text):
             found = [int(text)]
+            if self.say is not None:
+                self.say(f"the column {self.right} has the number of the choice, counted from 0")
+                self.say = None
         if len(found) != 1 or found[0] >= len(choices):
             raise ValueError(
                 f"{row.place}: {self.right} is {value!r:.60}, expected one of the "

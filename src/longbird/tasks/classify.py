@@ -16,6 +16,7 @@ from longbird.tasks.files import Row
 from longbird.tasks.metrics import classification
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction, Task
+from longbird.tasks.tokens import cut_to
 
 
 class Classify(Task):
@@ -28,6 +29,7 @@ class Classify(Task):
 
     def __init__(self, labels: Sequence[str] = (), several: bool = False) -> None:
         self.labels, self.several = list(labels), several
+        self.settled = bool(labels)  # whether there are several is for the training files to say
 
     # ---- rows to examples
 
@@ -52,22 +54,25 @@ class Classify(Task):
             }
 
     def _labels_of(self, value: Any, row: Row, column: str, separator: str | None) -> list[str]:
+        if not isinstance(value, list) and separator is None:
+            return [_label(value, row, column)]
         if isinstance(value, list):
-            self.several = True
-            return [str(each) for each in value]
-        if value is None or isinstance(value, dict) or str(value).strip() == "":
+            labels = [_label(each, row, column) for each in value]
+        else:
+            parts = _label(value, row, column).split(separator)
+            labels = [part.strip() for part in parts if part.strip()]
+        self.several |= not self.settled
+        if not self.several and len(labels) != 1:
             raise ValueError(
-                f"{row.place}: the column {column} is empty or holds no label: {value!r:.60}"
+                f"{row.place} has {len(labels)} labels in {column}, and the model was trained "
+                "with one for each document"
             )
-        if separator is not None:
-            self.several = True
-            return [part.strip() for part in str(value).split(separator) if part.strip()]
-        return [str(value)]
+        return labels
 
     def learn(self, examples: Iterable[Example]) -> None:
         """Takes the labels that there are."""
         counts = Counter(label for example in examples for label in example["label"])
-        self.labels = sorted(counts)
+        self.labels, self.settled = sorted(counts), True
         if len(counts) < (1 if self.several else 2):
             raise ValueError(
                 f"the training files have {len(counts)} label ({', '.join(counts)}), expected two "
@@ -101,16 +106,14 @@ class Classify(Task):
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int
     ) -> Iterator[dict[str, Any]]:
         """Examples with their tokens and the numbers of their labels."""
-        # Cut before the tokenizer, which would read 300 MB to keep 4,096 tokens.
-        texts = [example["text"][: 200 * length] for example in examples]
-        encoded = tokenizer(texts, add_special_tokens=True, verbose=False)["input_ids"]
-        cut = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
-        for example, whole, ids in zip(examples, encoded, cut, strict=True):
-            yield {**example, "tokens": len(whole), "input_ids": ids, **self._target(example)}
+        for example, (ids, tokens) in zip(
+            examples,
+            cut_to(length, [example["text"] for example in examples], tokenizer),
+            strict=True,
+        ):
+            yield {**example, "tokens": tokens, "input_ids": ids, **self._target(example)}
 
     def _target(self, example: Example) -> dict[str, Any]:
-        if not example["label"] and not self.several:
-            return {"labels": [-100.0]}
         unknown = [label for label in example["label"] if label not in self.labels]
         if unknown:
             raise ValueError(
@@ -201,3 +204,13 @@ class Classify(Task):
     def expected(self, example: Example) -> Any:
         """Its label, or its labels."""
         return list(example["label"]) if self.several else example["label"][0]
+
+
+def _label(value: Any, row: Row, column: str) -> str:
+    """A label as text; 3.0 is 3, as a column of whole numbers has it once a row lacks its own."""
+    missing = value is None or value != value or str(value).strip() == ""  # NaN is not itself
+    if missing or not isinstance(value, (str, int, float)):
+        raise ValueError(
+            f"{row.place}: the column {column} is empty or holds no label: {value!r:.60}"
+        )
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)

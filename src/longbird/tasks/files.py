@@ -46,11 +46,7 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            inside = [
-                file
-                for file in sorted(path.rglob("*"))
-                if file.is_file() and not file.name.startswith(".") and kind(file) in READERS
-            ]
+            inside = [file for file in _files_in(path) if kind(file) in READERS]
             if not inside:
                 raise FileNotFoundError(f"{path} has no files of a kind that is read: {_kinds()}")
             found += inside
@@ -63,6 +59,20 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
     if not found:
         raise ValueError("give at least one file")
     return found
+
+
+def left_out(paths: Iterable[str | Path]) -> list[Path]:
+    """The files in folders that are of a kind which is not read."""
+    folders = [path for path in map(Path, paths) if path.is_dir()]
+    return [file for path in folders for file in _files_in(path) if kind(file) not in READERS]
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """In the order of their names, without those that are hidden or in a hidden folder."""
+    for file in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if file.is_file() and not hidden:
+            yield file
 
 
 def rows(
@@ -124,12 +134,12 @@ def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
             f"{file} is not {encoding}: it has the byte {byte:#04x} where that cannot be. Name "
             "the encoding of the file, for example --encoding latin-1"
         ) from error
+    except UnicodeError as error:  # of a codec that says no more, such as utf-16
+        raise ValueError(f"{file} is not {encoding}: {error}") from error
     except (gzip.BadGzipFile, EOFError) as error:
         raise ValueError(f"{file} is not a whole gzip file: {error}") from error
     except _Broken as error:
         raise ValueError(f"{file}{error}") from error.__cause__
-    except csv.Error as error:
-        raise ValueError(f"{file} cannot be read as a table: {error}") from error
 
 
 class _Broken(Exception):
@@ -202,28 +212,56 @@ def cut(text: str, most: int) -> Iterator[str]:
 def _table(separator: str | None) -> Reader:
     def read(text: io.TextIOBase) -> Numbered:
         csv.field_size_limit(2**31 - 1)  # a document may be longer than the default of 131,072
-        header = text.readline()
         between = separator
         if between is None:
-            between = next((mark for mark in ",;\t" if mark in header), ",")
-        reader = csv.reader(itertools.chain([header], text), delimiter=between)
+            header = text.readline()
+            between = max(",;\t", key=header.count)
+            text.seek(0)
+        # Strictly: a quotation mark that is never closed would swallow all rows up to the next.
+        form: dict[str, Any] = {"delimiter": between, "strict": True}
+        if between == "\t" and not _is_quoted(text, form):
+            form["quoting"] = csv.QUOTE_NONE
+        reader = csv.reader(text, **form)
+        yield from _rows_of(reader)
+
+    return read
+
+
+def _is_quoted(text: io.TextIOBase, form: dict[str, Any]) -> bool:
+    """Do quotation marks enclose fields, as in csv? In many tsv files they are just marks."""
+    try:
+        for _ in csv.reader(text, **form):
+            pass
+    except csv.Error:
+        return False
+    finally:
+        text.seek(0)
+    return True
+
+
+def _rows_of(reader: Any) -> Numbered:
+    line = 0
+    try:
         names = next(reader, [])
         if not names:
             raise _Broken(" is empty, expected a first line with the names of its columns")
         if len(set(names)) < len(names):
             raise _Broken(f" has two columns of one name in its first line: {', '.join(names)}")
+        line = reader.line_num
         for values in reader:
             line = reader.line_num
-            if len(values) != len(names):
-                if not values:  # an empty line
-                    continue
+            if len(values) == len(names):
+                yield line, dict(zip(names, values, strict=True))
+            elif values:  # not an empty line
                 raise _Broken(
-                    f", line {line}, has {len(values)} fields, and the first line has "
-                    f"{len(names)} ({', '.join(names)})"
+                    f", line {line}: the number of fields is {len(values)}, and in the first line "
+                    f"it is {len(names)} ({', '.join(names)})"
                 )
-            yield line, dict(zip(names, values, strict=True))
-
-    return read
+    except csv.Error as error:
+        raise _Broken(
+            f", after line {line}, has a quotation mark that is not closed, or not doubled inside "
+            f"a quoted field ({error})"
+        ) from error
 
 
 def _json_lines(text: io.TextIOBase) -> Numbered:

@@ -152,11 +152,12 @@ def settings_of(task: str, train: Any, options: dict[str, Any]) -> Settings:
     values = {**values, **given, "task": task}
     if not values.get("train"):
         raise ValueError("give at least one file to learn from")
-    try:
-        return Settings(**values)
-    except TypeError as error:
-        known = ", ".join(Settings.__dataclass_fields__)
-        raise TypeError(f"{error}; the options of a run are {known}") from None
+    known = Settings.__dataclass_fields__
+    if unknown := [name for name in values if name not in known]:
+        raise TypeError(f"{unknown[0]} is no option of a run; the options are {', '.join(known)}")
+    for name, value in values.items():
+        values[name] = str(value) if isinstance(value, os.PathLike) else value
+    return Settings(**values)
 
 
 def _begin(folder: RunFolder, settings: Settings) -> None:

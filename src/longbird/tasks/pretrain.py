@@ -65,7 +65,7 @@ class LanguageModelling(Task):
         self, rows: Iterable[Row], settings: Settings, say: Callable[[str], None]
     ) -> Iterator[dict[str, Any]]:
         """Texts, those of one document with the same number."""
-        document, column, group, before = -1, "", "", None
+        document, column, group, before = -1, "", [], None
         for row in rows:
             goes_on = row.line == 0 and row.file == before
             if row.file != before:
@@ -82,10 +82,10 @@ class LanguageModelling(Task):
 
     def learn(self, examples: Iterable[Example]) -> None:
         """Looks whether some of the documents can be held out."""
-        groups: set[str] = set()
+        groups: set[tuple[str, ...]] = set()
         for example in examples:
             if len(groups) < 2:
-                groups.add(example["group"])
+                groups.add(tuple(example["group"]))
         if len(groups) == 1 and self.settings.hold_out and not self.settings.validation:
             raise ValueError(
                 "there is one document, so that none can be held out for validation: let each "

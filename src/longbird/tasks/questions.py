@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from longbird.tasks.columns import find_column
+from longbird.tasks.columns import find_column, value_of
 from longbird.tasks.files import Row
 
 TYPES = ("span", "yes", "no", "none")
@@ -87,7 +87,8 @@ def questions(
             read = [_columns(row, found, columns["separator"])]
         group = columns["group"]
         for each in read:
-            same = each.together if group is None else (str(_value(row, group)),)
+            named = () if group is None else (f"{group}: {value_of(row, group)}",)
+            same = (*named, *each.together)
             hashes = (hashlib.sha256(one.encode()).hexdigest() for one in same)
             yield replace(each, together=tuple(hashes))
 
@@ -207,7 +208,7 @@ def _joined(context: Any, place: str) -> tuple[str, list[Sentence]]:
 
 def _columns(row: Row, names: Mapping[str, str], separator: str | None) -> Question:
     question, context, answer = (
-        _value(row, names[wanted]) for wanted in ("question", "context", "answer")
+        value_of(row, names[wanted]) for wanted in ("question", "context", "answer")
     )
     text = _text(context, f"{row.place}: the column {names['context']}")
     if isinstance(answer, str) and separator is not None:
@@ -286,14 +287,6 @@ def mentions(
         if found:
             return found
     return []
-
-
-def _value(row: Row, column: str) -> Any:
-    if column not in row.values:
-        raise ValueError(
-            f"{row.place} has no column {column}; it has {', '.join(row.values) or 'none'}"
-        )
-    return row.values[column]
 
 
 def _unique(values: Iterable[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -107,6 +108,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Check what can be checked without files."""
+        for field in fields(self):
+            self._check_type(field.name, str(field.type))
         for name, least, most in (
             ("hold_out", 0, 0.9),
             ("length", 8, 2**31),
@@ -131,6 +134,20 @@ class Settings:
                 raise ValueError(
                     f"{name} must be between {least:,} and {most:,}, received {value}"
                 )
+        if self.patience and not self.validation and not self.hold_out:
+            raise ValueError(
+                "--patience needs documents to measure with: give --validation, or a --hold-out "
+                "above 0"
+            )
+        if self.separator == "":
+            raise ValueError("--separator must have a character, received none")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise ValueError(
+                f"--encoding {self.encoding} is not known to Python; known are utf-8, latin-1, "
+                "cp1252, utf-16, shift_jis and so on"
+            ) from None
         if self.steps is not None and self.steps < 1:
             raise ValueError(f"steps must be at least 1, received {self.steps}")
         for name, choices in (
@@ -142,6 +159,27 @@ class Settings:
                 raise ValueError(
                     f"{name} must be one of {', '.join(choices)}, received {getattr(self, name)}"
                 )
+
+    def _check_type(self, name: str, kind: str) -> None:
+        """Raises for what is of another type, as a file of settings may have it."""
+        value = getattr(self, name)
+        if kind.endswith(" | None") and value is None:
+            return
+        kind = kind.removesuffix(" | None")
+        if kind == "tuple[str, ...]":
+            fits = isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+        elif kind == "float":
+            fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+        else:
+            fits = type(value) is {"int": int, "bool": bool, "str": str}[kind]
+        if not fits:
+            words = {
+                "tuple[str, ...]": "a list of texts",
+                "str": "a text",
+                "int": "a whole number",
+            }
+            words |= {"float": "a number", "bool": "true or false"}
+            raise TypeError(f"{name} must be {words[kind]}, received {value!r:.60}")
 
     def overridden(self, given: Mapping[str, Any]) -> Settings:
         """With what was given, where that is not None."""
@@ -172,6 +210,8 @@ def read_settings(file: str | Path) -> dict[str, Any]:
     for name, value in values.items():
         if name not in defaults:
             raise ValueError(f"{file} has the field {name}; those of a run: {', '.join(defaults)}")
+        if name in ("train", "validation", "test"):
+            value = [value] if isinstance(value, str) else value
         if isinstance(value, list):
             values[name] = tuple(value)
     return values

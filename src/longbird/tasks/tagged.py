@@ -203,22 +203,27 @@ def _spans(value: Any, text: str, row: Row, column: str) -> list[tuple[int, int,
 def _lines(row: Row, labelled: bool) -> Iterator[tuple[int, list[str], list[str]]]:
     """The documents of a file with a word and its tag in each line: first line, words and tags.
 
-    The first column is the word, the last its tag; blank lines divide documents.
+    The first column is the word, or the second where the first only counts the words, and the last
+    is its tag; blank lines divide documents.
     """
-    columns: int | None = None
+    lines = [line.rstrip("\r") for line in row.values["text"].split("\n")]
+    fields = [
+        [part.strip() for part in (line.split("\t") if "\t" in line else line.split())]
+        for line in lines
+    ]
+    # A line that begins with # may be a word and its tag, but then it has as many columns.
+    whole = [parts for parts in fields if any(parts) and parts[0] != "-DOCSTART-"]
+    columns = next((len(parts) for parts in whole if not parts[0].startswith("#")), 2)
+    counted = columns > 2 and _only_counts(whole, columns)
     begun, words, tags = 1, [], []
-    lines = row.values["text"].split("\n")
-    for number, line in enumerate([*lines, ""], 1):
-        parts = line.split("\t") if "\t" in line else line.split()
-        parts = [part.strip() for part in parts]
+    for number, (line, parts) in enumerate(zip([*lines, ""], [*fields, [""]], strict=True), 1):
         if not line.strip() or parts[0] == "-DOCSTART-":
             if words:
                 yield begun, words, tags
             words, tags = [], []
             continue
-        if line.startswith("#") and (columns or 2) != len(parts):
+        if line.startswith("#") and columns != len(parts):
             continue  # a comment
-        columns = columns or len(parts)
         if labelled and (len(parts) != columns or columns < 2 or not parts[-1]):
             raise ValueError(
                 f"{row.file}, line {number}, is {line.strip()!r:.60}, expected a word and its tag"
@@ -226,5 +231,14 @@ def _lines(row: Row, labelled: bool) -> Iterator[tuple[int, list[str], list[str]
                 + ", with blank lines between documents"
             )
         begun = begun if words else number
-        words.append(parts[0])
+        words.append(parts[1] if counted and len(parts) > 1 else parts[0])
         tags.append(parts[-1])
+
+
+def _only_counts(lines: list[list[str]], columns: int) -> bool:
+    """Does the first column count the words of each document, as in CoNLL-U?"""
+    first = [parts[0] for parts in lines if len(parts) == columns]
+    numbers = [int(part) if re.fullmatch("[0-9]{1,9}", part) else 0 for part in first]
+    return numbers[:1] == [1] and all(
+        now in (1, before + 1) for before, now in itertools.pairwise(numbers)
+    )
