@@ -1,4 +1,4 @@
-"""2,308 licences of software, from a line to a book, each with its category.
+"""2,289 licences of software, from a line to a book, each with its category.
 
 They are the texts of ScanCode's database (CC BY 4.0), whose header, which holds the category, is
 cut off.
@@ -36,7 +36,8 @@ def _rows(wheel: Path) -> Iterator[dict[str, str]]:
         for member in sorted(archive.namelist()):
             if not member.startswith("licensedcode/data/licenses/"):
                 continue
-            _, header, text = re.split("^---$", archive.read(member).decode("utf-8"), 2, re.M)
+            content = archive.read(member).decode("utf-8")
+            _, header, text = re.split("^---$", content, maxsplit=2, flags=re.MULTILINE)
             fields = dict(line.split(": ", 1) for line in header.splitlines() if ": " in line)
             if text.strip():
                 yield {"name": fields["key"], "text": text.strip(), "label": fields["category"]}
