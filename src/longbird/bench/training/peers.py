@@ -38,9 +38,9 @@ from longbird.bench.training.session import Session
 from longbird.data import minilm
 from longbird.models import LongbirdForSequenceClassification
 from longbird.tasks.classify import Classify
+from longbird.tasks.documents import stored
 from longbird.tasks.finetune import settings_of
 from longbird.tasks.folder import RunFolder
-from longbird.tasks.parts import read_parts
 from longbird.tasks.trainer import LongbirdTrainer, Metrics
 
 EPOCHS = 1e6  # more than anybody asks for
@@ -86,6 +86,11 @@ def _written(texts: Sequence[Document], folder: Path) -> Path:
     return file
 
 
+def _labels(texts: Sequence[Document]) -> list[str]:
+    """The labels to tell apart, of which there are two at least."""
+    return sorted({"another", *(each.label for each in texts)})
+
+
 def _model(encoder: Encoder, case: Case, tokenizer: Any, head: dict[str, Any]) -> Any:
     """A classifier with random weights."""
     config = encoder.model(case.encoder(1)).config
@@ -121,13 +126,14 @@ def _own(encoder: Encoder, case: Case, texts: list[Document], folder: Path) -> T
         "save_every": 1e9,
     }
     settings = settings_of("classify", _written(texts, folder), options)
-    run, task = RunFolder(folder / "run"), Classify()
+    run, task = RunFolder(folder / "run"), Classify(_labels(texts))
     run.path.mkdir()
     tokenizer: Any = AutoTokenizer.from_pretrained(minilm.path(), model_max_length=case.length)
-    parts, _ = read_parts(task, settings, tokenizer, run, lambda _: None)
+    examples = task.examples(task.rows(settings.train, settings), settings, lambda _: None)
+    rows = stored(task, examples, tokenizer, case.length, run.cache / "train.arrow", training=True)
     model = _model(encoder, case, tokenizer, task.head_settings())
     logs: list[TrainerCallback] = [Metrics(run, lambda _: None)]
-    return LongbirdTrainer(model, task, tokenizer, parts["train"], None, settings, run, None, logs)
+    return LongbirdTrainer(model, task, tokenizer, rows, None, settings, run, None, logs)
 
 
 def longbird(implementation: str = "native") -> Learner:
@@ -165,7 +171,7 @@ def _theirs(
     """
     tokenizer: Any = AutoTokenizer.from_pretrained(minilm.path(), model_max_length=case.length)
     file = str(_written(texts, folder))
-    labels = sorted({each.label for each in texts})
+    labels = _labels(texts)
 
     def tokenized(rows: dict[str, list[str]]) -> dict[str, list[Any]]:
         every = tokenizer(rows["text"], truncation=True)["input_ids"]
