@@ -158,7 +158,7 @@ def train(
     ] = None,
     ragged: Annotated[
         int, typer.Option(help="Real documents of one epoch; 0 to leave them out.", min=0)
-    ] = 16,
+    ] = 12,
     ragged_length: Annotated[
         int, typer.Option(help="Tokens at which these are cut.", min=1024)
     ] = 4096,

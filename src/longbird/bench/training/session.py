@@ -76,6 +76,11 @@ class Session:
         self._process.kill()  # it waits, and has nothing to save
         self._process.communicate()
 
+    @property
+    def ended(self) -> bool:
+        """Did its process end?"""
+        return self._process.poll() is not None
+
     def __call__(self) -> None:
         """Takes an epoch.
 

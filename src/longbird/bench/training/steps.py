@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,9 +43,9 @@ class TrainingSettings(Settings):
     budget: float = 30.0
     shapes: tuple[Shape, ...] = (SHAPES["minilm"], SHAPES["base"])
     layers: int | None = None
-    ragged: int = 16
+    ragged: int = 12
     ragged_length: int = RAGGED
-    batch: int = 8
+    batch: int = 6
 
     @classmethod
     def quickly(cls, **given: Any) -> TrainingSettings:
@@ -89,11 +89,13 @@ def contestants(settings: TrainingSettings, case: Case) -> tuple[Peer, ...]:
     return (*settings.everybody, *more) if case.ragged else settings.everybody
 
 
-def _compare(case: Case, result: Result) -> None:
+def _compare(case: Case, result: Result, lost: Collection[str] = ()) -> None:
     sessions: dict[str, Session] = {}
     with ExitStack() as stack:
 
         def start(peer: Peer) -> Call:
+            if peer.name in lost:
+                raise UnavailableError("its process ended between two epochs: too little memory?")
             limit = math.inf if case.length == REFERENCE else result.settings.limit
             if case.ragged:
                 _refuse_if_padding_is_too_slow(peer, case, result)
@@ -105,7 +107,13 @@ def _compare(case: Case, result: Result) -> None:
             peer.name: partial(start, peer) for peer in contestants(result.settings, case)
         }
         texts = documents(case)
-        held = result.compare(case, (), entries, lengths=[each.tokens for each in texts])
+        try:
+            held = result.compare(case, (), entries, lengths=[each.tokens for each in texts])
+        except RuntimeError:
+            dead = {name for name, session in sessions.items() if session.ended}
+            if result.mine in dead or dead <= set(lost):
+                raise
+            return _compare(case, result, dead | set(lost))  # without those
     for name, samples in held.samples.items():
         turns = sessions[name].turns
         last = turns[-len(samples) :]
