@@ -41,7 +41,7 @@ def report(result: Result) -> Report:
         if series:
             sheets += [_speed(result, what, series), _loading(result, what, series)]
             sheets.append(_memory(result, what, series))
-    panels = [_panel(result, series) for series in _by_shape([*even]) + _by_shape(ragged)]
+    panels = [_panel(result, series) for series in _by_shape(even or ragged)]
     return Report("Training", facts, sheets, [panels])
 
 
