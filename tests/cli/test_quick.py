@@ -42,8 +42,8 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
     [
         "--help", "--version", "", "demo --help", "info --help", "graph --help",
         "graph show --help", "check --help", "plan --help", "convert --help",
-        "bench attention --help", "bench model --help", "nonsense", "check", "plan -n ten",
-        "plan --nonsense", "bench model --layers 0", "--show-completion",
+        "bench attention --help", "bench model --help", "bench train --help", "nonsense",
+        "check", "plan -n ten", "plan --nonsense", "bench model --layers 0", "--show-completion",
     ],
 )  # fmt: skip
 def test_nothing_heavy_is_imported(line: str) -> None:

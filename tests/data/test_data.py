@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from longbird.data import minilm, mpnet, questions
+from longbird.data import licences, minilm, mpnet, questions
 from longbird.data.packages import cache_folder, cached, copy_member, download, extract
 
 
@@ -261,3 +261,15 @@ def test_questions() -> None:
     ]
     assert len(articles) == 35 and len(about) == 11_873
     assert sum(each["is_impossible"] for each in about) == 5945
+
+
+def test_licences_without_their_headers(tmp_path: Path):
+    wheel = tmp_path / "data.whl"
+    folder = "licensedcode/data/licenses"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        header = "---\nkey: mit\ncategory: Permissive\nnotes: a\n  b: c\n---"
+        archive.writestr(f"{folder}/mit.LICENSE", f"{header}\n\nAs is.\n---\nNo warranty.\n")
+        archive.writestr(f"{folder}/none.LICENSE", "---\nkey: none\ncategory: CLA\n---")
+        archive.writestr("licensedcode/data/rules/mit.RULE", "---\nkey: mit\n---\nMIT")
+    [row] = licences._rows(wheel)
+    assert row == {"name": "mit", "text": "As is.\n---\nNo warranty.", "label": "Permissive"}

@@ -5,6 +5,6 @@ Every bench is a list of steps over cases and peers of its own, and shares how i
 fresh processes, `environment` says where it was measured, `run` puts a result together from the
 steps, and `report` and `plot` write it down.
 
-What is measured: `attention` (the operator alone) and `encoders` (whole models). `goals` holds
-either against the ratios that Longbird sets itself.
+What is measured: `attention` (the operator alone), `encoders` (whole models) and `training` (whole
+training steps). `goals` holds each against the ratios that Longbird sets itself.
 """

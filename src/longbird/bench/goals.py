@@ -60,20 +60,21 @@ def encoder_goals(result: Result) -> list[Goal]:
         what = f"whole {base.name} encoder, 4,096 tokens, {mode}{layers}"
         samples = whole(found[0]) if found else {}
         for peer, least in zip(encoders.PEERS, targets, strict=True):
-            rows.append(_faster(what, peer.name, least, samples))
+            rows.append(faster(what, peer.name, least, samples))
     return rows
 
 
 def _attention(result: Result, case: Case, peer: str, least: float) -> Goal:
     held = result.contest(case)
-    return _faster(_what(case), peer, least, held.samples if held else {})
+    return faster(_what(case), peer, least, held.samples if held else {})
 
 
 def _what(case: Case) -> str:
     return f"{case.mode}, {case.n:,} tokens"
 
 
-def _faster(what: str, peer: str, least: float, samples: Samples) -> Goal:
+def faster(what: str, peer: str, least: float, samples: Samples) -> Goal:
+    """Is Longbird so many times faster than a peer? Not slower, if that is 1."""
     goal = Goal(what, peer, f"{least:g} x faster" if least > 1 else "not slower")
     if not {peer, MINE} <= set(samples):
         return goal
@@ -157,4 +158,4 @@ def _layout(result: Result, least: float) -> Goal:
     case = Case(16384, task="layout")
     held = result.contest(case)
     what = f"layout for {case.n:,} tokens, {case.heads} heads, first call"
-    return _faster(what, CREATE_BLOCK_MASK, least, held.samples if held else {})
+    return faster(what, CREATE_BLOCK_MASK, least, held.samples if held else {})

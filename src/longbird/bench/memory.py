@@ -84,9 +84,9 @@ def measure_here(
     try:
         warm, call = find(name).calls(small, case)
         warm()
-        before, start = _reset_peak(), time.perf_counter()
+        before, start = reset_peak(), time.perf_counter()
         results = call()
-        seconds, most = time.perf_counter() - start, _peak_bytes()
+        seconds, most = time.perf_counter() - start, peak_resident_bytes()
     except UnavailableError as error:
         return Peak(name, case, skipped=str(error))
     except Exception as error:
@@ -96,7 +96,7 @@ def measure_here(
     return Peak(name, case, max(0, most - before), returned, most, seconds)
 
 
-def _reset_peak() -> int:
+def reset_peak() -> int:
     """Make the peak of resident memory what is resident now, and return it."""
     try:
         # What the warm-up freed and the allocator kept would hide that the call takes it again.
@@ -107,11 +107,11 @@ def _reset_peak() -> int:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         pass  # then the peak so far is the baseline, which the small warm-up keeps near to now
-    return _peak_bytes()
+    return peak_resident_bytes()
 
 
-def _peak_bytes() -> int:
-    """The most memory that was ever resident, since `_reset_peak` where the system can."""
+def peak_resident_bytes() -> int:
+    """The most memory that was ever resident, since `reset_peak` where the system can."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -82,6 +82,7 @@ class Row:
         skipped: Why the others did not.
         spread: That of Longbird's number.
         more: Cells that stand between the name and the numbers.
+        rates: Is more of them better?
     """
 
     name: Sequence[str]
@@ -89,17 +90,19 @@ class Row:
     skipped: Mapping[str, str]
     spread: Spread | None = None
     more: Sequence[str] = ()
+    rates: bool = False
 
     def cells(self, mine: str, peers: Sequence[str]) -> list[str]:
-        """Longbird's number with its spread, then the others and how many times more they are."""
+        """Longbird's number with its spread, then the others and how many times worse they are."""
         shown = {name: digits(value) for name, value in self.values.items()}
         cells = [*self.name, *self.more, shown.get(mine, "-")]
         if self.spread is not None:
             cells[-1] += f" ({digits(self.spread.low)} to {digits(self.spread.high)})"
         for name in peers:
             both = name in shown and mine in shown
-            more = quotient(self.values[name], self.values[mine]) if both else 0.0
-            cells.append(shown.get(name, "-") + (f" ({digits(more)} x)" if both else ""))
+            pair = (self.values[name], self.values[mine]) if both else (0.0, 1.0)
+            worse = quotient(*(reversed(pair) if self.rates and both else pair))
+            cells.append(shown.get(name, "-") + (f" ({digits(worse)} x)" if both else ""))
         return cells
 
 
@@ -108,6 +111,13 @@ def milliseconds(held: Contest, samples: Samples, mine: str, *name: str) -> Row:
     taken = {name: Spread.of([1e3 * x for x in each]) for name, each in samples.items()}
     medians = {name: each.median for name, each in taken.items()}
     return Row(name, medians, held.skipped, taken.get(mine))
+
+
+def tokens_a_second(held: Contest, tokens: int, mine: str, *name: str) -> Row:
+    """A row of speeds, of calls that take so many tokens."""
+    taken = {name: Spread.of([tokens / x for x in each]) for name, each in held.samples.items()}
+    medians = {name: each.median for name, each in taken.items()}
+    return Row(name, medians, held.skipped, taken.get(mine), rates=True)
 
 
 def comparison(

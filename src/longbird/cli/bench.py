@@ -21,6 +21,7 @@ from longbird.cli.options import (
 from longbird.cli.terminal import say, stderr, stdout, working
 
 if TYPE_CHECKING:
+    from longbird.bench.encoders.case import Shape
     from longbird.bench.report import Goal, Report
     from longbird.bench.run import Result, Settings, Step
 
@@ -132,17 +133,69 @@ def model(
     given = _given(lengths, impl, repeats=repeats, budget=budget, limit=limit, **more)
     with working("Loading torch"):
         from longbird.bench.encoders import peers, report, steps
-        from longbird.bench.encoders.case import SHAPES
         from longbird.bench.goals import encoder_goals
 
-    names = list(dict.fromkeys(shape.split(",")))
-    if not set(names) <= set(SHAPES):
-        raise ValueError(f"--shape is {shape!r}, expected some of {', '.join(SHAPES)}")
-    shapes = tuple(SHAPES[name] for name in names)
     make = steps.EncoderSettings.quickly if quick else steps.EncoderSettings
-    settings = make(mine=peers.longbird(impl), shapes=shapes, layers=layers, **given)
+    settings = make(mine=peers.longbird(impl), shapes=_shapes(shape), layers=layers, **given)
     result = _run("model", settings, steps.steps(settings), threads)
     _publish(result, report.report(result), encoder_goals(result), out)
+
+
+@bench.command(cls=Command)
+def train(
+    shape: Annotated[
+        str, typer.Option(help="Shapes of the encoders, separated by commas.")
+    ] = "minilm,base",
+    lengths: Lengths = None,
+    layers: Annotated[
+        int | None,
+        typer.Option(
+            help="Layers to run; by default all 6 of MiniLM and 2 of BigBird-base up to 4,096 "
+            "tokens, and 1 beyond and on the real documents.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    ragged: Annotated[
+        int, typer.Option(help="Real documents of one epoch; 0 to leave them out.", min=0)
+    ] = 12,
+    ragged_length: Annotated[
+        int, typer.Option(help="Tokens at which these are cut.", min=1024)
+    ] = 4096,
+    impl: Impl = "native",
+    repeats: Repeats = 9,
+    budget: Budget = None,
+    limit: Limit = 60.0,
+    threads: Threads = None,
+    out: Out = RESULTS,
+    quick: Quick = False,
+) -> None:
+    """Measure training beside Hugging Face's Trainer with BigBird, Longformer, and BERT in chunks.
+
+    Whole training steps with data loading: tokens a second, waiting for data, and peak memory, on
+    documents of equal length and on real ones. Writes JSON, Markdown and a plot. The full run
+    takes about twenty minutes on two cores of an otherwise idle machine, the quick one about five.
+    """
+    more = {"layers": layers, "ragged": ragged, "ragged_length": ragged_length}
+    given = _given(lengths, impl, repeats=repeats, budget=budget, limit=limit, **more)
+    with working("Loading torch"):
+        from longbird.bench.training import goals, peers, report, steps
+
+    if shape != "minilm,base":
+        given["shapes"] = _shapes(shape)
+    make = steps.TrainingSettings.quickly if quick else steps.TrainingSettings
+    settings = make(mine=peers.longbird(impl), **given)
+    result = _run("train", settings, steps.steps(settings), threads)
+    _publish(result, report.report(result), goals.training_goals(result), out)
+
+
+def _shapes(text: str) -> tuple[Shape, ...]:
+    from longbird.bench.encoders.case import SHAPES
+
+    names = list(dict.fromkeys(text.split(",")))
+    if not set(names) <= set(SHAPES):
+        raise ValueError(f"--shape is {text!r}, expected some of {', '.join(SHAPES)}")
+    return tuple(SHAPES[name] for name in names)
 
 
 def parse_lengths(text: str) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ class Encoder(Peer):
     def calls(self, *cases: Case) -> list[Call]:
         """Calls of one model, which fits the longest case; forward returns the hidden states."""
         longest = max(cases, key=lambda case: case.n)
-        self._refuse_if_impossible(longest)
+        self.refuse_if_impossible(longest)
         model = self.model(longest)
         optimizer = adamw(model) if longest.training else None
         return [ready(model, self.inputs(case.documents()), optimizer) for case in cases]
@@ -53,7 +53,7 @@ class Encoder(Peer):
             torch.manual_seed(0)
             return self.build(case)
 
-    def _refuse_if_impossible(self, case: Case) -> None:
+    def refuse_if_impossible(self, case: Case) -> None:
         """Raise `UnavailableError` if the machine's memory is not enough for a batch."""
         rows, shape = len(case.lengths), case.shape
         # Of a layer about 20 tensors as wide as the model are kept for backward, those of the

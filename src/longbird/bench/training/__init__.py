@@ -1,0 +1,1 @@
+"""What `longbird bench train` measures: whole training steps, data loading included."""
