@@ -99,10 +99,14 @@ def finetune(
     ours = BY_NAME[task]()
     tokenizer = starting_tokenizer(settings, folder)
     ours.prepare(settings, tokenizer)
+
+    def anew() -> Any:
+        head = ours.head_settings()
+        return adapted(starting_model(settings, ours.head, head, folder, tokenizer), settings)
+
     with state.main_process_first():
         parts, data = read_parts(ours, settings, tokenizer, folder, say)
-        model = starting_model(settings, ours.head, ours.head_settings(), folder, tokenizer)
-    model = adapted(model, settings)
+        model = anew()
     weights = None
     if settings.class_weights == "balanced":
         rows: Any = parts["train"]
@@ -132,7 +136,9 @@ def finetune(
         return Run(folder.path, False, {})
     if trainer.state.global_step not in folder.steps():
         trainer._save_checkpoint(trainer.model, None)
-    result = _finish(trainer, ours, tokenizer, parts, data, settings, folder, started, say)
+    best = trainer.state.best_global_step or trainer.state.global_step
+    model = merged(trainer, folder.checkpoint(best), anew)
+    result = _finish(trainer, model, best, ours, tokenizer, parts, data, settings, folder, started, say)
     return Run(folder.path, True, result)
 
 
@@ -180,6 +186,8 @@ def _begin(folder: RunFolder, settings: Settings) -> None:
 
 def _finish(
     trainer: LongbirdTrainer,
+    model: Any,
+    best: int,
     task: Task,
     tokenizer: Any,
     parts: dict[str, Dataset],
@@ -190,8 +198,6 @@ def _finish(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """The best model, what it reaches, and the report."""
-    best = trainer.state.best_global_step or trainer.state.global_step
-    model = merged(trainer, folder.checkpoint(best))
     measured: dict[str, Evaluation] = {
         part: evaluate_rows(
             model,

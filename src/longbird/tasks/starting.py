@@ -59,8 +59,8 @@ def starting_model(
     source = source_of(settings.model)
     cls = getattr(models, ENCODER_TASKS[head])
     graph = None if settings.graph is None else as_graph(settings.graph)
-    set_seed(settings.seed)  # for the weights of a new head, or of all
     size = size_of(settings.model)
+    set_seed(settings.seed)  # for the weights of a new head, or of all
     if size is not None:
         return cls(new_config(size, tokenizer, settings.length, graph, head_settings))
     options = {} if graph is None else {"graph": graph}

@@ -14,8 +14,10 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 from datasets import Dataset
 from torch import Tensor
@@ -28,8 +30,9 @@ from transformers import (
     TrainerCallback,
     TrainingArguments,
 )
-from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
+from transformers.utils import SAFE_WEIGHTS_NAME
 
 from longbird.tasks.batches import TokenBatches
 from longbird.tasks.documents import Collator, Documents, without_bookkeeping
@@ -37,6 +40,7 @@ from longbird.tasks.folder import RunFolder
 from longbird.tasks.predict import predict
 from longbird.tasks.processes import backend
 from longbird.tasks.settings import Settings
+from longbird.tasks.sharded import load_optimizer, load_weights, whole
 from longbird.tasks.task import Task
 
 
@@ -197,6 +201,34 @@ class LongbirdTrainer(Trainer):
             self.folder.prune({self.state.best_global_step or -1})
         self.accelerator.wait_for_everyone()
 
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """The weights; whole, if processes share them out."""
+        if not self.is_fsdp_enabled:
+            return super().save_model(output_dir, _internal_call)
+        weights = whole(self.model.state_dict())
+        if self.args.should_save:
+            self._save(output_dir, weights)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if not self.is_fsdp_enabled:
+            return super()._save_optimizer_and_scheduler(output_dir)
+        state = whole(self.optimizer.state_dict())
+        if self.args.should_save:
+            torch.save(state, Path(output_dir, OPTIMIZER_NAME))
+            torch.save(self.lr_scheduler.state_dict(), Path(output_dir, SCHEDULER_NAME))
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        if not self.is_fsdp_enabled:
+            return super()._load_from_checkpoint(resume_from_checkpoint, model)
+        weights = safetensors.torch.load_file(Path(resume_from_checkpoint, SAFE_WEIGHTS_NAME))
+        load_weights(model or self.model, weights)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if not self.is_fsdp_enabled or checkpoint is None:
+            return super()._load_optimizer_and_scheduler(checkpoint)
+        load_optimizer(self.optimizer, torch.load(Path(checkpoint, OPTIMIZER_NAME)))
+        self.lr_scheduler.load_state_dict(torch.load(Path(checkpoint, SCHEDULER_NAME)))
+
     def agree(self, wanted: bool) -> bool:
         """Does any process want it? All get the same answer."""
         if self.args.world_size == 1:
@@ -317,6 +349,7 @@ def training_arguments(
         dataloader_pin_memory=torch.cuda.is_available(),
         use_cpu=not torch.cuda.is_available(),
         ddp_backend=backend(),
+        accelerator_config={"use_configured_state": True},  # that of processes()
     )
 
 
