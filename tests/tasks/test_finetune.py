@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -189,36 +188,6 @@ def test_options(options: dict[str, Any], tiny: Path, table: Path, tmp_path: Pat
         assert "embeddings.tokens.weight" in frozen
     if "gradient_checkpointing" in options:
         assert not frozen
-
-
-@pytest.mark.slow  # starts several processes
-def test_two_processes_learn_as_one_and_one_goes_on(
-    tiny: Path, table: Path, tmp_path: Path
-) -> None:
-    """Without dropout, which each process draws for itself."""
-    config = json.loads((tiny / "config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    calm = tmp_path / "calm"
-    calm.mkdir()
-    for file in tiny.iterdir():
-        (calm / file.name).write_bytes(file.read_bytes())
-    (calm / "config.json").write_text(json.dumps(config))
-    script = tmp_path / "run.py"
-    script.write_text(
-        "import sys\nfrom longbird.tasks.finetune import finetune\n"
-        f"finetune('classify', {str(table)!r}, sys.argv[1], model={str(calm)!r}, **{OPTIONS!r})\n"
-    )
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, script, tmp_path / "one"], check=True, env=environment)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-    launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
-    subprocess.run([*launch, script, tmp_path / "two"], check=True, env=environment)
-    one, two = (RunFolder(tmp_path / name).logged() for name in ("one", "two"))
-    assert len(one) == len(two) > 4
-    for mine, theirs in zip(one, two, strict=True):
-        assert mine["step"] == theirs["step"]
-        for name in ("loss", "eval_macro_f1"):
-            assert mine.get(name) == pytest.approx(theirs.get(name), abs=1e-5)
 
 
 @pytest.mark.slow  # starts several processes

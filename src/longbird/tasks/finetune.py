@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -89,6 +89,7 @@ def finetune(
     state = processes()
     if not state.is_main_process:
         say = _silence
+        logging.getLogger("longbird").setLevel(logging.ERROR)  # what all say, one says
     if state.is_main_process:
         _begin(folder, settings)
     state.wait_for_everyone()
@@ -126,16 +127,17 @@ def finetune(
     if checkpoint is not None:
         say(f"going on from {checkpoint}")
     started = time.time()
-    with trainer.interruptions.listening(), progress:
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    if trainer.interruptions.asked:
+    if checkpoint is None or not trainer.has_ended(checkpoint):
+        with trainer.interruptions.listening(), progress:
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    if trainer.state.global_step not in folder.steps():
+        trainer._save_checkpoint(trainer.model, None)
+    if trainer.agree(trainer.interruptions.asked):
         say(
             f"stopped after step {trainer.state.global_step}; the same command goes on from "
             f"{folder.checkpoint(trainer.state.global_step)}"
         )
         return Run(folder.path, False, {})
-    if trainer.state.global_step not in folder.steps():
-        trainer._save_checkpoint(trainer.model, None)
     best = trainer.state.best_global_step or trainer.state.global_step
     model = merged(trainer, folder.checkpoint(best), anew)
     result = _finish(trainer, model, best, ours, tokenizer, parts, data, settings, folder, started, say)
@@ -177,7 +179,7 @@ def _begin(folder: RunFolder, settings: Settings) -> None:
                 "Give the same settings to go on with it, or another --out for a new run"
             )
         folder.clear()  # nothing has been learned: an option was wrong, and is mended now
-    elif folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+    elif folder.path.exists() and not folder.is_new():
         raise FileExistsError(
             f"{folder.path} exists and is not the folder of a run: name another --out"
         )
@@ -214,9 +216,9 @@ def _finish(
         task.calibrate([], [], model.config)
     metrics = {part: found.metrics for part, found in measured.items()}
     if processes().is_main_process:
-        shutil.rmtree(folder.model, ignore_errors=True)
-        model.save_pretrained(folder.model)
-        tokenizer.save_pretrained(folder.model)
+        with folder.making(folder.model) as new:
+            model.save_pretrained(new)
+            tokenizer.save_pretrained(new)
         for found in measured.values():
             found.write_worst(folder.worst)
         result = {

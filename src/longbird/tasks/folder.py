@@ -51,6 +51,11 @@ class RunFolder:
         self.report = self.path / "report.html"
         self.result = self.path / "result.json"
 
+    def is_new(self) -> bool:
+        """Is nothing in it but what a kill left of the very first file?"""
+        first = f".{self.settings.name}.writing"
+        return self.path.is_dir() and all(each.name == first for each in self.path.iterdir())
+
     def checkpoint(self, step: int) -> Path:
         """The folder of the checkpoint after that many steps."""
         return self.checkpoints / f"{PREFIX}{step}"
@@ -111,6 +116,18 @@ class RunFolder:
                     "run the same command again: it goes on from there",
                 ) from error
             raise
+
+    @contextlib.contextmanager
+    def making(self, place: Path) -> Generator[Path, None, None]:
+        """A new folder to write into, which then becomes `place`, whole."""
+        scratch = self.path / ".making"
+        shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
+        try:
+            yield scratch / place.name
+            shutil.rmtree(place, ignore_errors=True)
+            os.replace(scratch / place.name, place)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
     def prune(self, keep: set[int], last: int = 2) -> None:
         """Deletes checkpoints other than these and the last ones."""

@@ -9,6 +9,7 @@ from typing import Any
 from transformers import AutoTokenizer, set_seed
 
 from longbird import models
+from longbird.checkpoints import read_config
 from longbird.convert import convert_checkpoint
 from longbird.data import minilm, mpnet
 from longbird.graph import as_graph
@@ -56,25 +57,26 @@ def starting_model(
     Raises:
         ValueError: It cannot be loaded, or made that long.
     """
-    source = source_of(settings.model)
+    source: str | Path = source_of(settings.model)
     cls = getattr(models, ENCODER_TASKS[head])
     graph = None if settings.graph is None else as_graph(settings.graph)
     size = size_of(settings.model)
     set_seed(settings.seed)  # for the weights of a new head, or of all
     if size is not None:
         return cls(new_config(size, tokenizer, settings.length, graph, head_settings))
+    if folder.start.exists():
+        source = folder.start
+    elif settings.length > read_config(source).longest_document:
+        # The head of a masked language model is worth keeping, where there is one.
+        task = head if head == "masked-lm" else "model"
+        with folder.making(folder.start) as new:
+            convert_checkpoint(
+                source, new, settings.length, graph=graph, task=task, new_head=task == head
+            )
+        source = folder.start
+    set_seed(settings.seed)  # again: what was made on the way may have drawn some
     options = {} if graph is None else {"graph": graph}
-    if (folder.start / "certificate.json").is_file():
-        return cls.from_pretrained(folder.start, **options, **head_settings)
-    base = models.LongbirdModel.from_pretrained(source)
-    if settings.length <= base.config.longest_document:
-        return cls.from_pretrained(source, **options, **head_settings)
-    # The head of a masked language model is worth keeping, where there is one.
-    task = head if head == "masked-lm" else "model"
-    convert_checkpoint(
-        source, folder.start, settings.length, graph=graph, task=task, new_head=task == head
-    )
-    return cls.from_pretrained(folder.start, **head_settings)
+    return cls.from_pretrained(source, **options, **head_settings)
 
 
 def starting_tokenizer(settings: Settings, folder: RunFolder) -> Any:
