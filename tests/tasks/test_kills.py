@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,11 +50,8 @@ for line in sys.stdin:
 class Server:
     """Starts runs, each in a process of its own."""
 
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
 
     def run(self, options: dict[str, object], kill_after: float | None) -> tuple[int, float]:
         """The exit code and the seconds of a run, which is killed after a while."""
@@ -69,9 +67,19 @@ class Server:
                 pass  # it was quicker
         code = int(self.process.stdout.readline())
         if code == 1:
-            self.process.stdin.close()
+            self.process.kill()
             raise AssertionError(self.process.stderr.read()[-2000:])
         return code, time.monotonic() - started
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as process:  # fmt: skip
+        yield Server(process)
+        process.kill()
 
 
 def state_of(run: RunFolder) -> str:
@@ -81,15 +89,13 @@ def state_of(run: RunFolder) -> str:
 
 @pytest.mark.slow  # starts many processes
 def test_kills_at_random_moments(
-    tiny: Path, table: Path, tmp_path: Path, request: pytest.FixtureRequest
+    server: Server, tiny: Path, table: Path, tmp_path: Path
 ) -> None:
     options: dict[str, object] = {
         "task": "classify", "train": str(table), "model": str(tiny), "length": 128,
         "tokens_per_batch": 800, "steps": 6, "evaluate_every": 3, "learning_rate": 1e-2,
         "save_every": 0,
     }  # fmt: skip
-    server = Server()
-    request.addfinalizer(server.process.kill)
     code, seconds = server.run({**options, "out": str(tmp_path / "whole")}, None)
     assert code == 0
     expected = safetensors.torch.load_file(tmp_path / "whole" / "model" / "model.safetensors")
