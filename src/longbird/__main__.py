@@ -1,4 +1,4 @@
-"""`python -m longbird`, and so `torchrun -m longbird`: the command, where it is not on the path."""
+"""`python -m longbird`, and so `torchrun -m longbird`."""
 
 from longbird.cli.entry import main
 

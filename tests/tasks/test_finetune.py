@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -143,6 +144,21 @@ def test_a_loss_that_is_not_finite_names_the_documents(
 def test_other_settings_are_not_the_same_run(whole: Path, tiny: Path, table: Path) -> None:
     with pytest.raises(FileExistsError, match="seed was 0 and is 1"):
         finetune("classify", table, whole, model=str(tiny), seed=1, **OPTIONS)
+
+
+def test_another_model_in_the_same_folder_is_not_the_same_run(
+    tiny: Path, table: Path, tmp_path: Path
+) -> None:
+    model, out = tmp_path / "model", tmp_path / "run"
+    shutil.copytree(tiny, model)
+    short = {**OPTIONS, "model": str(model), "length": 64, "steps": 1}
+    finetune("classify", table, out, **short)
+    RunFolder(out).result.unlink()
+    weights = safetensors.torch.load_file(model / "model.safetensors")
+    name = next(iter(weights))
+    safetensors.torch.save_file({**weights, name: weights[name] + 1}, model / "model.safetensors")
+    with pytest.raises(ValueError, match=r"model\.safetensors is not what it was"):
+        finetune("classify", table, out, **short)
 
 
 @pytest.mark.slow  # a run

@@ -88,9 +88,7 @@ def state_of(run: RunFolder) -> str:
 
 
 @pytest.mark.slow  # starts many processes
-def test_kills_at_random_moments(
-    server: Server, tiny: Path, table: Path, tmp_path: Path
-) -> None:
+def test_kills_at_random_moments(server: Server, tiny: Path, table: Path, tmp_path: Path) -> None:
     options: dict[str, object] = {
         "task": "classify", "train": str(table), "model": str(tiny), "length": 128,
         "tokens_per_batch": 800, "steps": 6, "evaluate_every": 3, "learning_rate": 1e-2,

@@ -57,7 +57,10 @@ def test_one_label_alone_has_no_area() -> None:
 
 
 def test_a_sample_without_an_area_has_none() -> None:
-    truth, scores = np.eye(2, dtype=bool)[[0, 0, 1]], np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
+    truth, scores = (
+        np.eye(2, dtype=bool)[[0, 0, 1]],
+        np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]),
+    )
     found = resampled(truth, scores, False, np.array([[2, 1, 0], [1, 1, 1]]))
     assert np.isnan(found["auc"][0]) and found["auc"][1] == 0.5
     assert np.isnan(found["average_precision"][0])

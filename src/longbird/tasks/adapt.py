@@ -29,8 +29,8 @@ def adapted(model: Any, settings: Settings) -> Any:
 
         if shares_weights():
             raise ValueError(
-                "--lora cannot be used with FSDP: adapters take so little memory that the processes "
-                "need not share out the weights; launch it without FSDP"
+                "--lora cannot be used with FSDP: adapters take so little memory that the "
+                "processes need not share out the weights; launch it without FSDP"
             )
 
         heads = [name for name, _ in model.named_children() if name not in ("longbird", "dropout")]

@@ -140,7 +140,9 @@ def finetune(
         return Run(folder.path, False, {})
     best = trainer.state.best_global_step or trainer.state.global_step
     model = merged(trainer, folder.checkpoint(best), anew)
-    result = _finish(trainer, model, best, ours, tokenizer, parts, data, settings, folder, started, say)
+    result = _finish(
+        trainer, model, best, ours, tokenizer, parts, data, settings, folder, started, say
+    )
     return Run(folder.path, True, result)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,18 @@ from longbird import models
 from longbird.checkpoints import read_config
 from longbird.convert import convert_checkpoint
 from longbird.data import minilm, mpnet
+from longbird.folders.digest import sha256_of
 from longbird.graph import as_graph
 from longbird.hf.tasks import ENCODER_TASKS
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.scratch import new_config, size_of
 from longbird.tasks.settings import Settings
 
+READ = re.compile(
+    r"config\.json|.*\.safetensors(\.index\.json)?|tokenizer.*|vocab.*|merges\.txt|.*\.model|"
+    r"special_tokens_map\.json|added_tokens\.json"
+)
+"""Files of a model's folder that decide what is loaded."""
 NAMED = {"minilm": minilm, "mpnet": mpnet}
 
 
@@ -40,6 +47,18 @@ def tokenizer_of(source: str | Path, length: int) -> Any:
     tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     tokenizer.model_max_length = length
     return tokenizer
+
+
+def model_fingerprint(settings: Settings) -> dict[str, str]:
+    """The sha256 of each file that is read of the folders of model and tokenizer."""
+    named = (settings.model, settings.tokenizer)
+    folders = [Path(each) for each in named if each is not None and Path(each).is_dir()]
+    return {
+        str(file): sha256_of(file)
+        for folder in folders
+        for file in sorted(folder.iterdir())
+        if file.is_file() and READ.fullmatch(file.name)
+    }
 
 
 def starting_model(

@@ -238,8 +238,8 @@ class LongbirdTrainer(Trainer):
         state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
         stopping: Any = state.stateful_callbacks.get(EarlyStoppingCallback.__name__)
         tried = stopping["attributes"]["early_stopping_patience_counter"] if stopping else 0
-        ended = state.global_step >= state.max_steps or bool(stopping) and (
-            tried >= self.settings.patience
+        ended = state.global_step >= state.max_steps or (
+            bool(stopping) and (tried >= self.settings.patience)
         )
         if ended:
             self.state = state

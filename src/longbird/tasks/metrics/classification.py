@@ -108,6 +108,4 @@ def _areas(truth: np.ndarray, scores: np.ndarray, counts: np.ndarray) -> np.ndar
     below = others[:, None] - wrongs + wrong / 2
     precision = rights / np.maximum(rights + wrongs, 1)
     pairs = np.where((every > 0) & (others > 0), every * others, np.nan)
-    return np.stack(
-        [(right * below).sum(1) / pairs, (right * precision).sum(1) * others / pairs]
-    )
+    return np.stack([(right * below).sum(1) / pairs, (right * precision).sum(1) * others / pairs])
