@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transformers
 
 from longbird.tasks.finetune import finetune
 from longbird.tasks.folder import RunFolder, naming, write_text
@@ -73,12 +74,14 @@ def test_the_end_of_a_run(
     options: dict[str, Any] = {"model": str(tiny), "length": 64, "steps": 2}
     with monkeypatch.context() as patched, pytest.raises(OSError, match="Make room") as caught:
         if place == "tokenizer_config.json":
-            import transformers
-
-            def fails(*args: Any, **kwargs: Any) -> Any:
-                raise full
-
             tokenizer = transformers.PreTrainedTokenizerFast
+            original = tokenizer.save_pretrained
+
+            def fails(self: Any, folder: Any, *args: Any, **kwargs: Any) -> Any:
+                if ".making" in str(folder):
+                    raise full
+                return original(self, folder, *args, **kwargs)
+
             patched.setattr(tokenizer, "save_pretrained", fails)
         else:
             patched.setattr(Path, "write_bytes", refuses(Path.write_bytes))

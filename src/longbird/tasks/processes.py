@@ -27,8 +27,8 @@ def shares_weights() -> bool:
     version = os.environ.get("FSDP_VERSION", "1")
     if version != "2":
         raise ValueError(
-            f"FSDP is asked for in version {version}: write fsdp_version: 2 into the configuration "
-            "of accelerate, or give --fsdp_version 2 to accelerate launch"
+            f"FSDP is asked for in version {version}: write fsdp_version: 2 into the "
+            "configuration of accelerate, or give --fsdp_version 2 to accelerate launch"
         )
     return backend() is not None
 

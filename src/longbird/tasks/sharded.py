@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -21,7 +20,7 @@ def whole(state: Any) -> Any:
     return [whole(each) for each in state] if isinstance(state, list) else state
 
 
-def load_weights(model: Any, state: dict[str, torch.Tensor]) -> None:
+def load_weights(model: Any, state: dict[str, Any]) -> None:
     """Gives each process its part of whole weights."""
     set_model_state_dict(model, state, options=StateDictOptions(full_state_dict=True))
 

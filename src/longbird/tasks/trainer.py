@@ -7,6 +7,7 @@ as one that was never stopped, and no state of a generator is kept.
 
 # transformers writes its types more narrowly than its classes are.
 # pyright: reportArgumentType=false, reportIncompatibleMethodOverride=false
+# pyright: reportOptionalMemberAccess=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
@@ -281,7 +282,7 @@ class Interruptions(TrainerCallback):
                 signal.signal(each, handler)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """After a step. The evaluation after an epoch belongs to its last step, and comes first."""
+        """After a step. The evaluation after an epoch belongs to its last, and comes first."""
         saves = not self._evaluates_now(args, state)
         due = time.monotonic() - self.saved > self.trainer.settings.save_every
         if self.trainer.agree(self.asked):
