@@ -87,6 +87,32 @@ def test_a_stopped_run_ends_with_the_same_weights(
     assert steps == sorted(set(steps))
 
 
+@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.parametrize("place", ["trainer.LongbirdTrainer.evaluate", "finetune.write_report"])
+def test_a_run_that_is_killed_after_its_steps_takes_no_more_and_measures_all(
+    place: str, whole: Path, tiny: Path, table: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Trainer itself would begin another epoch, or leave out the evaluation after one."""
+
+    class Killed(BaseException):
+        pass
+
+    def dies(*args: Any, **kwargs: Any) -> Any:
+        raise Killed
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(f"longbird.tasks.{place}", dies)
+        finetune("classify", table, out, model=str(tiny), **OPTIONS)
+    assert finetune("classify", table, out, model=str(tiny), **OPTIONS).finished
+    assert_same_weights(whole, out)
+    ours, theirs = (
+        [(line["step"], "loss" in line) for line in RunFolder(each).logged()]
+        for each in (whole, out)
+    )
+    assert ours == theirs
+
+
 @pytest.mark.slow  # two runs
 def test_a_broken_checkpoint_is_named_and_the_one_before_is_used(
     whole: Path, tiny: Path, table: Path, tmp_path: Path
