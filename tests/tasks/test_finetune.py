@@ -177,7 +177,7 @@ def test_another_model_in_the_same_folder_is_not_the_same_run(
 ) -> None:
     model, out = tmp_path / "model", tmp_path / "run"
     shutil.copytree(tiny, model)
-    short = {**OPTIONS, "model": str(model), "length": 64, "steps": 1}
+    short: dict[str, Any] = {**OPTIONS, "model": str(model), "length": 64, "steps": 1}
     finetune("classify", table, out, **short)
     RunFolder(out).result.unlink()
     weights = safetensors.torch.load_file(model / "model.safetensors")
@@ -212,7 +212,7 @@ def test_the_settings_of_a_run_start_the_same_run(whole: Path, tmp_path: Path) -
 )
 def test_options(options: dict[str, Any], tiny: Path, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    short = {**OPTIONS, "epochs": 1, "save_every": 300, **options}
+    short: dict[str, Any] = {**OPTIONS, "epochs": 1, "save_every": 300, **options}
     assert finetune("classify", table, out, model=str(tiny), **short).finished
     model = lb.LongbirdForSequenceClassification.from_pretrained(RunFolder(out).model)
     start = lb.LongbirdModel.from_pretrained(
