@@ -110,6 +110,35 @@ def test_hotpot() -> None:
             assert got == {name: pytest.approx(x) for name, x in want.items()}, (said, gold)
 
 
+def test_what_the_official_scripts_say_of_the_same_answers() -> None:
+    """Means of all cases above, as the scripts themselves computed them.
+
+    hotpot_evaluate_v1.py is that of github.com/hotpotqa/hotpot (3635853); evaluate-v1.1.py and
+    evaluate-v2.0.py are those in metrics/squad and metrics/squad_v2 of huggingface/evaluate.
+    """
+    cases = itertools.product(TRICKY, TRICKY, FACTS, FACTS)
+    scores = [hotpot.score(*case) for case in cases]
+    assert {name: np.mean([each[name] for each in scores]) for name in scores[0]} == {
+        "exact_match": pytest.approx(0.08163265306122448),
+        "f1": pytest.approx(0.05144557823129242),
+        "precision": pytest.approx(0.051658163265306124),
+        "recall": pytest.approx(0.051658163265306124),
+        "sp_em": pytest.approx(0.28),
+        "sp_f1": pytest.approx(0.3786666666666728),
+        "sp_precision": pytest.approx(0.3933333333333289),
+        "sp_recall": pytest.approx(0.3933333333333289),
+        "joint_em": pytest.approx(0.022857142857142857),
+        "joint_f1": pytest.approx(0.019483236151603512),
+        "joint_precision": pytest.approx(0.0203188775510204),
+        "joint_recall": pytest.approx(0.0203188775510204),
+    }
+    golds = [[x] for x in TRICKY] + [list(x) for x in itertools.combinations(TRICKY[:12], 2)]
+    first = [squad.score(said, right, False) for said, right in itertools.product(TRICKY, golds)]
+    assert 100 * np.mean(first, 0) == pytest.approx([15.577507598784194, 9.663120567375877])
+    second = [squad.score(*case) for case in itertools.product(TRICKY, [*golds, []])]
+    assert 100 * np.mean(second, 0) == pytest.approx([10.526315789473685, 11.253132832080205])
+
+
 def test_hotpot_by_hand() -> None:
     assert hotpot.score("yes sir", "yes", [], [("A", 0)])["f1"] == 0.0
     found = hotpot.score("red car", "car", [("A", 0), ("A", 1)], [("A", 0)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -87,6 +87,32 @@ def test_a_stopped_run_ends_with_the_same_weights(
     assert steps == sorted(set(steps))
 
 
+@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.parametrize("place", ["trainer.LongbirdTrainer.evaluate", "finetune.write_report"])
+def test_a_run_that_is_killed_after_its_steps_takes_no_more_and_measures_all(
+    place: str, whole: Path, tiny: Path, table: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Trainer itself would begin another epoch, or leave out the evaluation after one."""
+
+    class Killed(BaseException):
+        pass
+
+    def dies(*args: Any, **kwargs: Any) -> Any:
+        raise Killed
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(f"longbird.tasks.{place}", dies)
+        finetune("classify", table, out, model=str(tiny), **OPTIONS)
+    assert finetune("classify", table, out, model=str(tiny), **OPTIONS).finished
+    assert_same_weights(whole, out)
+    ours, theirs = (
+        [(line["step"], "loss" in line) for line in RunFolder(each).logged()]
+        for each in (whole, out)
+    )
+    assert ours == theirs
+
+
 @pytest.mark.slow  # two runs
 def test_a_broken_checkpoint_is_named_and_the_one_before_is_used(
     whole: Path, tiny: Path, table: Path, tmp_path: Path
@@ -146,6 +172,21 @@ def test_other_settings_are_not_the_same_run(whole: Path, tiny: Path, table: Pat
         finetune("classify", table, whole, model=str(tiny), seed=1, **OPTIONS)
 
 
+def test_another_model_in_the_same_folder_is_not_the_same_run(
+    tiny: Path, table: Path, tmp_path: Path
+) -> None:
+    model, out = tmp_path / "model", tmp_path / "run"
+    shutil.copytree(tiny, model)
+    short: dict[str, Any] = {**OPTIONS, "model": str(model), "length": 64, "steps": 1}
+    finetune("classify", table, out, **short)
+    RunFolder(out).result.unlink()
+    weights = safetensors.torch.load_file(model / "model.safetensors")
+    name = next(iter(weights))
+    safetensors.torch.save_file({**weights, name: weights[name] + 1}, model / "model.safetensors")
+    with pytest.raises(ValueError, match=r"model\.safetensors is not what it was"):
+        finetune("classify", table, out, **short)
+
+
 @pytest.mark.slow  # a run
 def test_the_settings_of_a_run_start_the_same_run(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "again"
@@ -171,7 +212,7 @@ def test_the_settings_of_a_run_start_the_same_run(whole: Path, tmp_path: Path) -
 )
 def test_options(options: dict[str, Any], tiny: Path, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    short = {**OPTIONS, "epochs": 1, "save_every": 300, **options}
+    short: dict[str, Any] = {**OPTIONS, "epochs": 1, "save_every": 300, **options}
     assert finetune("classify", table, out, model=str(tiny), **short).finished
     model = lb.LongbirdForSequenceClassification.from_pretrained(RunFolder(out).model)
     start = lb.LongbirdModel.from_pretrained(
@@ -189,36 +230,6 @@ def test_options(options: dict[str, Any], tiny: Path, table: Path, tmp_path: Pat
         assert "embeddings.tokens.weight" in frozen
     if "gradient_checkpointing" in options:
         assert not frozen
-
-
-@pytest.mark.slow  # starts several processes
-def test_two_processes_learn_as_one_and_one_goes_on(
-    tiny: Path, table: Path, tmp_path: Path
-) -> None:
-    """Without dropout, which each process draws for itself."""
-    config = json.loads((tiny / "config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    calm = tmp_path / "calm"
-    calm.mkdir()
-    for file in tiny.iterdir():
-        (calm / file.name).write_bytes(file.read_bytes())
-    (calm / "config.json").write_text(json.dumps(config))
-    script = tmp_path / "run.py"
-    script.write_text(
-        "import sys\nfrom longbird.tasks.finetune import finetune\n"
-        f"finetune('classify', {str(table)!r}, sys.argv[1], model={str(calm)!r}, **{OPTIONS!r})\n"
-    )
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, script, tmp_path / "one"], check=True, env=environment)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-    launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
-    subprocess.run([*launch, script, tmp_path / "two"], check=True, env=environment)
-    one, two = (RunFolder(tmp_path / name).logged() for name in ("one", "two"))
-    assert len(one) == len(two) > 4
-    for mine, theirs in zip(one, two, strict=True):
-        assert mine["step"] == theirs["step"]
-        for name in ("loss", "eval_macro_f1"):
-            assert mine.get(name) == pytest.approx(theirs.get(name), abs=1e-5)
 
 
 @pytest.mark.slow  # starts several processes

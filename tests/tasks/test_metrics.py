@@ -39,8 +39,10 @@ def test_against_scikit_learn(several: bool) -> None:
 @pytest.mark.parametrize("several", [False, True])
 def test_samples_at_once_are_samples_one_by_one(several: bool) -> None:
     truth, scores = drawn(several)
+    scores = scores.round(1) + np.arange(4) * 1e-3  # with equal ones in a column, not in a row
     counts = np.random.default_rng(1).multinomial(60, [1 / 60] * 60, 20)
     found = resampled(truth, scores, several, counts)
+    assert {"accuracy", "macro_f1", "micro_f1", "auc", "average_precision"} == found.keys()
     for sample, row in enumerate(counts):
         rows = np.repeat(np.arange(60), row)
         alone = measure(truth[rows], scores[rows], list("abcd"), several)
@@ -52,3 +54,15 @@ def test_one_label_alone_has_no_area() -> None:
     truth = np.array([[True, False]] * 3)
     found = measure(truth, np.array([[0.9, 0.1]] * 3), ["a", "b"], False)
     assert found["auc"] is None and found["accuracy"] == 1.0 and found["macro_f1"] == 1.0
+
+
+def test_a_sample_without_an_area_has_none() -> None:
+    truth, scores = (
+        np.eye(2, dtype=bool)[[0, 0, 1]],
+        np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]),
+    )
+    found = resampled(truth, scores, False, np.array([[2, 1, 0], [1, 1, 1]]))
+    assert np.isnan(found["auc"][0]) and found["auc"][1] == 0.5
+    assert np.isnan(found["average_precision"][0])
+    alike = resampled(truth[:2], scores[:2], False, np.array([[1, 1]]))
+    assert "auc" not in alike

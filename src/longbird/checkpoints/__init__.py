@@ -1,5 +1,6 @@
 """Checkpoints of other libraries: one name table for each, read in both directions."""
 
+from longbird.checkpoints.configs import read_config as read_config
 from longbird.checkpoints.detect import FAMILIES as FAMILIES
 from longbird.checkpoints.detect import own_folder as own_folder
 from longbird.checkpoints.load import load_checkpoint as load_checkpoint

@@ -7,11 +7,22 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformers import CONFIG_MAPPING, GenerationConfig
+from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig
 
+from longbird.checkpoints.detect import FAMILIES, OWN, find_folder, model_type_of
 from longbird.checkpoints.files import read_json
 from longbird.checkpoints.names import Family
 from longbird.models.config import LABEL_FIELDS
+
+
+def read_config(path: str | os.PathLike[str]) -> Any:
+    """The configuration of a model of Longbird, or of one that it reads; no weights are read."""
+    folder = find_folder(path, {})
+    model_type = model_type_of(folder)
+    if model_type in OWN:
+        return AutoConfig.from_pretrained(folder)
+    family = FAMILIES[model_type]
+    return foreign_config(folder, family, family.base, "seeded", {})
 
 
 def foreign_config(

@@ -48,7 +48,9 @@ def plan(
                 f"{graph} is the folder of a model, whose config.json says what "
                 f"{' and '.join(given)} would: leave the option out"
             )
-        source = read_config(Path(graph))
+        with working("Loading transformers"):
+            from longbird.checkpoints import read_config
+        source: Any = read_config(graph)
     else:
         source = {
             "graph": _parse(graph),
@@ -97,21 +99,6 @@ def _parse(text: str) -> Graph:
         if "(" in word or word in names() or word.startswith("{") or word.endswith(".json"):
             raise
         raise ValueError(f"{error}, or the folder of a model, which has a config.json") from error
-
-
-def read_config(folder: Path) -> Any:
-    """The configuration of a model of Longbird, or of one that it reads."""
-    with working("Loading transformers"):
-        from transformers import AutoConfig
-
-        from longbird.checkpoints.configs import foreign_config
-        from longbird.checkpoints.detect import FAMILIES, OWN, model_type_of
-
-    model_type = model_type_of(folder)
-    if model_type in OWN:
-        return AutoConfig.from_pretrained(folder)
-    family = FAMILIES[model_type]
-    return foreign_config(folder, family, family.base, "seeded", {})
 
 
 def is_model(text: str) -> bool:

@@ -33,6 +33,13 @@ class LongbirdPreTrainedModel(PreTrainedModel):
     _input_embed_layer = "tokens"
     _no_split_modules = ["Layer", "CrossLayer", "DecoderLayer"]  # noqa: RUF012
 
+    def post_init(self) -> None:
+        """Is called at the end of each model's making."""
+        super().post_init()
+        # FSDP raises for a layer that it is told to keep whole and that the model does not have.
+        present = {type(module).__name__ for module in self.modules()}
+        self._no_split_modules = present & {*(self._no_split_modules or ())}
+
     @property
     def num_labels(self) -> int:
         """How many labels the heads tell apart."""

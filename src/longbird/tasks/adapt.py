@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
 from torch import nn
 
+from longbird.tasks.processes import shares_weights
 from longbird.tasks.settings import Settings
 
 
@@ -25,6 +27,12 @@ def adapted(model: Any, settings: Settings) -> Any:
     if settings.lora:
         import peft
 
+        if shares_weights():
+            raise ValueError(
+                "--lora cannot be used with FSDP: adapters take so little memory that the "
+                "processes need not share out the weights; launch it without FSDP"
+            )
+
         heads = [name for name, _ in model.named_children() if name not in ("longbird", "dropout")]
         config = peft.LoraConfig(
             r=settings.lora,
@@ -40,9 +48,18 @@ def adapted(model: Any, settings: Settings) -> Any:
     return model
 
 
-def merged(trainer: Any, checkpoint: Path) -> Any:
-    """The model with the weights of a checkpoint, adapters added into them."""
-    model = trainer.accelerator.unwrap_model(trainer.model)
+def merged(trainer: Any, checkpoint: Path, anew: Callable[[], Any]) -> Any:
+    """The model with the weights of a checkpoint, adapters added into them.
+
+    Args:
+        trainer: Has the model, at the end of the run.
+        checkpoint: Its folder.
+        anew: Makes a whole model, where that of the trainer is shared out among processes.
+    """
+    if trainer.is_fsdp_enabled:
+        model = anew().to(trainer.args.device)
+    else:
+        model = trainer.accelerator.unwrap_model(trainer.model)
     weights = next(checkpoint.glob("*.safetensors"))
     state = safetensors.torch.load_file(weights)
     if hasattr(model, "merge_and_unload"):

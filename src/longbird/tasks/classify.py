@@ -183,7 +183,7 @@ class Classify(Task):
         predictions: Sequence[Prediction],
         counts: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """Accuracy and F1 of all samples at once."""
+        """The metrics of all samples at once."""
         truth, scores = self._table(examples, predictions)
         return classification.resampled(truth, scores, self.several, counts)
 

@@ -51,7 +51,7 @@ def compare(
             "value": value,
             "other": other,
             "difference": value - other,
-            "interval": (float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))),
+            "interval": tuple(np.nanquantile(drawn, [0.025, 0.975]).tolist()),
             "p_value": float(as_large.mean()),
             "swaps": f"{len(swaps)}, all" if all_of_them else f"{len(swaps)}, drawn",
         }

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from longbird.models.collator import LongbirdCollator
 from longbird.tasks.batches import Batch
+from longbird.tasks.folder import naming
 from longbird.tasks.numbers import lists_of
 from longbird.tasks.task import Task
 
@@ -38,11 +39,14 @@ def stored(
         first = next(every, None)
         if first is None:
             return Dataset.from_dict({"input_ids": [], "tokens": []})
-        with ArrowWriter(path=str(writing), writer_batch_size=64) as writer:
-            for features in itertools.chain([first], every):
-                writer.write(features)
-            writer.finalize()
-        os.replace(writing, file)
+        try:
+            with naming(file), ArrowWriter(path=str(writing), writer_batch_size=64) as writer:
+                for features in itertools.chain([first], every):
+                    writer.write(features)
+                writer.finalize()
+            os.replace(writing, file)
+        finally:
+            writing.unlink(missing_ok=True)
     return Dataset.from_file(str(file))
 
 

@@ -96,7 +96,7 @@ def intervals(
         for name, values in task.resampled(examples, said, counts).items():
             found.setdefault(name, []).append(values)
     return {
-        name: tuple(np.quantile(np.concatenate(values), [0.025, 0.975]).tolist())
+        name: tuple(np.nanquantile(np.concatenate(values), [0.025, 0.975]).tolist())
         for name, values in found.items()
     }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -89,6 +89,7 @@ def finetune(
     state = processes()
     if not state.is_main_process:
         say = _silence
+        logging.getLogger("longbird").setLevel(logging.ERROR)  # what all say, one says
     if state.is_main_process:
         _begin(folder, settings)
     state.wait_for_everyone()
@@ -99,10 +100,14 @@ def finetune(
     ours = BY_NAME[task]()
     tokenizer = starting_tokenizer(settings, folder)
     ours.prepare(settings, tokenizer)
+
+    def anew() -> Any:
+        head = ours.head_settings()
+        return adapted(starting_model(settings, ours.head, head, folder, tokenizer), settings)
+
     with state.main_process_first():
         parts, data = read_parts(ours, settings, tokenizer, folder, say)
-        model = starting_model(settings, ours.head, ours.head_settings(), folder, tokenizer)
-    model = adapted(model, settings)
+        model = anew()
     weights = None
     if settings.class_weights == "balanced":
         rows: Any = parts["train"]
@@ -122,17 +127,22 @@ def finetune(
     if checkpoint is not None:
         say(f"going on from {checkpoint}")
     started = time.time()
-    with trainer.interruptions.listening(), progress:
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    if trainer.interruptions.asked:
+    if checkpoint is None or not trainer.has_ended(checkpoint):
+        with trainer.interruptions.listening(), progress:
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    if trainer.state.global_step not in folder.steps():
+        trainer._save_checkpoint(trainer.model, None)
+    if trainer.agree(trainer.interruptions.asked):
         say(
             f"stopped after step {trainer.state.global_step}; the same command goes on from "
             f"{folder.checkpoint(trainer.state.global_step)}"
         )
         return Run(folder.path, False, {})
-    if trainer.state.global_step not in folder.steps():
-        trainer._save_checkpoint(trainer.model, None)
-    result = _finish(trainer, ours, tokenizer, parts, data, settings, folder, started, say)
+    best = trainer.state.best_global_step or trainer.state.global_step
+    model = merged(trainer, folder.checkpoint(best), anew)
+    result = _finish(
+        trainer, model, best, ours, tokenizer, parts, data, settings, folder, started, say
+    )
     return Run(folder.path, True, result)
 
 
@@ -172,7 +182,7 @@ def _begin(folder: RunFolder, settings: Settings) -> None:
                 "Give the same settings to go on with it, or another --out for a new run"
             )
         folder.clear()  # nothing has been learned: an option was wrong, and is mended now
-    elif folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+    elif folder.path.exists() and not folder.is_new():
         raise FileExistsError(
             f"{folder.path} exists and is not the folder of a run: name another --out"
         )
@@ -181,6 +191,8 @@ def _begin(folder: RunFolder, settings: Settings) -> None:
 
 def _finish(
     trainer: LongbirdTrainer,
+    model: Any,
+    best: int,
     task: Task,
     tokenizer: Any,
     parts: dict[str, Dataset],
@@ -191,8 +203,6 @@ def _finish(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """The best model, what it reaches, and the report."""
-    best = trainer.state.best_global_step or trainer.state.global_step
-    model = merged(trainer, folder.checkpoint(best))
     measured: dict[str, Evaluation] = {
         part: evaluate_rows(
             model,
@@ -209,9 +219,9 @@ def _finish(
         task.calibrate([], [], model.config)
     metrics = {part: found.metrics for part, found in measured.items()}
     if processes().is_main_process:
-        shutil.rmtree(folder.model, ignore_errors=True)
-        model.save_pretrained(folder.model)
-        tokenizer.save_pretrained(folder.model)
+        with folder.making(folder.model) as new:
+            model.save_pretrained(new)
+            tokenizer.save_pretrained(new)
         for found in measured.values():
             found.write_worst(folder.worst)
         result = {

@@ -15,6 +15,12 @@ from longbird.folders.digest import sha256_of
 
 MANIFEST = "manifest.json"
 PREFIX = "checkpoint-"
+AGAIN = "Make room and run the same command again: it goes on from there"
+WORDS = (
+    "PytorchStreamWriter", "inline_container", "No space left", "File too large", "I/O error",
+    "iostream error", "os error",
+)  # fmt: skip
+"""What libraries say when the disk does not take a file."""
 
 
 class RunFolder:
@@ -50,6 +56,11 @@ class RunFolder:
         self.worst = self.path / "worst.jsonl"
         self.report = self.path / "report.html"
         self.result = self.path / "result.json"
+
+    def is_new(self) -> bool:
+        """Is nothing in it but what a kill left of the very first file?"""
+        first = f".{self.settings.name}.writing"
+        return self.path.is_dir() and all(each.name == first for each in self.path.iterdir())
 
     def checkpoint(self, step: int) -> Path:
         """The folder of the checkpoint after that many steps."""
@@ -102,15 +113,23 @@ class RunFolder:
             _sync(self.checkpoints)
         except BaseException as error:
             shutil.rmtree(saving, ignore_errors=True)
-            if _is_about_the_disk(error):
-                last = self.last_whole_checkpoint()[0]
-                kept = f"{last} is the last good one" if last else "there is none yet"
-                raise OSError(
-                    errno.ENOSPC if _is_full(self.checkpoints) else errno.EIO,
-                    f"the checkpoint {folder} was not written ({error}); {kept}. Make room and "
-                    "run the same command again: it goes on from there",
-                ) from error
-            raise
+            last = self.last_whole_checkpoint()[0] if is_about_the_disk(error) else None
+            kept = f"{last} is the last good one" if last else "there is none yet"
+            with naming(f"the checkpoint {folder}", f"; {kept}"):
+                raise
+
+    @contextlib.contextmanager
+    def making(self, place: Path) -> Generator[Path, None, None]:
+        """A new folder to write into, which then becomes `place`, whole."""
+        scratch = self.path / ".making"
+        shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
+        try:
+            with naming(place):
+                yield scratch / place.name
+                shutil.rmtree(place, ignore_errors=True)
+                os.replace(scratch / place.name, place)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
     def prune(self, keep: set[int], last: int = 2) -> None:
         """Deletes checkpoints other than these and the last ones."""
@@ -128,7 +147,7 @@ class RunFolder:
 
     def log(self, values: dict[str, Any]) -> None:
         """Appends a line to the metrics."""
-        with self.metrics.open("a", encoding="utf-8") as file:
+        with naming(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(values) + "\n")
 
     def cut_metrics(self, step: int) -> None:
@@ -149,15 +168,39 @@ class RunFolder:
 
 def write_text(file: Path, text: str) -> None:
     """Writes a whole file, or leaves the old one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f".{file.name}.writing")
+    with naming(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            new.write_text(text, "utf-8")
+            _sync(new)
+            os.replace(new, file)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def naming(place: Path | str, kept: str = "") -> Generator[None, None, None]:
+    """Whatever the disk does not take names the file, and says how to go on.
+
+    Args:
+        place: The file or folder that is written.
+        kept: What there is in its place, for the message.
+
+    Raises:
+        OSError: It could not be written.
+    """
     try:
-        new.write_text(text, "utf-8")
-        _sync(new)
-        os.replace(new, file)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
+        yield
+    except BaseException as error:
+        if not is_about_the_disk(error) or AGAIN in str(error):
+            raise
+        number = getattr(error, "errno", None) or errno.ENOSPC
+        told = " ".join((getattr(error, "strerror", None) or str(error)).split())
+        if "inline_container" in told:  # torch tells where in its source it noticed, not what
+            told = "the disk did not take all of it"
+        raise OSError(number, f"{place} was not written ({told}){kept}. {AGAIN}") from error
 
 
 def _what_is_wrong(checkpoint: Path) -> str | None:
@@ -183,11 +226,14 @@ def _sync(path: Path) -> None:
         os.close(number)
 
 
-def _is_about_the_disk(error: BaseException) -> bool:
-    """OSError, and what torch and safetensors make of one."""
-    words = ("PytorchStreamWriter", "No space left", "I/O error", "iostream error", "os error")
-    return isinstance(error, OSError) or any(word in str(error) for word in words)
-
-
-def _is_full(folder: Path) -> bool:
-    return shutil.disk_usage(folder).free < 2**24
+def is_about_the_disk(error: BaseException) -> bool:
+    """An OSError about writing, and what torch, safetensors and arrow make of one."""
+    if isinstance(error, OSError):
+        return error.errno in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EFBIG,
+            errno.EIO,
+            errno.EROFS,
+        ) or (error.errno is None and any(word in str(error) for word in WORDS))
+    return any(word in str(error) for word in WORDS)

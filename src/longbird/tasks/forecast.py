@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from datasets import Dataset
 
-from longbird.machine import available_bytes, in_words
+from longbird.cost import plan
+from longbird.machine import available_bytes, in_words, peak_memory
 from longbird.tasks.batches import by_tokens
 from longbird.tasks.documents import Collator, Documents, without_bookkeeping
 from longbird.tasks.numbers import numbers_of
@@ -48,28 +49,28 @@ def forecast(
         + (f", each of {settings.accumulate} batches" if settings.accumulate > 1 else "")
     )
     sample = _sample(lengths)
-    seconds, kept = _rehearse(model, task, tokenizer, documents, sample)
     ran = sum(lengths[number] for number in sample)
+    seconds, resident, of_sample = _rehearse(model, task, tokenizer, documents, sample, settings)
     largest = max(sum(lengths[number] for number in batch) for batch in batches)
-    learned = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    weights = 4 * sum(p.numel() for p in model.parameters()) + 12 * learned
-    layers = model.config.num_hidden_layers
-    of_a_step = kept * largest / ran / (layers if settings.gradient_checkpointing else 1)
-    needed = int(weights + of_a_step)
+    learned = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
+    # What a pass takes grows with its tokens; gradients and AdamW's two means of them do not.
+    more = int(max(of_sample - learned, 0) * largest / ran + 3 * learned)
+    epoch = seconds * sum(lengths) / ran + _beyond(model.config, lengths, sample)
     yield (
-        f"about {_time(seconds * sum(lengths) / ran)} for an epoch, "
-        f"{_time(seconds * sum(lengths) / ran * steps / per_epoch)} in all, "
-        f"and {in_words(needed)} of memory"
+        f"about {_time(epoch)} for an epoch, {_time(epoch * steps / per_epoch)} in all, and "
+        f"{in_words(resident + more)} of memory"
     )
     free = available_bytes()
-    if needed > free:
+    if more > free:
         advice = ["a smaller --tokens-per-batch with --accumulate"]
         if not settings.gradient_checkpointing:
             advice.insert(0, "--gradient-checkpointing")
         raise ValueError(
-            f"a step would take about {in_words(needed)}, and {in_words(free)} are free: try "
+            f"a step would take about {in_words(more)}, and {in_words(free)} are free: try "
             f"{' or '.join(advice)}"
         )
+    if not settings.gradient_checkpointing:
+        yield f"gradient checkpointing is not needed: {in_words(free)} are free"
 
 
 def histogram(tokens: np.ndarray, bars: int = 24) -> str:
@@ -98,28 +99,56 @@ def _sample(lengths: list[int]) -> list[int]:
 
 
 def _rehearse(
-    model: Any, task: Task, tokenizer: Any, documents: Documents, sample: list[int]
-) -> tuple[float, int]:
-    """Seconds of a forward and backward pass, and the bytes kept between the two."""
+    model: Any,
+    task: Task,
+    tokenizer: Any,
+    documents: Documents,
+    sample: list[int],
+    settings: Settings,
+) -> tuple[float, int, int]:
+    """Seconds of a forward and backward pass, bytes before it, and those that it takes more."""
     collate = Collator(task, tokenizer)
     batch = without_bookkeeping(collate([documents[number] for number in sample]))
-    kept: dict[int, int] = {}
-
-    def keep(x: torch.Tensor) -> torch.Tensor:
-        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
-        return x
-
+    if settings.gradient_checkpointing:
+        model.gradient_checkpointing_enable()  # as Trainer does
     model.train()
-    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
-    seconds = []
-    for _ in range(2):  # the first is slower than those after it
-        started = time.perf_counter()
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
-            loss = task.loss(task.run(model, batch), batch, None)
-        loss.backward()
-        seconds.append(time.perf_counter() - started)
-        model.zero_grad()
-    return min(seconds), sum(size for at, size in kept.items() if at not in parameters) // 2
+    seconds, saved = [], 0
+    with peak_memory() as memory:
+        for _ in range(2):  # the first is slower than those after it
+            kept = {p.untyped_storage().data_ptr(): 0 for p in model.parameters()}
+
+            def keep(x: torch.Tensor, kept: dict[int, int] = kept) -> torch.Tensor:
+                kept.setdefault(x.untyped_storage().data_ptr(), x.untyped_storage().nbytes())
+                return x
+
+            started = time.perf_counter()
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+                loss = task.loss(task.run(model, batch), batch, None)
+            loss.backward()
+            seconds.append(time.perf_counter() - started)
+            model.zero_grad()
+            saved = sum(kept.values())
+    learned = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
+    # Where the system does not tell, what was kept for the backward pass, and the gradients.
+    return min(seconds), memory.before, memory.more or saved + learned
+
+
+def _beyond(config: Any, lengths: list[int], sample: list[int]) -> float:
+    """Seconds that attention takes longer in an epoch than in proportion to the tokens.
+
+    `longbird.plan` knows them: nothing for most graphs, but `Full` takes four times as long for
+    a document twice as long as those of the sample.
+    """
+    known, longest = max(lengths[number] for number in sample), max(lengths)
+    if longest < 2 * known:
+        return 0.0
+    try:
+        short, long = (plan(config, n, backward=True).seconds for n in (known, longest))
+    except (TypeError, ValueError):  # a graph that would take long to count
+        return 0.0
+    power = np.log(long / short) / np.log(longest / known)
+    longer = np.array([length for length in lengths if length > known]) / known
+    return float(max(0.0, short * (longer**power - longer).sum()))
 
 
 def _time(seconds: float) -> str:

@@ -18,6 +18,7 @@ from longbird.tasks.numbers import numbers_of
 from longbird.tasks.processes import processes
 from longbird.tasks.settings import Settings
 from longbird.tasks.split import draw, linked, lowest
+from longbird.tasks.starting import model_fingerprint
 from longbird.tasks.task import Task
 
 PARTS = ("train", "validation", "test")
@@ -33,7 +34,8 @@ def read_parts(
     """
     given = {part: getattr(settings, part) for part in PARTS}
     files = {part: fingerprint(paths) for part, paths in given.items() if paths}
-    _check_unchanged(files, folder)
+    model = model_fingerprint(settings)
+    _check_unchanged({**files, "model": model}, folder)
 
     def read(part: str, say: Callable[[str], None] = lambda _: None) -> Iterator[dict[str, Any]]:
         return task.examples(task.rows(given[part], settings), settings, say)
@@ -79,6 +81,7 @@ def read_parts(
         "files": files,
         "documents": {part: len(documents) for part, documents in parts.items()},
         "tokens": {part: int(numbers_of(x, "tokens").sum()) for part, x in parts.items()},
+        "model": model,
         "held out": None if aside is None else f"by {settings.group or 'equal text'}",
     }
     if not folder.data.exists() and processes().is_main_process:
@@ -90,8 +93,10 @@ def _check_unchanged(files: dict[str, dict[str, str]], folder: RunFolder) -> Non
     """Raises if a file is not what it was when the run began."""
     if not folder.data.exists():
         return
-    before = json.loads(folder.data.read_text("utf-8"))["files"]
-    for part, hashes in before.items():
+    data = json.loads(folder.data.read_text("utf-8"))
+    # A model that was made longer is in the folder of the run, with its tokenizer.
+    model = {} if folder.start.exists() else {"model": data.get("model", {})}
+    for part, hashes in {**data["files"], **model}.items():
         for file, digest in hashes.items():
             if files.get(part, {}).get(file) != digest:
                 raise ValueError(

@@ -38,10 +38,17 @@ def predict(
     device = next(model.parameters()).device
     found: list[tuple[int, dict[str, Any]]] = []
     batches = by_tokens(documents.lengths, tokens_per_batch, seed=0)
-    for batch in batches[state.process_index :: state.num_processes]:
+    # Where processes share out the weights, all must run the model equally often: at the end, some
+    # run a batch that another has.
+    for first in range(0, len(batches), state.num_processes):
+        mine = first + state.process_index
+        batch = batches[min(mine, len(batches) - 1)]
         collated = without_bookkeeping(collate([documents[number] for number in batch]))
         on_device = {name: x.to(device) for name, x in collated.items()}
-        found += zip(batch, task.predictions(model, on_device), strict=True)
+        said = task.predictions(model, on_device)
+        if mine >= len(batches):
+            continue
+        found += zip(batch, said, strict=True)
         advance(sum(documents.part_of[number] == 0 for number in batch))
     if state.num_processes > 1:
         found = gather_object(found)

@@ -6,6 +6,7 @@ import os
 
 import torch
 from accelerate.state import PartialState
+from accelerate.utils import DistributedType
 
 
 def backend() -> str | None:
@@ -15,8 +16,29 @@ def backend() -> str | None:
     return "nccl" if torch.cuda.is_available() else "gloo"
 
 
+def shares_weights() -> bool:
+    """Do the processes share out the weights among each other (FSDP), too?
+
+    Raises:
+        ValueError: In the old way of torch, whose parts cannot be put together again here.
+    """
+    if os.environ.get("ACCELERATE_USE_FSDP", "false").lower() != "true":
+        return False
+    version = os.environ.get("FSDP_VERSION", "1")
+    if version != "2":
+        raise ValueError(
+            f"FSDP is asked for in version {version}: write fsdp_version: 2 into the "
+            "configuration of accelerate, or give --fsdp_version 2 to accelerate launch"
+        )
+    return backend() is not None
+
+
 def processes() -> PartialState:
     """Which process this is, and how many there are."""
     chosen = backend()
     options = {} if chosen is None else {"backend": chosen}
-    return PartialState(cpu=not torch.cuda.is_available(), **options)
+    state = PartialState(cpu=not torch.cuda.is_available(), **options)
+    if shares_weights() and state.distributed_type == DistributedType.MULTI_CPU:
+        # accelerate would not shard on CPUs, without a word; torch can.
+        state.distributed_type = DistributedType.MULTI_GPU
+    return state

@@ -12,7 +12,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from longbird.tasks.folder import RunFolder, write_text
+from longbird.tasks.folder import RunFolder, naming, write_text
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 
@@ -168,5 +168,6 @@ def _plots(folder: RunFolder, parts: dict[str, Dataset]) -> dict[str, bytes]:
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=120)
         pictures[name] = buffer.getvalue()
-        (folder.plots / f"{name}.png").write_bytes(pictures[name])
+        with naming(folder.plots / f"{name}.png"):
+            (folder.plots / f"{name}.png").write_bytes(pictures[name])
     return pictures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from transformers import AutoTokenizer, set_seed
 
 from longbird import models
+from longbird.checkpoints import read_config
 from longbird.convert import convert_checkpoint
 from longbird.data import minilm, mpnet
+from longbird.folders.digest import sha256_of
 from longbird.folders.paths import folder_of
 from longbird.graph import as_graph
 from longbird.hf.tasks import ENCODER_TASKS
@@ -18,6 +21,11 @@ from longbird.tasks.folder import RunFolder
 from longbird.tasks.scratch import new_config, size_of
 from longbird.tasks.settings import Settings
 
+READ = re.compile(
+    r"config\.json|.*\.safetensors(\.index\.json)?|tokenizer.*|vocab.*|merges\.txt|.*\.model|"
+    r"special_tokens_map\.json|added_tokens\.json"
+)
+"""Files of a model's folder that decide what is loaded."""
 NAMED = {"minilm": minilm, "mpnet": mpnet}
 
 
@@ -46,6 +54,18 @@ def tokenizer_of(source: str | Path, length: int) -> Any:
     return tokenizer
 
 
+def model_fingerprint(settings: Settings) -> dict[str, str]:
+    """The sha256 of each file that is read of the folders of model and tokenizer."""
+    named = (settings.model, settings.tokenizer)
+    folders = [Path(each) for each in named if each is not None and Path(each).is_dir()]
+    return {
+        str(file): sha256_of(file)
+        for folder in folders
+        for file in sorted(folder.iterdir())
+        if file.is_file() and READ.fullmatch(file.name)
+    }
+
+
 def starting_model(
     settings: Settings,
     head: str,
@@ -61,25 +81,26 @@ def starting_model(
     Raises:
         ValueError: It cannot be loaded, or made that long.
     """
-    source = source_of(settings.model)
+    source: str | Path = source_of(settings.model)
     cls = getattr(models, ENCODER_TASKS[head])
     graph = None if settings.graph is None else as_graph(settings.graph)
-    set_seed(settings.seed)  # for the weights of a new head, or of all
     size = size_of(settings.model)
+    set_seed(settings.seed)  # for the weights of a new head, or of all
     if size is not None:
         return cls(new_config(size, tokenizer, settings.length, graph, head_settings))
+    if folder.start.exists():
+        source = folder.start
+    elif settings.length > read_config(source).longest_document:
+        # The head of a masked language model is worth keeping, where there is one.
+        task = head if head == "masked-lm" else "model"
+        with folder.making(folder.start) as new:
+            convert_checkpoint(
+                source, new, settings.length, graph=graph, task=task, new_head=task == head
+            )
+        source = folder.start
+    set_seed(settings.seed)  # again: what was made on the way may have drawn some
     options = {} if graph is None else {"graph": graph}
-    if (folder.start / "certificate.json").is_file():
-        return cls.from_pretrained(folder.start, **options, **head_settings)
-    base = models.LongbirdModel.from_pretrained(source)
-    if settings.length <= base.config.longest_document:
-        return cls.from_pretrained(source, **options, **head_settings)
-    # The head of a masked language model is worth keeping, where there is one.
-    task = head if head == "masked-lm" else "model"
-    convert_checkpoint(
-        source, folder.start, settings.length, graph=graph, task=task, new_head=task == head
-    )
-    return cls.from_pretrained(folder.start, **head_settings)
+    return cls.from_pretrained(source, **options, **head_settings)
 
 
 def starting_tokenizer(settings: Settings, folder: RunFolder) -> Any:

@@ -7,6 +7,7 @@ as one that was never stopped, and no state of a generator is kept.
 
 # transformers writes its types more narrowly than its classes are.
 # pyright: reportArgumentType=false, reportIncompatibleMethodOverride=false
+# pyright: reportOptionalMemberAccess=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
@@ -14,8 +15,10 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 from datasets import Dataset
 from torch import Tensor
@@ -26,17 +29,20 @@ from transformers import (
     PrinterCallback,
     Trainer,
     TrainerCallback,
+    TrainerState,
     TrainingArguments,
 )
-from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
+from transformers.utils import SAFE_WEIGHTS_NAME
 
 from longbird.tasks.batches import TokenBatches
 from longbird.tasks.documents import Collator, Documents, without_bookkeeping
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.predict import predict
-from longbird.tasks.processes import backend
+from longbird.tasks.processes import backend, shares_weights
 from longbird.tasks.settings import Settings
+from longbird.tasks.sharded import load_optimizer, load_weights, whole
 from longbird.tasks.task import Task
 
 
@@ -197,6 +203,49 @@ class LongbirdTrainer(Trainer):
             self.folder.prune({self.state.best_global_step or -1})
         self.accelerator.wait_for_everyone()
 
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """The weights; whole, if processes share them out."""
+        if not self.is_fsdp_enabled:
+            return super().save_model(output_dir, _internal_call)
+        weights = whole(self.model.state_dict())
+        if self.args.should_save:
+            self._save(output_dir, weights)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if not self.is_fsdp_enabled:
+            return super()._save_optimizer_and_scheduler(output_dir)
+        state = whole(self.optimizer.state_dict())
+        if self.args.should_save:
+            torch.save(state, Path(output_dir, OPTIMIZER_NAME))
+            torch.save(self.lr_scheduler.state_dict(), Path(output_dir, SCHEDULER_NAME))
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        if not self.is_fsdp_enabled:
+            return super()._load_from_checkpoint(resume_from_checkpoint, model)
+        weights = safetensors.torch.load_file(Path(resume_from_checkpoint, SAFE_WEIGHTS_NAME))
+        load_weights(model or self.model, weights)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if not self.is_fsdp_enabled or checkpoint is None:
+            return super()._load_optimizer_and_scheduler(checkpoint)
+        load_optimizer(self.optimizer, torch.load(Path(checkpoint, OPTIMIZER_NAME)))
+        self.lr_scheduler.load_state_dict(torch.load(Path(checkpoint, SCHEDULER_NAME)))
+
+    def has_ended(self, checkpoint: Path) -> bool:
+        """Is a checkpoint the end of the run, so that only its result is missing? Then goes there.
+
+        Trainer would begin another epoch.
+        """
+        state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+        stopping: Any = state.stateful_callbacks.get(EarlyStoppingCallback.__name__)
+        tried = stopping["attributes"]["early_stopping_patience_counter"] if stopping else 0
+        ended = state.global_step >= state.max_steps or (
+            bool(stopping) and (tried >= self.settings.patience)
+        )
+        if ended:
+            self.state = state
+        return ended
+
     def agree(self, wanted: bool) -> bool:
         """Does any process want it? All get the same answer."""
         if self.args.world_size == 1:
@@ -212,7 +261,8 @@ class Interruptions(TrainerCallback):
     """Saves every few minutes, and when somebody asks the run to stop."""
 
     def __init__(self, trainer: LongbirdTrainer) -> None:
-        self.trainer, self.asked = trainer, False
+        self.trainer = trainer
+        self.asked, self.stopping = False, False  # of this process, and of all
         self.saved = time.monotonic()
 
     @contextlib.contextmanager
@@ -232,19 +282,26 @@ class Interruptions(TrainerCallback):
                 signal.signal(each, handler)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """After a step."""
+        """After a step. The evaluation after an epoch belongs to its last, and comes first."""
+        saves = not self._evaluates_now(args, state)
         due = time.monotonic() - self.saved > self.trainer.settings.save_every
         if self.trainer.agree(self.asked):
-            self.asked = control.should_save = control.should_training_stop = True
-        elif self.trainer.agree(due):
+            self.stopping = control.should_training_stop = True
+            control.should_save = saves
+        elif saves and self.trainer.agree(due):
             control.should_save = True
         return control
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """A run that is asked to stop ends its epoch early, and has nothing to evaluate."""
-        control.should_evaluate &= not self.asked
-        control.should_save &= not self.asked
+        """A run that is asked to stop ends its epoch early, and then has nothing to evaluate."""
+        if self.stopping and not self._evaluates_now(args, state):
+            control.should_evaluate = control.should_save = False
         return control
+
+    def _evaluates_now(self, args: Any, state: Any) -> bool:
+        """Is this the last step of an epoch, after which it is evaluated, and saved?"""
+        last = state.global_step % self.trainer.steps_in_epoch == 0
+        return args.eval_strategy == "epoch" and (last or state.global_step >= state.max_steps)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """After a checkpoint."""
@@ -317,6 +374,7 @@ def training_arguments(
         dataloader_pin_memory=torch.cuda.is_available(),
         use_cpu=not torch.cuda.is_available(),
         ddp_backend=backend(),
+        accelerator_config={"use_configured_state": shares_weights()},  # that of processes()
     )
 
 

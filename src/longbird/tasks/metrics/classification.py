@@ -11,6 +11,8 @@ import sklearn.metrics
 F1: Any = sklearn.metrics.f1_score
 AUC: Any = sklearn.metrics.roc_auc_score
 PRECISION: Any = sklearn.metrics.average_precision_score
+AT_ONCE = 2**21
+"""Counts of documents in samples that areas are computed of at once: 16 MiB, a few times."""
 
 
 def measure(
@@ -56,21 +58,54 @@ def chosen_of(scores: np.ndarray, several: bool) -> np.ndarray:
 def resampled(
     truth: np.ndarray, scores: np.ndarray, several: bool, counts: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Accuracy and F1 of many samples at once, each [samples].
+    """The metrics of many samples at once, each [samples].
 
     Args:
         truth: bool [documents, labels].
         scores: [documents, labels].
         several: May a document have several?
         counts: How often each sample has each document, [samples, documents].
+
+    Returns:
+        Accuracy, macro and micro F1; and macro AUC and average precision, if there is a label that
+        some documents have and others have not (NaN in samples without one).
     """
     chosen = chosen_of(scores, several)
     both, either = counts @ (truth & chosen), counts @ truth.astype(float) + counts @ chosen
     by_label = 2 * both / np.maximum(either, 1)  # [samples, labels]
     used = np.maximum((either > 0).sum(1), 1)
     right = (chosen == truth).all(1)
-    return {
+    found = {
         "accuracy": counts @ right / counts.sum(1),
         "macro_f1": by_label.sum(1) / used,
         "micro_f1": 2 * both.sum(1) / np.maximum(either.sum(1), 1),
     }
+    mixed = np.flatnonzero(truth.any(0) & ~truth.all(0))
+    if len(mixed) == 0:
+        return found
+    areas = np.zeros((2, len(counts), len(mixed)))
+    at_once = max(1, AT_ONCE // len(truth))
+    for begun in range(0, len(counts), at_once):
+        some = slice(begun, begun + at_once)
+        for number, label in enumerate(mixed):
+            areas[:, some, number] = _areas(truth[:, label], scores[:, label], counts[some])
+    there = ~np.isnan(areas[0])
+    count = np.where(there.any(1), there.sum(1), np.nan)
+    found["auc"], found["average_precision"] = np.nansum(areas, axis=2) / count
+    return found
+
+
+def _areas(truth: np.ndarray, scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """AUC and average precision of one label, [2, samples]; NaN without or with all documents."""
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    begins = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])  # equal scores are one rank
+    counts = counts[:, order].astype(float)
+    right = np.add.reduceat(counts * truth[order], begins, axis=1)  # [samples, ranks]
+    wrong = np.add.reduceat(counts, begins, axis=1) - right
+    rights, wrongs = right.cumsum(1), wrong.cumsum(1)
+    every, others = rights[:, -1], wrongs[:, -1]
+    below = others[:, None] - wrongs + wrong / 2
+    precision = rights / np.maximum(rights + wrongs, 1)
+    pairs = np.where((every > 0) & (others > 0), every * others, np.nan)
+    return np.stack([(right * below).sum(1) / pairs, (right * precision).sum(1) * others / pairs])

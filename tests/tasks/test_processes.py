@@ -1,0 +1,160 @@
+"""Several processes learn what one learns, and a run goes on with another number of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+from asking import hotpot_file
+
+from longbird.tasks.finetune import finetune
+from longbird.tasks.folder import RunFolder
+from longbird.tasks.processes import shares_weights
+from longbird.tasks.trainer import LongbirdTrainer
+
+OPTIONS: dict[str, Any] = {
+    "length": 128, "tokens_per_batch": 400, "steps": 8, "evaluate_every": 4, "save_every": 0,
+    "learning_rate": 1e-3,
+}  # fmt: skip
+DIES = """
+import os, signal, sys
+from longbird.cli.app import main
+from longbird.tasks.trainer import LongbirdTrainer
+
+original = LongbirdTrainer.training_step
+
+def dies(self, *args, **kwargs):
+    if self.state.global_step == 5 and self.args.process_index == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert not self.is_fsdp_enabled or type(next(self.model.parameters())).__name__ == "DTensor"
+    return original(self, *args, **kwargs)
+
+LongbirdTrainer.training_step = dies
+main()
+"""
+FSDP = """
+compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+use_cpu: true
+num_processes: 2
+num_machines: 1
+mixed_precision: 'no'
+fsdp_config:
+  fsdp_version: 2
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_cpu_ram_efficient_loading: {efficient}
+  fsdp_state_dict_type: SHARDED_STATE_DICT
+"""
+
+
+@pytest.fixture(scope="module")
+def calm(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model without dropout, which each process draws for itself."""
+    folder = tmp_path_factory.mktemp("calm") / "model"
+    shutil.copytree(tiny, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def two(launcher: str, folder: Path, *words: Any) -> subprocess.CompletedProcess[str]:
+    """Runs `-m longbird` or a script in two processes."""
+    torchrun = ["torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d",
+                "--rdzv-endpoint=localhost:0"]  # fmt: skip
+    config = folder / "fsdp.yaml"
+    config.write_text(FSDP.format(efficient=str(launcher == "efficient FSDP").lower()))
+    accelerate = ["accelerate.commands.launch", "--main_process_port=0", f"--config_file={config}"]
+    command = torchrun if launcher == "torchrun" else accelerate
+    return subprocess.run(
+        [sys.executable, "-m", *command, *map(str, words)],
+        capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def words_of(task: str, file: Path, out: Path, model: Path) -> list[Any]:
+    words: list[Any] = ["finetune", task, file, "--out", out, "--model", model]
+    for name, value in OPTIONS.items():
+        words += [f"--{name.replace('_', '-')}", value]
+    return words
+
+
+def assert_learned_the_same(one: Path, other: Path) -> None:
+    """Every loss and every metric, the best model and the last."""
+    mine, theirs = RunFolder(one).logged(), RunFolder(other).logged()
+    assert len(mine) == len(theirs) > 8
+    for ours, others in zip(mine, theirs, strict=True):
+        names = {name for name in ours if not name.endswith(("_seconds", "_second", "_runtime"))}
+        assert {name: ours[name] for name in names} == pytest.approx(
+            {name: others[name] for name in names}, abs=1e-5
+        )
+    for folder in ("model", f"checkpoints/checkpoint-{OPTIONS['steps']}"):
+        ours, others = (
+            safetensors.torch.load_file(each / folder / "model.safetensors")
+            for each in (one, other)
+        )
+        assert ours.keys() == others.keys()
+        for name, tensor in ours.items():
+            if name == "span.bias":
+                continue  # it cancels in the softmax over positions: Adam follows its rounding
+            assert (tensor - others[name]).abs().max() < 1e-4, name
+
+
+@pytest.mark.slow  # starts several processes
+@pytest.mark.parametrize("launcher", ["torchrun", "FSDP", "efficient FSDP"])
+def test_what_two_began_one_ends_and_the_other_way_round(
+    launcher: str, calm: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "two"
+    finetune("classify", table, whole, model=str(calm), **OPTIONS)
+
+    (tmp_path / "dies.py").write_text(DIES)
+    done = two(launcher, tmp_path, tmp_path / "dies.py", *words_of("classify", table, out, calm))
+    assert done.returncode != 0
+    assert RunFolder(out).steps()[-1] == 5, done.stderr
+    assert finetune("classify", table, out, model=str(calm), **OPTIONS).finished
+    assert_learned_the_same(whole, out)
+
+    class Killed(BaseException):
+        pass
+
+    original = LongbirdTrainer.training_step
+
+    def dies(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.state.global_step == 5:
+            raise Killed
+        return original(self, *args, **kwargs)
+
+    back = tmp_path / "one"
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(LongbirdTrainer, "training_step", dies)
+        finetune("classify", table, back, model=str(calm), **OPTIONS)
+    done = two(launcher, tmp_path, "-m", "longbird", *words_of("classify", table, back, calm))
+    assert done.returncode == 0, done.stderr
+    assert_learned_the_same(whole, back)
+
+
+@pytest.mark.slow  # starts several processes
+@pytest.mark.parametrize("launcher", ["torchrun", "FSDP"])
+def test_two_answer_questions_as_one(launcher: str, calm: Path, tmp_path: Path) -> None:
+    file = hotpot_file(tmp_path / "hotpot.json")
+    finetune("ask", file, tmp_path / "one", model=str(calm), **OPTIONS)
+    words = words_of("ask", file, tmp_path / "two", calm)
+    done = two(launcher, tmp_path, "-m", "longbird", *words)
+    assert done.returncode == 0, done.stderr
+    assert_learned_the_same(tmp_path / "one", tmp_path / "two")
+
+
+def test_fsdp_in_the_old_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    with pytest.raises(ValueError, match="fsdp_version: 2"):
+        shares_weights()
+    monkeypatch.setenv("FSDP_VERSION", "2")
+    assert not shares_weights()  # one process has nobody to share with
