@@ -23,6 +23,7 @@ def predict(
     tokenizer: Any,
     tokens_per_batch: int,
     advance: Callable[[int], None] = lambda _: None,
+    learning: bool = False,
 ) -> list[dict[str, Any]]:
     """A prediction for each row, in their order, the same in every process.
 
@@ -33,15 +34,17 @@ def predict(
         tokenizer: Its own.
         tokens_per_batch: At most, unless one document has more.
         advance: Is told how many documents more are done.
+        learning: Only what a task measures while a model learns?
     """
     state, documents, collate = processes(), Documents(task, rows), Collator(task, tokenizer)
     device = next(model.parameters()).device
     found: list[tuple[int, dict[str, Any]]] = []
+    look = task.watched if learning else task.predictions
     batches = by_tokens(documents.lengths, tokens_per_batch, seed=0)
     for batch in batches[state.process_index :: state.num_processes]:
         collated = without_bookkeeping(collate([documents[number] for number in batch]))
         on_device = {name: x.to(device) for name, x in collated.items()}
-        found += zip(batch, task.predictions(model, on_device), strict=True)
+        found += zip(batch, look(model, on_device), strict=True)
         advance(sum(documents.part_of[number] == 0 for number in batch))
     if state.num_processes > 1:
         found = gather_object(found)

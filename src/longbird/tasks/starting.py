@@ -16,6 +16,7 @@ from longbird.hf.tasks import ENCODER_TASKS
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.scratch import new_config, size_of
 from longbird.tasks.settings import Settings
+from longbird.tasks.starting_seq2seq import starting_encoder_decoder
 
 NAMED = {"minilm": minilm, "mpnet": mpnet}
 
@@ -57,10 +58,14 @@ def starting_model(
         ValueError: It cannot be loaded, or made that long.
     """
     source = source_of(settings.model)
-    cls = getattr(models, ENCODER_TASKS[head])
     graph = None if settings.graph is None else as_graph(settings.graph)
     set_seed(settings.seed)  # for the weights of a new head, or of all
     size = size_of(settings.model)
+    if head == "seq2seq":
+        return starting_encoder_decoder(
+            source, size, graph, head_settings, settings, folder, tokenizer
+        )
+    cls = getattr(models, ENCODER_TASKS[head])
     if size is not None:
         return cls(new_config(size, tokenizer, settings.length, graph, head_settings))
     options = {} if graph is None else {"graph": graph}
