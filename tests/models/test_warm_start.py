@@ -66,10 +66,10 @@ def test_a_causal_model_is_not_an_encoder() -> None:
 def test_a_folder_that_transformers_loads(tmp_path: Path) -> None:
     source = encoder()
     config = seq2seq_config(source.config, decoder_start_token_id=1, eos_token_id=2)
-    model = warm_started(source, config)[0].eval()
+    model: Any = warm_started(source, config)[0].eval()
     model.save_pretrained(tmp_path)
     again: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
-    assert isinstance(again, lb.LongbirdForConditionalGeneration)
+    assert type(again).__name__ == "LongbirdForConditionalGeneration"
     ids = torch.randint(3, 60, (1, 40))
     options: Any = {"num_beams": 2, "max_new_tokens": 6}
     assert torch.equal(again.generate(ids, **options), model.generate(ids, **options))

@@ -14,8 +14,10 @@ from longbird.models.config import LongbirdConfig, LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel
 from longbird.models.seq2seq import LongbirdForConditionalGeneration
 
-OF_A_MODEL = ("model_type", "architectures", "is_decoder", "is_encoder_decoder", "dtype")
-"""Fields that say what a configuration is of, rather than how large that is."""
+OF_A_MODEL = (
+    "model_type", "architectures", "is_decoder", "is_encoder_decoder", "dtype", "_name_or_path",
+)  # fmt: skip
+"""What says which model a configuration is of, rather than how large that is."""
 
 
 def seq2seq_config(encoder: LongbirdConfig, **fields: Any) -> LongbirdSeq2SeqConfig:

@@ -161,11 +161,12 @@ class Summarize(Task):
         """The summary of each document, whether it was cut off, and the loss of the true one."""
         there = batch["labels"].shape[1] > 0
         losses = self.watched(model, batch) if there else [{}] * len(batch["labels"])
+        every = written(model, batch, first_is_global, self.most)
+        texts = self.tokenizer.batch_decode(every, skip_special_tokens=True)
         return [
-            {**loss, "summary": self.tokenizer.decode(ids, skip_special_tokens=True).strip(),
-             "cut_off": float(self.end not in ids[1:])}
-            for loss, ids in zip(losses, written(model, batch, first_is_global), strict=True)
-        ]  # fmt: skip
+            {**loss, "summary": text.strip(), "cut_off": float(self.end not in ids[1:])}
+            for loss, text, ids in zip(losses, texts, every, strict=True)
+        ]
 
     def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
         """With its ROUGE, and that of the beginning of the document."""

@@ -21,7 +21,7 @@ from longbird.tasks.settings import Settings, read_settings
 from longbird.tasks.starting import source_of, tokenizer_of
 from longbird.tasks.task import Task
 
-WRITERS = dict.fromkeys(
+WRITERS: dict[str, str] = dict.fromkeys(
     (
         "LongbirdForConditionalGeneration",
         "BigBirdPegasusForConditionalGeneration",

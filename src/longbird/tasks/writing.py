@@ -28,6 +28,7 @@ def written(
     model: Any,
     batch: Mapping[str, Tensor],
     more: Callable[[Any, Mapping[str, Tensor]], Mapping[str, Tensor]],
+    most: int,
 ) -> list[list[int]]:
     """The tokens that a model writes about each document, as its `generation_config` says.
 
@@ -35,7 +36,11 @@ def written(
         model: The model.
         batch: `input_ids` and `attention_mask`, padded at the end.
         more: Other inputs of the encoder for a batch.
+        most: Tokens to write at most, where the `generation_config` does not say it.
     """
+    how = model.generation_config
+    limit = {"max_length": 1 + min(most, model.config.max_decoder_positions)}
+    limit = {} if how.max_length or how.max_new_tokens else limit
     lengths = batch["attention_mask"].sum(1)
     found: dict[int, list[int]] = {}
     for group in groups(lengths.tolist(), _bytes_of_a_token(model)):
@@ -43,7 +48,7 @@ def written(
         columns = int(lengths[rows].max())
         inputs = {name: batch[name][rows, :columns] for name in ("input_ids", "attention_mask")}
         cache = BeamCache(DynamicCache(), DynamicCache())
-        ids = model.generate(**inputs, **more(model, inputs), past_key_values=cache)
+        ids = model.generate(**inputs, **more(model, inputs), past_key_values=cache, **limit)
         found |= zip(group, ids.tolist(), strict=True)
     return [found[row] for row in range(len(lengths))]
 
@@ -69,5 +74,5 @@ def groups(lengths: list[int], bytes_of_a_token: int) -> Iterator[list[int]]:
 
 
 def _bytes_of_a_token(model: Any) -> int:
-    config = model.config
-    return 8 * config.hidden_size * config.decoder_layers * model.generation_config.num_beams
+    config, beams = model.config, model.generation_config.num_beams or 1
+    return 8 * config.hidden_size * config.decoder_layers * beams
