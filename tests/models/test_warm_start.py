@@ -57,6 +57,11 @@ def test_a_bias_by_distance_stays_in_the_encoder() -> None:
     assert "model.decoder.positions.weight" in new
 
 
+def test_labels_of_a_head_are_left_behind() -> None:
+    config = lb.LongbirdConfig(**SIZES, id2label={0: "sea", 1: "mine", 2: "sky"})
+    assert "sea" not in (seq2seq_config(config).id2label or {}).values()
+
+
 def test_a_causal_model_is_not_an_encoder() -> None:
     config = lb.LongbirdConfig(**SIZES, is_decoder=True)
     with pytest.raises(ValueError, match="start from an encoder"):

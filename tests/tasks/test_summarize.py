@@ -14,8 +14,11 @@ import safetensors.torch
 import torch
 import transformers
 from datasets import Dataset
+from typer.testing import CliRunner
 
 import longbird as lb
+import longbird.tasks.summarize
+from longbird.cli.app import app
 from longbird.tasks.documents import Collator, without_bookkeeping
 from longbird.tasks.evaluate import evaluate
 from longbird.tasks.files import rows
@@ -208,7 +211,7 @@ def test_evaluation_is_what_brute_force_gives(run: Path, documents: Path) -> Non
         assert found.metrics[name] == pytest.approx(expected)
     # The loss, one document after the other.
     model = lb.LongbirdForConditionalGeneration.from_pretrained(RunFolder(run).model).eval()
-    model.config.sparse_prediction = False
+    assert not model.config.sparse_prediction
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(RunFolder(run).model)
     nats, tokens = 0.0, 0
     for line in documents.read_text().splitlines():
@@ -309,11 +312,14 @@ def led(folder: Path, tiny: Path) -> Path:
     return folder
 
 
-def test_from_led(documents: Path, tiny: Path, tmp_path: Path) -> None:
+def test_from_led(documents: Path, tiny: Path, tmp_path: Path, monkeypatch: Any) -> None:
     source = led(tmp_path / "led", tiny)
     options = {**OPTIONS, "epochs": 1}
-    out = tmp_path / "run"
-    run = finetune("summarize", documents, out, say=quiet, model=str(source), **options)
+    out, lines = tmp_path / "run", []
+    monkeypatch.setattr(longbird.tasks.summarize, "MOST", 2)
+    run = finetune("summarize", documents, out, say=lines.append, model=str(source), **options)
+    assert "measuring 2 of the validation documents" in lines
+    assert run.metrics["validation"]["documents"] == 2
     model = lb.LongbirdForConditionalGeneration.from_pretrained(run.model)
     assert model.config.global_projections and model.generation_config.min_length == 0
     # The first token was global: its projections have learned.
@@ -396,6 +402,17 @@ def test_files_to_summarize(run: Path, tmp_path: Path) -> None:
     answers = summarize_files(run, [file, empty], say=lines.append)
     assert [each.keys() for each in answers] == [{"file", "summary"}] * 2
     assert any("a.txt has 202 tokens; the first 96 were read" in line for line in lines)
+
+
+def test_the_command(run: Path, documents: Path) -> None:
+    as_json = CliRunner().invoke(app, ["summarize", str(run), str(documents), "--json"])
+    assert as_json.exit_code == 0, as_json.output
+    found = json.loads(as_json.stdout)
+    assert len(found) == 60 and found[1] == {
+        "file": str(documents), "line": 2, "summary": found[1]["summary"],
+    }  # fmt: skip
+    plain = CliRunner().invoke(app, ["summarize", str(run), str(documents)])
+    assert found[1]["summary"] in plain.stdout
 
 
 def test_a_model_for_something_else(tiny: Path, table: Path, tmp_path: Path) -> None:

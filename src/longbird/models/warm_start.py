@@ -16,6 +16,7 @@ from longbird.models.seq2seq import LongbirdForConditionalGeneration
 
 OF_A_MODEL = (
     "model_type", "architectures", "is_decoder", "is_encoder_decoder", "dtype", "_name_or_path",
+    "id2label", "label2id", "problem_type",
 )  # fmt: skip
 """What says which model a configuration is of, rather than how large that is."""
 

@@ -48,6 +48,9 @@ class Summarize(Task):
         """Notes how long summaries may be, and what ends them."""
         self.tokenizer, self.most = tokenizer, settings.summary_tokens
         self.end = end_of(tokenizer)
+        tokenizer.padding_side = "right"  # `written` cuts it off there
+        if tokenizer.pad_token_id is None:  # padding is masked, whatever it is
+            tokenizer.pad_token = tokenizer.convert_ids_to_tokens(self.end)
 
     def head_settings(self) -> dict[str, Any]:
         """Logits of the tokens of summaries, and none of padding."""
@@ -148,9 +151,9 @@ class Summarize(Task):
 
     def watched(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """The loss of each summary, summed over its tokens, and how many these are."""
-        model.config.sparse_prediction = True  # also of a model that was trained elsewhere
         counted = batch["labels"] != IGNORED
         logits, each = self.run(model, batch).logits, counted.sum(1).tolist()
+        logits = logits[counted] if logits.ndim == 3 else logits
         losses = F.cross_entropy(logits.float(), batch["labels"][counted], reduction="none")
         return [
             {"nats": float(nats.sum()), "predicted": count}
@@ -184,6 +187,12 @@ class Summarize(Task):
         if len(rows) <= MOST:
             return rows
         return rows.select(np.sort(np.random.default_rng(0).permutation(len(rows))[:MOST]))
+
+    def calibrate(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
+    ) -> None:
+        """Gives the model that is kept logits of all tokens, as others expect them."""
+        config.sparse_prediction = False
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """The summary."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from longbird.tasks.columns import find_column
+from longbird.tasks.columns import NAMES, find_column
 from longbird.tasks.files import rows
 from longbird.tasks.summarize import Summarize, joined_text
 from longbird.tasks.trained import load_trained
@@ -46,7 +46,8 @@ def summarize_files(
             if row.file not in columns:
                 names = list(row.values)
                 named = settings.text if settings.text in names else text
-                columns[row.file] = find_column("text", named, names, say)
+                able = names if named in names else without_summaries(names)
+                columns[row.file] = find_column("text", named, able, say)
             value = joined_text(row.values.get(columns[row.file]), row, columns[row.file])
             where = {"place": row.place, "file": str(row.file), "line": row.line}
             yield {**where, "text": value}
@@ -61,3 +62,14 @@ def summarize_files(
         line = {"line": example["line"]} if example["line"] else {}
         found.append({"file": example["file"], **line, **task.answer(prediction)})
     return found
+
+
+def without_summaries(names: list[str]) -> list[str]:
+    """The columns that can be the text; an abstract is one, if nothing else is.
+
+    Examples:
+        >>> without_summaries(["article", "abstract"]), without_summaries(["abstract", "id"])
+        (['article'], ['abstract', 'id'])
+    """
+    others = [name for name in names if name.lower() not in NAMES["summary"]]
+    return others if any(name.lower() in NAMES["text"] for name in others) else names
