@@ -16,8 +16,8 @@ from longbird.cli.flags import Command, Group
 # In the order of `longbird --help`. The file of that name has a function of that name, or a
 # `typer.Typer` if the command has subcommands.
 COMMANDS = (
-    "demo", "finetune", "pretrain", "tokenizer", "evaluate", "classify", "tag", "convert",
-    "info", "graph", "check", "plan", "bench",
+    "demo", "finetune", "pretrain", "tokenizer", "evaluate", "classify", "tag", "summarize",
+    "convert", "info", "graph", "check", "plan", "bench",
 )  # fmt: skip
 
 app = typer.Typer(

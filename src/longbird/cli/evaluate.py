@@ -31,6 +31,9 @@ def evaluate(
     answer: Annotated[
         str | None, typer.Option(help="Column of the answer; that of the run by default.")
     ] = None,
+    summary: Annotated[
+        str | None, typer.Option(help="Column of the summary; that of the run by default.")
+    ] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
@@ -61,8 +64,8 @@ def evaluate(
     with working("Evaluating"):
         found = measure(
             model, files, against=against, say=note, text=text, label=label, question=question,
-            context=context, answer=answer, separator=separator, encoding=encoding,
-            documents=documents,
+            context=context, answer=answer, summary=summary, separator=separator,
+            encoding=encoding, documents=documents,
         )  # fmt: skip
     if worst is not None:
         found.write_worst(worst)

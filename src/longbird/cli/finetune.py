@@ -16,7 +16,9 @@ Files = Annotated[list[Path] | None, typer.Option(exists=True)]
 
 
 def finetune(
-    task: Annotated[str, typer.Argument(help="What to learn: ask, choose, classify, tag.")],
+    task: Annotated[
+        str, typer.Argument(help="What to learn: ask, choose, classify, summarize, tag.")
+    ],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -54,6 +56,13 @@ def finetune(
         int | None, typer.Option(help="Tokens of the longest answer that is given. [30]")
     ] = None,
     choices: Annotated[str | None, typer.Option(help="Column of the choices (choose).")] = None,
+    summary: Annotated[str | None, typer.Option(help="Column of the summary.")] = None,
+    summary_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of the longest summary. [128]")
+    ] = None,
+    beams: Annotated[
+        int | None, typer.Option(help="Summaries written side by side; the best is kept. [4]")
+    ] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
@@ -61,6 +70,9 @@ def finetune(
     model: Annotated[
         str | None,
         typer.Option(help="minilm, mpnet, a folder, or a model on the hub. [minilm]"),
+    ] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="The folder of a tokenizer, for --model scratch:SIZE.")
     ] = None,
     length: Annotated[
         int | None, typer.Option(help="Tokens of the longest document. [4096]")
@@ -125,6 +137,8 @@ def finetune(
     longbird finetune classify letters/ --model minilm --length 8192 --out letters-run
 
     longbird finetune tag entities.jsonl --length 4096 --out names
+
+    longbird finetune summarize papers.jsonl --text body --summary abstract --out abstracts
     """
     given: dict[str, Any] = {
         name: value for name, value in locals().items() if name not in ("task", "files", "out")

@@ -45,6 +45,7 @@ from longbird.nn.checks import (
 from longbird.nn.context import Memory
 from longbird.nn.cross import CrossAttention, dense_attention
 from longbird.nn.layers import CrossLayer, TokenEmbedding
+from longbird.nn.packing import Documents
 
 
 class DecoderAttention(Projections):
@@ -84,6 +85,7 @@ class DecoderLayer(CrossLayer):
         states_mask: Tensor | None,
         past_key_values: EncoderDecoderCache | None = None,
         weights: tuple[list[Tensor], list[Tensor]] | None = None,
+        documents: Documents | None = None,
     ) -> Tensor:
         """[b, s, w] to [b, s, w], with what the encoder read, [b, n, w]; collects the weights."""
 
@@ -95,7 +97,7 @@ class DecoderLayer(CrossLayer):
 
         def cross(y: Tensor) -> Tensor:
             assert states is not None
-            memory = Memory(states, states_mask, past_key_values)
+            memory = Memory(states, states_mask, past_key_values, documents)
             out, p = self.cross_attention(y, memory, weights is not None)
             if weights is not None:
                 weights[1].append(p)
@@ -177,17 +179,22 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             encoder_hidden_states = as_floats(
                 "encoder_hidden_states", encoder_hidden_states, self.tokens.weight.dtype
             )
-        if encoder_attention_mask is not None:
-            encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
         wanted = default(output_hidden_states, config.output_hidden_states)
         hidden: list[Tensor] | None = [x] if wanted else None
         weights: tuple[list[Tensor], list[Tensor]] | None = None
         if default(output_attentions, config.output_attentions):
             weights = ([], [])
+        documents = None
+        if encoder_attention_mask is not None and encoder_hidden_states is not None:
+            if weights is None and past_key_values is None and x.is_cpu:
+                documents = mostly_padding(encoder_attention_mask)
+            if documents is not None:
+                encoder_hidden_states = documents.pack(encoder_hidden_states)
+            encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
         for layer in self.layers:
             x = layer(
                 x, encoder_hidden_states, seen, encoder_attention_mask,
-                past_key_values=past_key_values, weights=weights,
+                past_key_values=past_key_values, weights=weights, documents=documents,
             )  # fmt: skip
             if hidden is not None:
                 hidden.append(x)
@@ -236,6 +243,15 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             )
         if readable(mask):
             check_marks("decoder_attention_mask", mask)
+
+
+def mostly_padding(mask: Tensor) -> Documents | None:
+    """The documents of a mask [b, n], if a quarter of it or more is padding."""
+    if not readable(mask):
+        return None
+    lengths = (mask != 0).sum(1)
+    few = int(lengths.sum()) <= 0.75 * mask.numel() and bool((lengths > 0).all())
+    return Documents.of(len(mask), mask.shape[1], mask) if few else None
 
 
 def check_cache(cache: Any, rows: int) -> None:
@@ -499,8 +515,10 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
             past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
             use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
         )  # fmt: skip
-        logits = self.lm_head(decoded.last_hidden_state[:, last_columns(logits_to_keep)])
-        logits = logits + self.final_logits_bias
+        x = decoded.last_hidden_state[:, last_columns(logits_to_keep)]  # [b, s, w]
+        if labels is not None and self.config.sparse_prediction:
+            x, labels = x[labels != -100], labels[labels != -100]
+        logits = self.lm_head(x) + self.final_logits_bias.flatten()
         loss = None if labels is None else prediction_loss(logits, labels, num_items_in_batch)
         return LongbirdSeq2SeqLMOutput(
             loss=loss,

@@ -67,11 +67,13 @@ class Memory:
     """What an encoder read, for a decoder with cross attention."""
 
     states: Tensor
-    """[rows, m, w]."""
+    """[rows, m, w]; [tokens, w] of `documents`, where they are given."""
     mask: Tensor | None = None
     """bool [rows, 1, 1, m]: what of it is not padding."""
     cache: Any = None
     """The `EncoderDecoderCache` that keeps its keys and values."""
+    documents: Documents | None = None
+    """Where the documents are in it, if it is packed."""
 
 
 @dataclass(frozen=True, eq=False)

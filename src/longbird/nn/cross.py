@@ -40,9 +40,26 @@ class CrossAttention(Projections):
     ) -> tuple[Tensor, Tensor | None]:
         """[b, s, w] to [b, s, w], and the weights [b, h, s, m] if they are asked for."""
         q = self.split(self.query(x)).transpose(1, 2)  # [b, h, s, d]
+        if memory.documents is not None:
+            return self.output(self._look_at_each(q, memory).transpose(1, 2).flatten(2)), None
         k, v = self._memory(memory)
         out, p = dense_attention(q, k, v, memory.mask, self.dropout, weights)
         return self.output(out.transpose(1, 2).flatten(2)), p
+
+    def _look_at_each(self, q: Tensor, memory: Memory) -> Tensor:
+        """[b, h, s, d] to [b, h, s, d], one document after the other: no padding is computed."""
+        assert memory.documents is not None
+        k = self.split(self.key(memory.states)).transpose(0, 1)  # [h, t, d]
+        v = self.split(self.value(memory.states)).transpose(0, 1)
+        each = zip(q, memory.documents.bounds, strict=True)
+        return torch.stack(
+            [
+                F.scaled_dot_product_attention(
+                    row, k[:, start:end], v[:, start:end], None, self.dropout
+                )
+                for row, (start, end) in each
+            ]
+        )
 
     def _memory(self, memory: Memory) -> tuple[Tensor, Tensor]:
         """Keys and values [b, h, m, d], computed once where there is a cache."""

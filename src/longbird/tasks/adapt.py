@@ -16,7 +16,8 @@ from longbird.tasks.settings import Settings
 def adapted(model: Any, settings: Settings) -> Any:
     """The model with frozen layers, or with adapters beside its linear layers."""
     if settings.frozen_layers:
-        encoder = model.longbird
+        writes = model.config.is_encoder_decoder
+        encoder = model.model.encoder if writes else model.longbird
         if settings.frozen_layers > len(encoder.layers):
             raise ValueError(
                 f"frozen_layers must be at most the {len(encoder.layers)} layers of the model, "
@@ -34,13 +35,17 @@ def adapted(model: Any, settings: Settings) -> Any:
             )
 
         heads = [name for name, _ in model.named_children() if name not in ("longbird", "dropout")]
+        if model.config.is_encoder_decoder:  # whose head is the vocabulary
+            heads = ["cross_attention", "cross_attention_norm"]
         config = peft.LoraConfig(
             r=settings.lora,
             lora_alpha=2 * settings.lora,
             target_modules=[
                 name
                 for name, module in model.named_modules()
-                if isinstance(module, nn.Linear) and name.startswith("longbird.layers.")
+                if isinstance(module, nn.Linear)
+                and name.startswith(("longbird.layers.", "model.encoder.", "model.decoder."))
+                and ".cross_attention." not in name
             ],
             modules_to_save=heads,
         )

@@ -6,9 +6,10 @@ from longbird.tasks.ask import Ask
 from longbird.tasks.choose import Choose
 from longbird.tasks.classify import Classify
 from longbird.tasks.pretrain import Causal, Masked
+from longbird.tasks.summarize import Summarize
 from longbird.tasks.tag import Tag
 from longbird.tasks.task import Task
 
-EVERY: tuple[type[Task], ...] = (Ask, Choose, Classify, Tag, Causal, Masked)
+EVERY: tuple[type[Task], ...] = (Ask, Choose, Classify, Summarize, Tag, Causal, Masked)
 BY_NAME = {task.name: task for task in EVERY}
 BY_HEAD = {task.head: task for task in EVERY}

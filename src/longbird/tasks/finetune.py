@@ -60,7 +60,7 @@ def finetune(
     """Trains a model on files; the same call again goes on where it stopped.
 
     Args:
-        task: What to learn: "ask", "choose", "classify" or "tag".
+        task: What to learn: "ask", "choose", "classify", "summarize" or "tag".
         train: Files or folders: csv, tsv, json, jsonl, parquet, txt, and gzip of these; a folder
             with a subfolder for each class.
         out: The folder of the run.
@@ -203,11 +203,16 @@ def _finish(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """The best model, what it reaches, and the report."""
+    chosen = {
+        part: task.some(rows) if part == "validation" else rows for part, rows in parts.items()
+    }
+    if "validation" in parts and len(chosen["validation"]) < len(parts["validation"]):
+        say(f"measuring {len(chosen['validation']):,} of the validation documents")
     measured: dict[str, Evaluation] = {
         part: evaluate_rows(
             model,
             task,
-            parts[part],
+            chosen[part],
             tokenizer,
             settings.tokens_per_batch,
             calibrate=part == "validation",

@@ -23,6 +23,7 @@ def predict(
     tokenizer: Any,
     tokens_per_batch: int,
     advance: Callable[[int], None] = lambda _: None,
+    learning: bool = False,
 ) -> list[dict[str, Any]]:
     """A prediction for each row, in their order, the same in every process.
 
@@ -33,10 +34,12 @@ def predict(
         tokenizer: Its own.
         tokens_per_batch: At most, unless one document has more.
         advance: Is told how many documents more are done.
+        learning: Only what a task measures while a model learns?
     """
     state, documents, collate = processes(), Documents(task, rows), Collator(task, tokenizer)
     device = next(model.parameters()).device
     found: list[tuple[int, dict[str, Any]]] = []
+    look = task.watched if learning else task.predictions
     batches = by_tokens(documents.lengths, tokens_per_batch, seed=0)
     # Where processes share out the weights, all must run the model equally often: at the end, some
     # run a batch that another has.
@@ -45,7 +48,7 @@ def predict(
         batch = batches[min(mine, len(batches) - 1)]
         collated = without_bookkeeping(collate([documents[number] for number in batch]))
         on_device = {name: x.to(device) for name, x in collated.items()}
-        said = task.predictions(model, on_device)
+        said = look(model, on_device)
         if mine >= len(batches):
             continue
         found += zip(batch, said, strict=True)

@@ -60,5 +60,18 @@ def new_config(
     )
 
 
+def start_of(tokenizer: Any) -> int | None:
+    """The token that a decoder starts after."""
+    return _first(tokenizer.cls_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id)
+
+
+def end_of(tokenizer: Any) -> int:
+    """The token that ends what a decoder writes."""
+    found = _first(tokenizer.eos_token_id, tokenizer.sep_token_id)
+    if found is None:
+        raise ValueError("the tokenizer has no token that ends a text (eos_token or sep_token)")
+    return found
+
+
 def _first(*given: int | None) -> int | None:
     return next((each for each in given if each is not None), None)

@@ -31,13 +31,16 @@ class Settings:
         answer: Column of the answer, or of several.
         answer_tokens: Tokens of the longest answer that is given.
         choices: Column of the choices of a question.
+        summary: Column of the summary.
+        summary_tokens: Tokens of the longest summary that is learned or written.
+        beams: Summaries that are written side by side, of which the best is kept.
         group: Column whose values stay on one side when rows are held out.
         separator: What separates the labels of a row that may have several.
         encoding: Of text files.
         documents: Language modelling: what is a document in a text file: file, paragraph or line.
         hold_out: The fraction of rows held out for validation, if there are no files for it.
         model: What to start from: minilm, mpnet, a folder, the name of a model on the hub, or for
-            language modelling scratch:SIZE, new weights.
+            language modelling and summaries scratch:SIZE, new weights.
         tokenizer: The folder of a tokenizer, for a model from scratch; otherwise the model's.
         length: Tokens of the longest document; the rest of a longer one is cut off, or is
             further documents in language modelling.
@@ -76,6 +79,9 @@ class Settings:
     answer: str | None = None
     answer_tokens: int = 30
     choices: str | None = None
+    summary: str | None = None
+    summary_tokens: int = 128
+    beams: int = 4
     group: str | None = None
     separator: str | None = None
     encoding: str = "utf-8"
@@ -114,6 +120,8 @@ class Settings:
             ("hold_out", 0, 0.9),
             ("length", 8, 2**31),
             ("answer_tokens", 1, 2**20),
+            ("summary_tokens", 2, 2**20),
+            ("beams", 1, 1024),
             ("tokens_per_batch", 8, 2**31),
             ("accumulate", 1, 2**20),
             ("epochs", 1e-9, 1e9),

@@ -10,16 +10,16 @@ from typing import Any
 from transformers import AutoTokenizer, set_seed
 
 from longbird import models
-from longbird.checkpoints import read_config
-from longbird.convert import convert_checkpoint
 from longbird.data import minilm, mpnet
 from longbird.folders.digest import sha256_of
 from longbird.folders.paths import folder_of
 from longbird.graph import as_graph
 from longbird.hf.tasks import ENCODER_TASKS
 from longbird.tasks.folder import RunFolder
+from longbird.tasks.lengthen import long_enough
 from longbird.tasks.scratch import new_config, size_of
 from longbird.tasks.settings import Settings
+from longbird.tasks.starting_seq2seq import starting_encoder_decoder
 
 READ = re.compile(
     r"config\.json|.*\.safetensors(\.index\.json)?|tokenizer.*|vocab.*|merges\.txt|.*\.model|"
@@ -81,26 +81,23 @@ def starting_model(
     Raises:
         ValueError: It cannot be loaded, or made that long.
     """
-    source: str | Path = source_of(settings.model)
-    cls = getattr(models, ENCODER_TASKS[head])
+    source = source_of(settings.model)
     graph = None if settings.graph is None else as_graph(settings.graph)
     size = size_of(settings.model)
     set_seed(settings.seed)  # for the weights of a new head, or of all
+    if head == "seq2seq":
+        return starting_encoder_decoder(
+            source, size, graph, head_settings, settings, folder, tokenizer
+        )
+    cls = getattr(models, ENCODER_TASKS[head])
     if size is not None:
         return cls(new_config(size, tokenizer, settings.length, graph, head_settings))
-    if folder.start.exists():
-        source = folder.start
-    elif settings.length > read_config(source).longest_document:
-        # The head of a masked language model is worth keeping, where there is one.
-        task = head if head == "masked-lm" else "model"
-        with folder.making(folder.start) as new:
-            convert_checkpoint(
-                source, new, settings.length, graph=graph, task=task, new_head=task == head
-            )
-        source = folder.start
+    # The head of a masked language model is worth keeping, where there is one.
+    task = head if head == "masked-lm" else "model"
+    long = long_enough(source, settings.length, graph, folder, task)
     set_seed(settings.seed)  # again: what was made on the way may have drawn some
     options = {} if graph is None else {"graph": graph}
-    return cls.from_pretrained(source, **options, **head_settings)
+    return cls.from_pretrained(long, **options, **head_settings)
 
 
 def starting_tokenizer(settings: Settings, folder: RunFolder) -> Any:

@@ -155,6 +155,14 @@ class Task:
         """What the model says of each example of a batch."""
         raise NotImplementedError
 
+    def watched(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+        """What a model is measured by while it learns, where predictions take too long."""
+        return self.predictions(model, batch)
+
+    def some(self, rows: Dataset) -> Dataset:
+        """The validation documents that are measured at the end, where all take too long."""
+        return rows
+
     def calibrate(
         self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
     ) -> None:

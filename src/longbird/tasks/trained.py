@@ -21,6 +21,15 @@ from longbird.tasks.settings import Settings, read_settings
 from longbird.tasks.starting import source_of, tokenizer_of
 from longbird.tasks.task import Task
 
+WRITERS: dict[str, str] = dict.fromkeys(
+    (
+        "LongbirdForConditionalGeneration",
+        "BigBirdPegasusForConditionalGeneration",
+        "LEDForConditionalGeneration",
+    ),
+    "LongbirdForConditionalGeneration",
+)
+"""Encoder-decoders, whose names on the hub are transformers', and our class for them."""
 AT_ONCE = 64
 """Documents that are read before the model runs."""
 
@@ -71,14 +80,15 @@ def load_trained(path: str | Path) -> Trained:
     source = source_of(str(run.model if run.settings.is_file() else path))
     config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     named = (config.architectures or ["a model without a head"])[0]
-    heads = {getattr(models, cls).__name__: head for head, cls in ENCODER_TASKS.items()}
+    heads = {cls: head for head, cls in ENCODER_TASKS.items()}
+    heads |= dict.fromkeys(WRITERS, "seq2seq")
     head = heads.get(named, "")
     if head not in BY_HEAD:
         raise ValueError(
             f"{source} is {named}, which has not been trained for a task: `longbird finetune` "
             "trains it"
         )
-    model = getattr(models, named).from_pretrained(source).eval()
+    model = getattr(models, WRITERS.get(named, named)).from_pretrained(source).eval()
     task = BY_HEAD[head].of_model(model.config)
     longest = model.config.longest_document
     length = min(values.get("length", longest), longest)

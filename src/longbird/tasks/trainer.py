@@ -164,8 +164,9 @@ class LongbirdTrainer(Trainer):
         model.eval()
         with self.compute_loss_context_manager():
             said = predict(
-                model, self.task, rows, self.processing_class, self.settings.tokens_per_batch
-            )
+                model, self.task, rows, self.processing_class, self.settings.tokens_per_batch,
+                learning=True,
+            )  # fmt: skip
         model.train()
         examples = rows.remove_columns([*self.task.on_disk])
         measured = self.task.measure(*self.task.whole_documents(examples, said))

@@ -1,0 +1,42 @@
+"""`longbird summarize`: summaries of documents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longbird.cli.terminal import note, say, working
+
+
+def summarize(
+    model: Annotated[str, typer.Argument(help="The folder of a run, or of a model.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Documents: a text file is one, a table has many.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    text: Annotated[
+        str | None, typer.Option(help="Column of the text; that of the run by default.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the files.")] = None,
+) -> None:
+    """Write a summary of each document.
+
+    For example:
+
+    longbird summarize abstracts paper.txt
+
+    longbird summarize abstracts papers/*.txt --json
+    """
+    from longbird.tasks.summarize_files import summarize_files  # takes seconds to import
+
+    with working("Summarizing"):
+        found = summarize_files(model, files, text=text, encoding=encoding, say=note)
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+        return
+    for each in found:
+        line = f", line {each['line']}" if "line" in each else ""
+        say(f"{each['file']}{line}: {each['summary']}")

@@ -1,0 +1,98 @@
+"""Encoder-decoders made of an encoder: both sides start with its weights (Rothe et al. 2020)."""
+
+# transformers writes its types more narrowly than its classes are.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from longbird.models.config import LongbirdConfig, LongbirdSeq2SeqConfig
+from longbird.models.encoder import LongbirdModel
+from longbird.models.seq2seq import LongbirdForConditionalGeneration
+
+OF_A_MODEL = (
+    "model_type", "architectures", "is_decoder", "is_encoder_decoder", "dtype", "_name_or_path",
+    "id2label", "label2id", "problem_type",
+)  # fmt: skip
+"""What says which model a configuration is of, rather than how large that is."""
+
+
+def seq2seq_config(encoder: LongbirdConfig, **fields: Any) -> LongbirdSeq2SeqConfig:
+    """The configuration of an encoder-decoder with this encoder, and a decoder of its sizes.
+
+    Args:
+        encoder: The configuration of an encoder.
+        **fields: What is different, such as `decoder_start_token_id`.
+    """
+    if encoder.causal:
+        raise ValueError(
+            "an encoder-decoder cannot be made of a causal model, whose tokens do not see those "
+            "after them: start from an encoder"
+        )
+    kept = {name: x for name, x in encoder.to_dict().items() if name not in OF_A_MODEL}
+    return LongbirdSeq2SeqConfig.from_dict({**kept, "tie_word_embeddings": True, **fields})
+
+
+def warm_started(
+    encoder: LongbirdModel, config: LongbirdSeq2SeqConfig
+) -> tuple[LongbirdForConditionalGeneration, list[str]]:
+    """An encoder-decoder whose encoder and decoder have the weights of an encoder.
+
+    The decoder sees its own tokens through the attention of the encoder; what it has besides, to
+    look at what the encoder read, is new. Where the encoder adds the same to every token (its
+    first token type), the positions of the decoder have it in them.
+
+    Args:
+        encoder: The encoder.
+        config: As `seq2seq_config` makes it.
+
+    Returns:
+        The model, and the names of the tensors that are new, with random weights.
+
+    Examples:
+        >>> import longbird as lb
+        >>> sizes = dict(vocab_size=50, hidden_size=32, num_attention_heads=2, num_hidden_layers=1)
+        >>> encoder = lb.LongbirdModel(lb.LongbirdConfig(**sizes))
+        >>> config = seq2seq_config(encoder.config, decoder_start_token_id=1)
+        >>> model, new = warm_started(encoder, config)
+        >>> sorted({name.split(".")[4] for name in new})
+        ['cross_attention', 'cross_attention_norm']
+    """
+    model = LongbirdForConditionalGeneration(config)
+    body = encoder.state_dict()
+    own = {f"model.encoder.{name}": x for name, x in body.items() if "pooler" not in name}
+    layers = {
+        name.replace("encoder", "decoder", 1): x
+        for name, x in own.items()
+        if name.startswith("model.encoder.layers.") or "final_norm" in name
+    }
+    embeddings = {
+        name.replace("encoder.embeddings", "decoder", 1): x
+        for name, x in own.items()
+        if "embeddings.tokens" in name or "embeddings.norm" in name
+    }
+    if config.positions != "none":
+        embeddings["model.decoder.positions.weight"] = _positions(body, config)
+    places = model.state_dict()
+    given = {
+        name: x
+        for name, x in {**own, **layers, **embeddings}.items()
+        if name in places and places[name].shape == x.shape
+    }
+    ours = {*given, *model.all_tied_weights_keys, "final_logits_bias"}
+    model.load_state_dict(given, strict=False)
+    model.tie_weights()
+    return model, [name for name in places if name not in ours]
+
+
+def _positions(body: dict[str, Tensor], config: LongbirdSeq2SeqConfig) -> Tensor:
+    """The position table of the decoder, [max_decoder_positions, w], from that of the encoder."""
+    table = body["embeddings.positions.weight"]
+    table = table[len(table) - config.longest_document :]  # RoBERTa's first rows are padding's
+    rows = torch.arange(config.max_decoder_positions, device=table.device) % len(table)
+    table = table[rows]
+    return table + body["embeddings.types.weight"][0] if config.type_vocab_size else table
