@@ -60,7 +60,10 @@ def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("finetune", "sing", "train.csv"), "task must be one of ask, choose, classify, tag"),
+        (
+            ("finetune", "sing", "train.csv"),
+            "task must be one of ask, choose, classify, embed, tag",
+        ),
         (("finetune", "classify"), "at least one file"),
         (("finetune", "classify", "none.csv", "--out", "x"), "there is no file none.csv"),
         (("evaluate", "nowhere", "none.csv"), "nowhere"),

@@ -31,6 +31,15 @@ def evaluate(
     answer: Annotated[
         str | None, typer.Option(help="Column of the answer; that of the run by default.")
     ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Column of the query; that of the run by default.")
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="Column of what it is to find; that of the run by default.")
+    ] = None,
+    negative: Annotated[
+        str | None, typer.Option(help="Column of what it is not to find, among the documents.")
+    ] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
@@ -62,7 +71,7 @@ def evaluate(
         found = measure(
             model, files, against=against, say=note, text=text, label=label, question=question,
             context=context, answer=answer, separator=separator, encoding=encoding,
-            documents=documents,
+            documents=documents, query=query, positive=positive, negative=negative,
         )  # fmt: skip
     if worst is not None:
         found.write_worst(worst)

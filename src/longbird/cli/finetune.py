@@ -16,7 +16,7 @@ Files = Annotated[list[Path] | None, typer.Option(exists=True)]
 
 
 def finetune(
-    task: Annotated[str, typer.Argument(help="What to learn: ask, choose, classify, tag.")],
+    task: Annotated[str, typer.Argument(help="What to learn: ask, choose, classify, embed, tag.")],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -54,6 +54,13 @@ def finetune(
         int | None, typer.Option(help="Tokens of the longest answer that is given. [30]")
     ] = None,
     choices: Annotated[str | None, typer.Option(help="Column of the choices (choose).")] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Column of the text that is to find another (embed).")
+    ] = None,
+    positive: Annotated[str | None, typer.Option(help="Column of what it is to find.")] = None,
+    negative: Annotated[
+        str | None, typer.Option(help="Column of what it is not to find, a text or a list.")
+    ] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
@@ -69,7 +76,7 @@ def finetune(
         str | None, typer.Option(help='Which token sees which, such as "bigbird(block=32)".')
     ] = None,
     tokens_per_batch: Annotated[
-        int | None, typer.Option(help="Tokens of a training step. [16384]")
+        int | None, typer.Option(help="Tokens of a training step. [16384; embed 65536]")
     ] = None,
     accumulate: Annotated[
         int | None, typer.Option(help="Batches of that size for a step. [1]")
@@ -99,6 +106,17 @@ def finetune(
     class_weights: Annotated[
         str | None, typer.Option(help="balanced: rare labels count as much. [none]")
     ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="That cosines are divided by (embed). [0.05]")
+    ] = None,
+    symmetric: Annotated[
+        bool | None,
+        typer.Option("--symmetric", help="Documents are to find their queries, too (embed)."),
+    ] = None,
+    tokens_at_once: Annotated[
+        int | None,
+        typer.Option(help="Tokens of a batch in memory at one time (embed). [16384]"),
+    ] = None,
     patience: Annotated[
         int | None, typer.Option(help="Stop after so many evaluations without a better one. [0]")
     ] = None,
@@ -123,6 +141,8 @@ def finetune(
     longbird finetune ask train-v2.0.json --length 4096 --out answers
 
     longbird finetune classify letters/ --model minilm --length 8192 --out letters-run
+
+    longbird finetune embed questions.jsonl --query question --positive page --out search
 
     longbird finetune tag entities.jsonl --length 4096 --out names
     """

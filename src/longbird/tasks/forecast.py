@@ -11,7 +11,7 @@ import torch
 from datasets import Dataset
 
 from longbird.machine import available_bytes, in_words
-from longbird.tasks.batches import by_tokens
+from longbird.tasks.batches import Batch, TokenBatches
 from longbird.tasks.documents import Collator, Documents, without_bookkeeping
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
@@ -40,7 +40,9 @@ def forecast(
         yield from task.about(documents, settings.length)
     documents = Documents(task, parts["train"])
     lengths = documents.lengths
-    batches = by_tokens(lengths, settings.tokens_per_batch, settings.seed)
+    batches = TokenBatches(
+        lengths, settings.tokens_per_batch, settings.seed, anew=task.new_batches
+    ).batches
     per_epoch = -(-len(batches) // settings.accumulate)
     steps = settings.steps or int(np.ceil(settings.epochs * per_epoch))
     yield (
@@ -51,10 +53,11 @@ def forecast(
     seconds, kept = _rehearse(model, task, tokenizer, documents, sample)
     ran = sum(lengths[number] for number in sample)
     largest = max(sum(lengths[number] for number in batch) for batch in batches)
+    largest, ran_at_once = task.tokens_kept(largest), task.tokens_kept(ran)
     learned = sum(p.numel() for p in model.parameters() if p.requires_grad)
     weights = 4 * sum(p.numel() for p in model.parameters()) + 12 * learned
     layers = model.config.num_hidden_layers
-    of_a_step = kept * largest / ran / (layers if settings.gradient_checkpointing else 1)
+    of_a_step = kept * largest / ran_at_once / (layers if settings.gradient_checkpointing else 1)
     needed = int(weights + of_a_step)
     yield (
         f"about {_time(seconds * sum(lengths) / ran)} for an epoch, "
@@ -102,7 +105,7 @@ def _rehearse(
 ) -> tuple[float, int]:
     """Seconds of a forward and backward pass, and the bytes kept between the two."""
     collate = Collator(task, tokenizer)
-    batch = without_bookkeeping(collate([documents[number] for number in sample]))
+    batch = without_bookkeeping(collate(documents.__getitems__(Batch(sample, epoch=0))))
     kept: dict[int, int] = {}
 
     def keep(x: torch.Tensor) -> torch.Tensor:

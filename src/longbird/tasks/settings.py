@@ -30,6 +30,9 @@ class Settings:
         answer: Column of the answer, or of several.
         answer_tokens: Tokens of the longest answer that is given.
         choices: Column of the choices of a question.
+        query: Column of the text that is to find another.
+        positive: Column of the text that it is to find.
+        negative: Column of a text that it is not to find, or of a list of such.
         group: Column whose values stay on one side when rows are held out.
         separator: What separates the labels of a row that may have several.
         encoding: Of text files.
@@ -58,6 +61,9 @@ class Settings:
         class_weights: "balanced" gives every class the same weight in the loss; "none".
         mask: Masked language modelling: the fraction of tokens to predict.
         whole_words: Masked language modelling: draw words, and mask all tokens of each.
+        temperature: Embeddings: what cosines are divided by in the loss.
+        symmetric: Embeddings: a document is to find its query, too.
+        tokens_at_once: Embeddings: tokens of a batch that are in memory at one time.
         patience: Evaluations without a better model before the run stops; 0 for no limit.
         evaluate_every: Steps between evaluations; 0 for one after each epoch.
         save_every: Seconds between checkpoints, which are also made after each evaluation.
@@ -75,6 +81,9 @@ class Settings:
     answer: str | None = None
     answer_tokens: int = 30
     choices: str | None = None
+    query: str | None = None
+    positive: str | None = None
+    negative: str | None = None
     group: str | None = None
     separator: str | None = None
     encoding: str = "utf-8"
@@ -100,6 +109,9 @@ class Settings:
     class_weights: str = "none"
     mask: float = 0.15
     whole_words: bool = False
+    temperature: float = 0.05
+    symmetric: bool = False
+    tokens_at_once: int = 16384
     patience: int = 0
     evaluate_every: int = 0
     save_every: float = 300.0
@@ -121,6 +133,8 @@ class Settings:
             ("frozen_layers", 0, 2**20),
             ("lora", 0, 2**20),
             ("mask", 0.01, 0.9),
+            ("temperature", 0.001, 100),
+            ("tokens_at_once", 1, 2**31),
             ("patience", 0, 2**31),
             ("evaluate_every", 0, 2**31),
             ("save_every", 0, 1e9),

@@ -69,8 +69,9 @@ def starting_model(
     base = models.LongbirdModel.from_pretrained(source)
     if settings.length <= base.config.longest_document:
         return cls.from_pretrained(source, **options, **head_settings)
-    # The head of a masked language model is worth keeping, where there is one.
-    task = head if head == "masked-lm" else "model"
+    # The head of a masked language model is worth keeping, where there is one, and how embeddings
+    # are pooled.
+    task = head if head in ("masked-lm", "embedding") else "model"
     convert_checkpoint(
         source, folder.start, settings.length, graph=graph, task=task, new_head=task == head
     )
