@@ -7,12 +7,12 @@ belongs to a query, or might, is never a negative of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
-from torch.distributed.nn.functional import all_gather
 
 QUERY, POSITIVE, NEGATIVE, NOTHING = 0, 1, 2, 3
 """What a text is to its example: a query, the document to be found, one that is not to be found;
@@ -83,12 +83,33 @@ def everywhere(
         counts = torch.zeros(dist.get_world_size(), dtype=torch.int64, device=about.device)
         counts[dist.get_rank()] = about.shape[1]
         dist.all_reduce(counts)
-        most = int(counts.max()) - about.shape[1]
-        sent = F.pad(about, (0, most))
-        received = [torch.empty_like(sent) for _ in counts]
-        dist.all_gather(received, sent)
-        kept = torch.arange(sent.shape[1], device=about.device) < counts[:, None]
-        about = torch.cat(received, dim=1)[:, kept.flatten()]
-        embeddings = torch.cat(all_gather(F.pad(embeddings, (0, 0, 0, most))))[kept.flatten()]
-        process = kept.nonzero()[:, 0]
+        most = int(counts.max())
+        more = most - about.shape[1]
+        there = torch.arange(most, device=about.device) < counts[:, None]
+        process, kept = there.nonzero()[:, 0], there.flatten()
+        about = _Gathered.apply(F.pad(about.T, (0, 0, 0, more)))[kept].T
+        embeddings = _Gathered.apply(F.pad(embeddings, (0, 0, 0, more)))[kept]
     return embeddings, {**dict(zip(names, about, strict=True)), "process": process}
+
+
+class _Gathered(torch.autograd.Function):
+    """The tensors [n, w] of all processes as one, [processes * n, w].
+
+    That of torch, `torch.distributed.nn`, is on its way out, and what follows it is private.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, mine: Tensor) -> Tensor:
+        found = [
+            torch.empty_like(mine, memory_format=torch.contiguous_format)
+            for _ in range(dist.get_world_size())
+        ]
+        dist.all_gather(found, mine.contiguous())
+        return torch.cat(found)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        """What the losses of all processes want of the tensor of this one."""
+        total = gradients[0].contiguous()
+        dist.all_reduce(total)
+        return total.chunk(dist.get_world_size())[dist.get_rank()]

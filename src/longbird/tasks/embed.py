@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,8 +115,8 @@ class Embed(Task):
         alone = _alone(rows)
         if alone.any():
             yield (
-                f"  {int(alone.sum()):,} have a label that no other text has: these are not to be "
-                "found, and others are not to find them"
+                f"  {int(alone.sum()):,} have a label that no other text has, and so nothing to "
+                "find: others are told apart from them"
             )
 
     def check(self, parts: Mapping[str, Dataset], settings: Settings) -> None:
@@ -251,6 +253,14 @@ class Embed(Task):
         )
         wholes, said = zip(*found, strict=True)
         return list(wholes), list(said)
+
+    def write_beside(self, model: Path) -> None:
+        """Lets sentence-transformers cut texts where they were cut in the run."""
+        file = model / "sentence_bert_config.json"
+        if file.is_file():  # not for pooling that it does not have
+            settings = json.loads(file.read_text("utf-8"))
+            settings["max_seq_length"] = self.settings.length
+            file.write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """The documents that come first, and the rank of the first that is right."""

@@ -211,6 +211,7 @@ def _finish(
         shutil.rmtree(folder.model, ignore_errors=True)
         model.save_pretrained(folder.model)
         tokenizer.save_pretrained(folder.model)
+        task.write_beside(folder.model)
         for found in measured.values():
             found.write_worst(folder.worst)
         result = {

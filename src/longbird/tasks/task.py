@@ -178,6 +178,9 @@ class Task:
     ) -> None:
         """Chooses thresholds by the validation documents, after these were measured."""
 
+    def write_beside(self, model: Path) -> None:
+        """Writes what belongs into the folder of the best model besides it and its tokenizer."""
+
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it."""
         raise NotImplementedError
