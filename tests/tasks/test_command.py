@@ -62,7 +62,7 @@ def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
     [
         (
             ("finetune", "sing", "train.csv"),
-            "task must be one of ask, choose, classify, summarize, tag",
+            "task must be one of ask, choose, classify, embed, summarize, tag",
         ),
         (("finetune", "classify"), "at least one file"),
         (("finetune", "classify", "none.csv", "--out", "x"), "there is no file none.csv"),

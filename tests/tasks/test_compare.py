@@ -15,6 +15,7 @@ from longbird.cli.app import app
 from longbird.tasks.choose import Choose
 from longbird.tasks.classify import Classify
 from longbird.tasks.compare import compare
+from longbird.tasks.embed import Embed
 from longbird.tasks.evaluate import evaluate
 from longbird.tasks.finetune import finetune
 from longbird.tasks.tag import Tag
@@ -39,8 +40,13 @@ def chosen(random: np.random.Generator, n: int) -> tuple[Task, list[Any], list[l
     return Choose(), examples, said
 
 
+def searched(random: np.random.Generator, n: int) -> tuple[Task, list[Any], list[list[Any]]]:
+    said = [[{"metrics": random.random(6), "documents": n} for _ in range(n)] for _ in range(2)]
+    return Embed(), [{} for _ in range(n)], said
+
+
 @pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("made", [classified, tagged, chosen])
+@pytest.mark.parametrize("made", [classified, tagged, chosen, searched])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_against_every_swap(made: Any, seed: int) -> None:
     n = 7

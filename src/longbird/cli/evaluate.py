@@ -34,6 +34,15 @@ def evaluate(
     summary: Annotated[
         str | None, typer.Option(help="Column of the summary; that of the run by default.")
     ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Column of the query; that of the run by default.")
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="Column of what it is to find; that of the run by default.")
+    ] = None,
+    negative: Annotated[
+        str | None, typer.Option(help="Column of what it is not to find, among the documents.")
+    ] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
@@ -65,7 +74,8 @@ def evaluate(
         found = measure(
             model, files, against=against, say=note, text=text, label=label, question=question,
             context=context, answer=answer, summary=summary, separator=separator,
-            encoding=encoding, documents=documents,
+            encoding=encoding, documents=documents, query=query, positive=positive,
+            negative=negative,
         )  # fmt: skip
     if worst is not None:
         found.write_worst(worst)

@@ -17,7 +17,7 @@ Files = Annotated[list[Path] | None, typer.Option(exists=True)]
 
 def finetune(
     task: Annotated[
-        str, typer.Argument(help="What to learn: ask, choose, classify, summarize, tag.")
+        str, typer.Argument(help="What to learn: ask, choose, classify, embed, summarize, tag.")
     ],
     files: Annotated[
         list[Path] | None,
@@ -63,6 +63,13 @@ def finetune(
     beams: Annotated[
         int | None, typer.Option(help="Summaries written side by side; the best is kept. [4]")
     ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Column of the text that is to find another (embed).")
+    ] = None,
+    positive: Annotated[str | None, typer.Option(help="Column of what it is to find.")] = None,
+    negative: Annotated[
+        str | None, typer.Option(help="Column of what it is not to find, a text or a list.")
+    ] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
@@ -81,7 +88,7 @@ def finetune(
         str | None, typer.Option(help='Which token sees which, such as "bigbird(block=32)".')
     ] = None,
     tokens_per_batch: Annotated[
-        int | None, typer.Option(help="Tokens of a training step. [16384]")
+        int | None, typer.Option(help="Tokens of a training step. [16384; embed 65536]")
     ] = None,
     accumulate: Annotated[
         int | None, typer.Option(help="Batches of that size for a step. [1]")
@@ -111,6 +118,17 @@ def finetune(
     class_weights: Annotated[
         str | None, typer.Option(help="balanced: rare labels count as much. [none]")
     ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="That cosines are divided by (embed). [0.05]")
+    ] = None,
+    symmetric: Annotated[
+        bool | None,
+        typer.Option("--symmetric", help="Documents are to find their queries, too (embed)."),
+    ] = None,
+    tokens_at_once: Annotated[
+        int | None,
+        typer.Option(help="Tokens of a batch in memory at one time (embed). [16384]"),
+    ] = None,
     patience: Annotated[
         int | None, typer.Option(help="Stop after so many evaluations without a better one. [0]")
     ] = None,
@@ -135,6 +153,8 @@ def finetune(
     longbird finetune ask train-v2.0.json --length 4096 --out answers
 
     longbird finetune classify letters/ --model minilm --length 8192 --out letters-run
+
+    longbird finetune embed questions.jsonl --query question --positive page --out search
 
     longbird finetune tag entities.jsonl --length 4096 --out names
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdConfig
@@ -49,8 +51,15 @@ class LongbirdForEmbedding(Head):
         output_attentions: bool | None = None,
         *,
         edges: Tensor | Sequence[Any] | None = None,
+        tokens_at_once: int | None = None,
     ) -> LongbirdForEmbeddingOutput:
-        """Takes what `LongbirdModel` takes."""
+        """Takes what `LongbirdModel` takes, and `tokens_at_once`.
+
+        With it, as many rows run at once as have that many tokens, and their embeddings alone are
+        kept: backward computes the rest again, a part at a time, with the same dropout. A loss
+        over the embeddings of a large batch then has its exact gradients in the memory of a small
+        one (the gradient cache of Gao et al. 2021).
+        """
         inputs = Inputs(
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
             position_ids=position_ids, inputs_embeds=inputs_embeds,
@@ -59,6 +68,13 @@ class LongbirdForEmbedding(Head):
             output_hidden_states=output_hidden_states, output_attentions=output_attentions,
             edges=edges,
         )  # fmt: skip
+        if tokens_at_once is not None:
+            if output_hidden_states or output_attentions:
+                raise ValueError(
+                    "tokens_at_once keeps embeddings alone: leave output_hidden_states and "
+                    "output_attentions out"
+                )
+            return LongbirdForEmbeddingOutput(embeddings=self._in_parts(inputs, tokens_at_once))
         encoded = self.longbird.encode(inputs)
         return LongbirdForEmbeddingOutput(
             embeddings=F.normalize(self._pooled(encoded), dim=-1),
@@ -66,6 +82,18 @@ class LongbirdForEmbedding(Head):
             attentions=encoded.attentions,
             global_attentions=encoded.global_attentions,
         )
+
+    def _in_parts(self, inputs: Inputs, tokens: int) -> Tensor:
+        """[rows, w]; what is needed for backward is kept of the last part alone."""
+
+        def embedded(part: Inputs, _: Tensor) -> Tensor:
+            return F.normalize(self._pooled(self.longbird.encode(part)), dim=-1)
+
+        *others, last = inputs.parts(tokens)
+        # The tensor says whose random numbers are to be the same again. Backward begins with the
+        # last part, so that it can be kept in the room that the others take one after another.
+        found = [checkpoint(embedded, part, part.given, use_reentrant=False) for part in others]
+        return torch.cat([*found, embedded(last, last.given)])
 
     def _pooled(self, encoded: Encoded) -> Tensor:
         """[rows, w], as `pooling` says."""

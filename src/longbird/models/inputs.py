@@ -90,6 +90,35 @@ class Inputs:
             flat["edges"] = choice_edges(self.edges, *given.shape[:2])
         return replace(self, **flat)
 
+    def parts(self, tokens: int) -> list[Inputs]:
+        """Consecutive rows with at most that many tokens, or one row that has more.
+
+        Padding is not counted.
+        """
+        if tokens < 1:
+            raise ValueError(f"tokens_at_once must be at least 1, received {tokens}")
+        rows = self.given.shape[0]
+        sizes = (self.ranks() >= 0).sum(1).tolist()
+        begins, taken = [0], 0
+        for row, size in enumerate(sizes):
+            if taken and taken + size > tokens:
+                begins.append(row)
+                taken = 0
+            taken += size
+        names = [name for name in (*TENSORS, "edges") if getattr(self, name) is not None]
+
+        def part(begin: int, end: int) -> Inputs:
+            values = {name: getattr(self, name) for name in names}
+            return replace(
+                self,
+                **{
+                    name: x if name == "position_ids" and len(x) == 1 else x[begin:end]
+                    for name, x in values.items()
+                },
+            )
+
+        return [part(*ends) for ends in zip(begins, [*begins[1:], rows], strict=True)]
+
     def ranks(self) -> Tensor:
         """The number of every token in its document, int64 [rows, n]; -1 for padding."""
         kept = torch.ones(self.given.shape[:2], dtype=torch.bool, device=self.given.device)

@@ -30,6 +30,26 @@ def by_tokens(lengths: Sequence[int], budget: int, seed: int) -> list[list[int]]
     return batches
 
 
+def drawn_anew(lengths: Sequence[int], budget: int, seed: int, epoch: int) -> list[list[int]]:
+    """All documents in batches of about `budget` tokens, others in every epoch, but as many.
+
+    A batch may have a part of one document too many, or too few.
+
+    Examples:
+        >>> [sorted(map(len, drawn_anew([5] * 7, 10, 0, epoch))) for epoch in range(2)]
+        [[1, 2, 2, 2], [1, 2, 2, 2]]
+    """
+    order = np.random.default_rng((seed, epoch, 1)).permutation(len(lengths))
+    ends = np.cumsum(np.array(lengths)[order])
+    count = min(len(lengths), -(-int(ends[-1]) // budget))
+    middles = ends - np.array(lengths)[order] / 2
+    cuts = np.searchsorted(middles, ends[-1] / count * np.arange(1, count))
+    # At least one in each.
+    cuts = np.maximum.accumulate(cuts - np.arange(count - 1)) + np.arange(count - 1)
+    cuts = np.clip(cuts, np.arange(1, count), len(lengths) - np.arange(count - 1, 0, -1))
+    return [part.tolist() for part in np.split(order, cuts)]
+
+
 class Batch(list[int]):
     """The numbers of documents, and the epoch that they are read in."""
 
@@ -52,6 +72,7 @@ class TokenBatches(Sampler[list[int]]):
         epoch: Says which epoch begins.
         process: Which of the `processes` this is.
         processes: How many there are.
+        anew: Are batches drawn anew in each epoch? Otherwise their order alone is.
     """
 
     def __init__(
@@ -62,10 +83,13 @@ class TokenBatches(Sampler[list[int]]):
         epoch: Callable[[], int] = lambda: 0,
         process: int = 0,
         processes: int = 1,
+        anew: bool = False,
     ) -> None:
-        self.lengths, self.seed, self.epoch = lengths, seed, epoch
-        self.process, self.processes = process, processes
-        self.batches = by_tokens(lengths, budget, seed)
+        self.lengths, self.budget, self.seed, self.epoch = lengths, budget, seed, epoch
+        self.process, self.processes, self.anew = process, processes, anew
+        self.batches = (
+            drawn_anew(lengths, budget, seed, 0) if anew else by_tokens(lengths, budget, seed)
+        )
 
     def __len__(self) -> int:
         """How many there are in an epoch."""
@@ -74,6 +98,8 @@ class TokenBatches(Sampler[list[int]]):
     def __iter__(self) -> Iterator[Batch]:
         """Those of the epoch that begins."""
         epoch = self.epoch()
+        if self.anew:
+            self.batches = drawn_anew(self.lengths, self.budget, self.seed, epoch)
         order = np.random.default_rng((self.seed, 1 + epoch)).permutation(len(self))
         for number in order.tolist():
             yield Batch(self.share(self.batches[number]), epoch)

@@ -81,6 +81,7 @@ class Documents(torch.utils.data.Dataset[dict[str, Any]]):
 
     def __init__(self, task: Task, rows: Dataset) -> None:
         self.task, self.rows = task, rows.select_columns([*task.inputs])
+        self.read = task.reader(self.rows)
         lengths, parts = lists_of(rows, "lengths")
         self.lengths: list[int] = lengths.tolist()
         self.row_of = np.repeat(np.arange(len(rows)), parts)
@@ -100,7 +101,7 @@ class Documents(torch.utils.data.Dataset[dict[str, Any]]):
 
     def _inputs(self, number: int, epoch: int | None) -> dict[str, Any]:
         at = max(number, ~number)
-        row, part = self.rows[int(self.row_of[at])], int(self.part_of[at])
+        row, part = self.read(int(self.row_of[at]), epoch), int(self.part_of[at])
         return {**self.task.inputs_of(row, part, at, epoch), "number": number}
 
 
@@ -114,7 +115,9 @@ class Collator:
         """A batch."""
         numbers = [example.pop("number") for example in examples]
         batch: dict[str, Any] = self.task.batch(examples, self.pad)
-        items = 0 if numbers[0] < 0 else self.task.items(batch)
+        items = self.task.items(batch)
+        if numbers[0] < 0:
+            batch, items = self.task.uncounted(batch), 0
         return {**batch, "items": torch.tensor(items), "numbers": torch.tensor(numbers)}
 
 

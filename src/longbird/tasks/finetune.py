@@ -60,7 +60,7 @@ def finetune(
     """Trains a model on files; the same call again goes on where it stopped.
 
     Args:
-        task: What to learn: "ask", "choose", "classify", "summarize" or "tag".
+        task: What to learn: "ask", "choose", "classify", "embed", "summarize" or "tag".
         train: Files or folders: csv, tsv, json, jsonl, parquet, txt, and gzip of these; a folder
             with a subfolder for each class.
         out: The folder of the run.
@@ -108,13 +108,13 @@ def finetune(
     with state.main_process_first():
         parts, data = read_parts(ours, settings, tokenizer, folder, say)
         model = anew()
+    ours.check(parts, settings)
     weights = None
     if settings.class_weights == "balanced":
         rows: Any = parts["train"]
         weights = ours.class_weights(rows)
-    if state.is_main_process:
-        for line in forecast(model, ours, tokenizer, parts, settings):
-            say(line)
+    for line in forecast(model, ours, tokenizer, parts, settings):
+        say(line)
 
     progress = Progress(say if state.is_main_process else _silence)
     trainer = LongbirdTrainer(
@@ -227,6 +227,7 @@ def _finish(
         with folder.making(folder.model) as new:
             model.save_pretrained(new)
             tokenizer.save_pretrained(new)
+            task.write_beside(new)
         for found in measured.values():
             found.write_worst(folder.worst)
         result = {

@@ -12,7 +12,7 @@ from datasets import Dataset
 
 from longbird.cost import plan
 from longbird.machine import available_bytes, in_words, peak_memory
-from longbird.tasks.batches import by_tokens
+from longbird.tasks.batches import Batch, TokenBatches
 from longbird.tasks.documents import Collator, Documents, without_bookkeeping
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
@@ -41,7 +41,9 @@ def forecast(
         yield from task.about(documents, settings.length)
     documents = Documents(task, parts["train"])
     lengths = documents.lengths
-    batches = by_tokens(lengths, settings.tokens_per_batch, settings.seed)
+    batches = TokenBatches(
+        lengths, settings.tokens_per_batch, settings.seed, anew=task.new_batches
+    ).batches
     per_epoch = -(-len(batches) // settings.accumulate)
     steps = settings.steps or int(np.ceil(settings.epochs * per_epoch))
     yield (
@@ -52,9 +54,10 @@ def forecast(
     ran = sum(lengths[number] for number in sample)
     seconds, resident, of_sample = _rehearse(model, task, tokenizer, documents, sample, settings)
     largest = max(sum(lengths[number] for number in batch) for batch in batches)
+    at_once, ran_at_once = task.tokens_kept(largest), task.tokens_kept(ran)
     learned = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
     # What a pass takes grows with its tokens; gradients and AdamW's two means of them do not.
-    more = int(max(of_sample - learned, 0) * largest / ran + 3 * learned)
+    more = int(max(of_sample - learned, 0) * at_once / ran_at_once + 3 * learned)
     epoch = seconds * sum(lengths) / ran + _beyond(model.config, lengths, sample)
     yield (
         f"about {_time(epoch)} for an epoch, {_time(epoch * steps / per_epoch)} in all, and "
@@ -108,7 +111,7 @@ def _rehearse(
 ) -> tuple[float, int, int]:
     """Seconds of a forward and backward pass, bytes before it, and those that it takes more."""
     collate = Collator(task, tokenizer)
-    batch = without_bookkeeping(collate([documents[number] for number in sample]))
+    batch = without_bookkeeping(collate(documents.__getitems__(Batch(sample, epoch=0))))
     if settings.gradient_checkpointing:
         model.gradient_checkpointing_enable()  # as Trainer does
     model.train()

@@ -34,6 +34,9 @@ class Settings:
         summary: Column of the summary.
         summary_tokens: Tokens of the longest summary that is learned or written.
         beams: Summaries that are written side by side, of which the best is kept.
+        query: Column of the text that is to find another.
+        positive: Column of the text that it is to find.
+        negative: Column of a text that it is not to find, or of a list of such.
         group: Column whose values stay on one side when rows are held out.
         separator: What separates the labels of a row that may have several.
         encoding: Of text files.
@@ -62,6 +65,9 @@ class Settings:
         class_weights: "balanced" gives every class the same weight in the loss; "none".
         mask: Masked language modelling: the fraction of tokens to predict.
         whole_words: Masked language modelling: draw words, and mask all tokens of each.
+        temperature: Embeddings: what cosines are divided by in the loss.
+        symmetric: Embeddings: a document is to find its query, too.
+        tokens_at_once: Embeddings: tokens of a batch that are in memory at one time.
         patience: Evaluations without a better model before the run stops; 0 for no limit.
         evaluate_every: Steps between evaluations; 0 for one after each epoch.
         save_every: Seconds between checkpoints, which are also made after each evaluation.
@@ -82,6 +88,9 @@ class Settings:
     summary: str | None = None
     summary_tokens: int = 128
     beams: int = 4
+    query: str | None = None
+    positive: str | None = None
+    negative: str | None = None
     group: str | None = None
     separator: str | None = None
     encoding: str = "utf-8"
@@ -107,6 +116,9 @@ class Settings:
     class_weights: str = "none"
     mask: float = 0.15
     whole_words: bool = False
+    temperature: float = 0.05
+    symmetric: bool = False
+    tokens_at_once: int = 16384
     patience: int = 0
     evaluate_every: int = 0
     save_every: float = 300.0
@@ -132,6 +144,8 @@ class Settings:
             ("frozen_layers", 0, 2**20),
             ("lora", 0, 2**20),
             ("mask", 0.01, 0.9),
+            ("temperature", 0.001, 100),
+            ("tokens_at_once", 1, 2**31),
             ("patience", 0, 2**31),
             ("evaluate_every", 0, 2**31),
             ("save_every", 0, 1e9),

@@ -92,8 +92,9 @@ def starting_model(
     cls = getattr(models, ENCODER_TASKS[head])
     if size is not None:
         return cls(new_config(size, tokenizer, settings.length, graph, head_settings))
-    # The head of a masked language model is worth keeping, where there is one.
-    task = head if head == "masked-lm" else "model"
+    # The head of a masked language model is worth keeping, where there is one, and how embeddings
+    # are pooled.
+    task = head if head in ("masked-lm", "embedding") else "model"
     long = long_enough(source, settings.length, graph, folder, task)
     set_seed(settings.seed)  # again: what was made on the way may have drawn some
     options = {} if graph is None else {"graph": graph}

@@ -39,6 +39,9 @@ class Task:
     """Columns that metrics do not need, and that stay on the disk."""
     joins: ClassVar[tuple[str, ...]] = ()
     """Of these, the columns that `joined` needs."""
+    new_batches: ClassVar[bool] = False
+    """Must documents meet others in every epoch? Batches are then drawn anew, and may have a
+    document more than they should."""
     inputs: ClassVar[tuple[str, ...]]
     """What is read of the features to make inputs of the model; `input_ids` is one."""
 
@@ -94,11 +97,18 @@ class Task:
                 "ends are cut off"
             )
 
+    def check(self, parts: Mapping[str, Dataset], settings: Settings) -> None:
+        """Looks at all documents before the first step; raises where nothing can be learned."""
+
     # ---- parts: what the model reads of a row at once, which may be windows of it
 
     def lengths(self, features: Example) -> list[int]:
         """Tokens of each part of a row: one part, unless a task says otherwise."""
         return [len(features["input_ids"])]
+
+    def reader(self, rows: Dataset) -> Callable[[int, int | None], Example]:
+        """What gives the `inputs` of a row in an epoch, as those of `inputs_of`."""
+        return lambda row, epoch: rows[row]
 
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
         """The inputs of a part of a row as they are in an epoch.
@@ -131,6 +141,10 @@ class Task:
         """A padded batch as the model takes it."""
         return batch
 
+    def uncounted(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """A batch of a process that has no document of a step; its `items` are 0 in any case."""
+        return batch
+
     # ---- learning
 
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
@@ -148,6 +162,10 @@ class Task:
     def items(self, batch: Mapping[str, Tensor]) -> int:
         """How many things the loss is a mean over: documents, unless a task says otherwise."""
         return len(batch["input_ids"])
+
+    def tokens_kept(self, tokens: int) -> int:
+        """Of the tokens of a batch, those whose activations are in memory at one time."""
+        return tokens
 
     # ---- outputs to results
 
@@ -167,6 +185,9 @@ class Task:
         self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
     ) -> None:
         """Chooses thresholds by the validation documents, after these were measured."""
+
+    def write_beside(self, model: Path) -> None:
+        """Writes what belongs into the folder of the best model besides it and its tokenizer."""
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it."""

@@ -93,6 +93,7 @@ class LongbirdTrainer(Trainer):
             self._epoch,
             self.args.process_index,
             self.args.world_size,
+            self.task.new_batches,
         )
         self.steps_in_epoch = -(-len(batches) // self.settings.accumulate)
         return DataLoader(self.train_dataset, batch_sampler=batches, collate_fn=self.data_collator)
