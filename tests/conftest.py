@@ -32,7 +32,7 @@ settings.register_profile(
 )
 settings.load_profile("quick")  # pytest --hypothesis-profile=thorough for more
 
-FAST_CASES = 4
+FAST_CASES = 3
 """Cases of a test that `make test-fast` runs."""
 
 

@@ -144,6 +144,7 @@ def test_workflows_are_valid_and_call_what_there_is() -> None:
         assert re.search(f"^{target}:", makefile, re.MULTILINE), target
 
 
+@pytest.mark.slow  # builds it
 def test_the_source_distribution_is_complete_and_clean(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir"]
     done = subprocess.run([*command, str(tmp_path), str(ROOT)], capture_output=True, text=True)

@@ -134,6 +134,7 @@ def test_longbird_comes_after(earlier: str, run_with_torch: Callable[[str], None
     run_with_torch(f"{earlier}\nimport longbird\n{KNOWN}")
 
 
+@pytest.mark.slow  # imports all of transformers
 def test_auto_classes_know_every_task(run_with_torch: Callable[[str], None]):
     run_with_torch(f"import longbird\n{TASKS}")
 

@@ -183,6 +183,7 @@ def test_linked_groups_stay_together(seed: int) -> None:
     assert len(set().union(*parts)) == len(parts)
 
 
+@pytest.mark.slow  # trains
 def test_no_paragraph_is_on_both_sides(tiny: Path, tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     table = json.loads(hotpot_file(file).read_text())

@@ -111,6 +111,7 @@ def test_evaluate_against(tiny: Path, table: Path, tmp_path: Path) -> None:
     assert "difference" in said.stdout and "macro_f1" in said.stdout
 
 
+@pytest.mark.slow  # trains, more than once
 def test_what_cannot_be_compared(tiny: Path, table: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"length": 64, "steps": 1, "model": str(tiny)}
     other = tmp_path / "other.csv"

@@ -432,6 +432,7 @@ def test_labels(tiny: Path, files: dict[str, Path], tmp_path: Path) -> None:
     assert found["ndcg_at_10"] == pytest.approx(np.mean(each), abs=1e-4)
 
 
+@pytest.mark.slow  # trains, more than once
 def test_a_stopped_run_ends_with_the_same_weights(
     run: Path, tiny: Path, files: dict[str, Path], tmp_path: Path, monkeypatch: Any
 ) -> None:

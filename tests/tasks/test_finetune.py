@@ -87,7 +87,7 @@ def test_a_stopped_run_ends_with_the_same_weights(
     assert steps == sorted(set(steps))
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("place", ["trainer.LongbirdTrainer.evaluate", "finetune.write_report"])
 def test_a_run_that_is_killed_after_its_steps_takes_no_more_and_measures_all(
     place: str, whole: Path, tiny: Path, table: Path, tmp_path: Path, monkeypatch: Any

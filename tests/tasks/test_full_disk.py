@@ -57,7 +57,7 @@ def test_files_that_may_not_grow(tiny: Path, table: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("place", ["tokenizer_config.json", "loss.png", "result.json"])
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.fast_cases(1)
 def test_the_end_of_a_run(
     place: str, tiny: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

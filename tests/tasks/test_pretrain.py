@@ -286,6 +286,7 @@ def test_evaluate_does_not_depend_on_batches(
     assert one == pytest.approx(other, abs=1e-6)
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.parametrize("objective", ["mlm", "causal"])
 def test_from_scratch_and_from_a_short_bert(
     objective: str, corpus: Path, tokenizer: Path, tiny: Path, tmp_path: Path
@@ -307,6 +308,7 @@ def test_from_scratch_and_from_a_short_bert(
     assert sizes == (2, 128, 512) and config.longest_document == 96
 
 
+@pytest.mark.slow  # trains
 def test_the_head_of_a_masked_model_is_kept(tiny: Path, tmp_path: Path) -> None:
     theirs = transformers.BertForMaskedLM(transformers.BertConfig.from_pretrained(tiny))
     theirs.save_pretrained(tmp_path / "bert")

@@ -269,6 +269,7 @@ def test_the_loss_is_a_mean_over_tokens_however_documents_are_shared(
     assert whole[0] == pytest.approx(sum(loss for loss, _ in parts), rel=1e-5)
 
 
+@pytest.mark.slow  # trains, more than once
 def test_a_stopped_run_ends_with_the_same_weights(
     run: Path, tiny: Path, documents: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -342,6 +343,7 @@ def led(folder: Path, tiny: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow  # trains
 def test_from_led(documents: Path, tiny: Path, tmp_path: Path, monkeypatch: Any) -> None:
     source = led(tmp_path / "led", tiny)
     options = {**OPTIONS, "epochs": 1}

@@ -381,6 +381,7 @@ def test_it_learns_words(run: Path, word_file: Path) -> None:
     assert list(model.config.id2label.values()) == ["B-mine", "B-sea", "I-mine", "I-sea", "O"]
 
 
+@pytest.mark.slow  # trains, more than once
 def test_words_and_spans_of_the_same_text_are_the_same_run(
     run: Path, tiny: Path, word_file: Path, span_file: Path, tmp_path: Path
 ) -> None:
@@ -422,6 +423,7 @@ def test_evaluation_is_what_windows_one_by_one_give(
     assert found["entity_f1"] == pytest.approx(expected)
 
 
+@pytest.mark.slow  # trains, more than once
 def test_a_stopped_run_ends_with_the_same_weights(
     run: Path, tiny: Path, word_file: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
