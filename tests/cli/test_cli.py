@@ -126,6 +126,7 @@ def test_every_file_is_a_command_or_serves_them() -> None:
     serving = {
         "__init__",
         "app",
+        "early",
         "entry",
         "errors",
         "flags",

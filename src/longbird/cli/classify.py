@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from longbird.cli.early import check_trained
 from longbird.cli.terminal import note, say, working
 
 
@@ -30,6 +31,7 @@ def classify(
 
     longbird classify stars inbox/*.txt --json
     """
+    check_trained(model, files)
     from longbird.tasks.classify_files import classify_files  # takes seconds to import
 
     with working("Classifying"):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from longbird.cli.early import check_trained
 from longbird.cli.terminal import note, stdout, working
 
 
@@ -51,6 +52,9 @@ def evaluate(
         str | None,
         typer.Option(help="Of language models: file, paragraph or line; that of the run."),
     ] = None,
+    tokens_per_batch: Annotated[
+        int | None, typer.Option(help="Tokens that are read at once; those of the run.")
+    ] = None,
     against: Annotated[
         str | None, typer.Option(help="Another model, to be compared on the same files.")
     ] = None,
@@ -68,6 +72,7 @@ def evaluate(
 
     longbird evaluate stars test.csv --against older-stars
     """
+    check_trained(model, files)
     from longbird.tasks.evaluate import evaluate as measure  # takes seconds to import
 
     with working("Evaluating"):
@@ -75,7 +80,7 @@ def evaluate(
             model, files, against=against, say=note, text=text, label=label, question=question,
             context=context, answer=answer, summary=summary, separator=separator,
             encoding=encoding, documents=documents, query=query, positive=positive,
-            negative=negative,
+            negative=negative, tokens_per_batch=tokens_per_batch,
         )  # fmt: skip
     if worst is not None:
         found.write_worst(worst)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from longbird.cli.early import check_files
 from longbird.cli.errors import INTERRUPTED
 from longbird.cli.terminal import note
 
@@ -163,6 +164,7 @@ def finetune(
     given: dict[str, Any] = {
         name: value for name, value in locals().items() if name not in ("task", "files", "out")
     }
+    check_files(files)
     from longbird.tasks.finetune import finetune as run  # takes seconds to import
 
     done = run(task, files or (), out, say=note, **given)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from longbird.cli.early import check_files
 from longbird.cli.errors import INTERRUPTED
 from longbird.cli.finetune import finetune
 from longbird.cli.terminal import note
@@ -74,6 +75,7 @@ def pretrain(
         "documents": documents, "model": model, "tokenizer": tokenizer, "length": length,
         "mask": mask, "whole_words": whole_words, "learning_rate": learning_rate, **options,
     }  # fmt: skip
+    check_files(files)
     from longbird.tasks.finetune import finetune as run  # takes seconds to import
     from longbird.tasks.settings import read_settings
 

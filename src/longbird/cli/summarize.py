@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from longbird.cli.early import check_trained
 from longbird.cli.terminal import note, say, working
 
 
@@ -30,6 +31,7 @@ def summarize(
 
     longbird summarize abstracts papers/*.txt --json
     """
+    check_trained(model, files)
     from longbird.tasks.summarize_files import summarize_files  # takes seconds to import
 
     with working("Summarizing"):

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from longbird.cli.early import check_trained
 from longbird.cli.terminal import note, say, working
 
 
@@ -33,6 +34,7 @@ def tag(
 
     longbird tag names letters/*.txt --json
     """
+    check_trained(model, files)
     from longbird.tasks.tag_files import tag_files  # takes seconds to import
 
     with working("Tagging"):

@@ -50,6 +50,8 @@ def adapted(model: Any, settings: Settings) -> Any:
             modules_to_save=heads,
         )
         model = peft.get_peft_model(model, config)
+        # Or else peft asks for the configuration of that model, by name, with every checkpoint.
+        model.peft_config["default"].base_model_name_or_path = None
     return model
 
 

@@ -18,6 +18,7 @@ from longbird.tasks.files import Row
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction, Task
+from longbird.tasks.tokens import LETTERS
 
 NUMBERED = re.compile(r"(ending|choice|option|answer)[_ -]?([0-9]+|[a-z])", re.IGNORECASE)
 """Columns that hold one choice each, such as ending0 to ending3 of SWAG."""
@@ -52,8 +53,8 @@ class Choose(Task):
         """Examples with the tokens of question and choice, [choices, n]; n differs."""
         typed = "token_type_ids" in tokenizer.model_input_names
         for example in examples:
-            choices = [choice[: 200 * length] for choice in example["choices"]]
-            texts = [example["text"][: 200 * length]] * len(choices)
+            choices = [choice[: LETTERS * length] for choice in example["choices"]]
+            texts = [example["text"][: LETTERS * length]] * len(choices)
             whole = [len(ids) for ids in tokenizer(texts, choices, verbose=False)["input_ids"]]
             cut = tokenizer(
                 texts, choices, truncation="longest_first", max_length=length,

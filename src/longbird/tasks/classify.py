@@ -45,6 +45,8 @@ class Classify(Task):
                     find_column("text", settings.text, names, say),
                     find_column("label", settings.label, names, say),
                 )
+                if columns[0] == columns[1]:
+                    raise ValueError(f"--text and --label name one column, {columns[0]}")
             text, label = (value_of(row, column) for column in columns)
             yield {
                 "place": row.place,

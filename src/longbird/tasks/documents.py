@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import torch
 from datasets import Dataset
 from datasets.arrow_writer import ArrowWriter
@@ -32,7 +33,8 @@ def stored(
     training: bool = False,
 ) -> Dataset:
     """The features of examples, in a file that is there whole or not at all."""
-    if not file.exists():
+    made = not file.exists()
+    if made:
         file.parent.mkdir(parents=True, exist_ok=True)
         writing = file.with_name(f".{file.name}.writing")
         every = features_of(task, examples, tokenizer, length, training)
@@ -47,7 +49,13 @@ def stored(
             os.replace(writing, file)
         finally:
             writing.unlink(missing_ok=True)
-    return Dataset.from_file(str(file))
+    try:
+        return Dataset.from_file(str(file))
+    except (pyarrow.ArrowException, OSError):  # damaged: it is made again
+        if made:
+            raise
+        file.unlink()
+        return stored(task, examples, tokenizer, length, file, training)
 
 
 def features_of(

@@ -27,6 +27,7 @@ from longbird.tasks.numbers import lists_of, numbers_of
 from longbird.tasks.related import Columns, normal
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction, Task
+from longbird.tasks.tokens import cut_to
 
 SHOWN = 500
 """Characters of a text that are kept, to be shown."""
@@ -75,11 +76,8 @@ class Embed(Task):
     ) -> Iterator[dict[str, Any]]:
         """Examples with the tokens of each text, [texts, n]; n differs."""
         for example in examples:
-            texts = [text[: 200 * length] for text in example["texts"]]
-            ids = tokenizer(texts, verbose=False)["input_ids"]
-            whole = [len(each) for each in ids]
-            if max(whole) > length:
-                ids = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
+            texts = example["texts"]
+            ids, whole = zip(*cut_to(length, texts, tokenizer), strict=True)
             classes = [_number(example["class"])] * len(texts)
             yield {
                 "place": example["place"],
@@ -87,7 +85,7 @@ class Embed(Task):
                 "shown": [text[:SHOWN] for text in texts],
                 "tokens": sum(whole),
                 "longest": max(whole),
-                "input_ids": ids,
+                "input_ids": list(ids),
                 "kinds": example["kinds"],
                 "keys": [_number(normal(text)) for text in example["texts"]],
                 "classes": [

@@ -135,8 +135,12 @@ def evaluate(
     other, theirs = _evaluated(against, files, say, options)
     if type(task) is not type(theirs) or task.head_settings() != theirs.head_settings():
         raise ValueError(
-            f"{model} and {against} cannot be compared: they are for other tasks ({task.name} and "
-            f"{theirs.name}) or know other labels"
+            f"{model} and {against} cannot be compared: "
+            + (
+                f"one is for {task.name}, the other for {theirs.name}"
+                if task.name != theirs.name
+                else "they know other labels"
+            )
         )
     if [each["place"] for each in found.examples] != [each["place"] for each in other.examples]:
         raise ValueError(
@@ -154,7 +158,9 @@ def _evaluated(
     rows = read_for(trained, files, say, **options)
     for line in trained.task.about(rows, trained.length):
         say(line.strip())
-    return evaluate_rows(trained.model, trained.task, rows, trained.tokenizer), trained.task
+    tokens = trained.settings.overridden(options).tokens_per_batch
+    found = evaluate_rows(trained.model, trained.task, rows, trained.tokenizer, tokens)
+    return found, trained.task
 
 
 def read_for(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -17,9 +18,9 @@ from transformers.utils.logging import disable_progress_bar
 from longbird.tasks.adapt import adapted, merged
 from longbird.tasks.evaluate import Evaluation, evaluate_rows
 from longbird.tasks.every import BY_NAME
-from longbird.tasks.folder import RunFolder, write_text
+from longbird.tasks.folder import RunFolder, read_json, write_text
 from longbird.tasks.forecast import forecast
-from longbird.tasks.parts import read_parts
+from longbird.tasks.parts import check_unchanged, read_parts
 from longbird.tasks.processes import processes
 from longbird.tasks.progress import Progress
 from longbird.tasks.report import write_report
@@ -90,14 +91,24 @@ def finetune(
     if not state.is_main_process:
         say = _silence
         logging.getLogger("longbird").setLevel(logging.ERROR)  # what all say, one says
-    if state.is_main_process:
-        _begin(folder, settings)
-    state.wait_for_everyone()
-    if folder.result.exists():
-        say(f"{folder.path} is finished; delete it to begin again")
-        return Run(folder.path, True, json.loads(folder.result.read_text("utf-8"))["metrics"])
+    with contextlib.ExitStack() as stack:
+        if state.is_main_process:
+            _check_place(folder, settings)
+            stack.enter_context(folder.in_use())
+            _begin(folder, settings)
+        state.wait_for_everyone()
+        return _run(settings, folder, state, say)
 
-    ours = BY_NAME[task]()
+
+def _run(settings: Settings, folder: RunFolder, state: Any, say: Callable[[str], None]) -> Run:
+    """A run from where it is to its end."""
+    if folder.result.exists():
+        with contextlib.suppress(FileNotFoundError):  # what was learned from may have gone
+            check_unchanged(settings, folder)
+        say(f"{folder.path} is finished; delete it to begin again")
+        return Run(folder.path, True, read_json(folder.result)["metrics"])
+
+    ours = BY_NAME[settings.task]()
     tokenizer = starting_tokenizer(settings, folder)
     ours.prepare(settings, tokenizer)
 
@@ -139,6 +150,9 @@ def finetune(
         )
         return Run(folder.path, False, {})
     best = trainer.state.best_global_step or trainer.state.global_step
+    if wrong := folder.what_is_wrong(best):
+        best = trainer.state.global_step
+        say(f"warning: {wrong}; the model after step {best} is kept instead of the best one")
     model = merged(trainer, folder.checkpoint(best), anew)
     result = _finish(
         trainer, model, best, ours, tokenizer, parts, data, settings, folder, started, say
@@ -170,6 +184,20 @@ def settings_of(task: str, train: Any, options: dict[str, Any]) -> Settings:
     return Settings(**values)
 
 
+def _check_place(folder: RunFolder, settings: Settings) -> None:
+    """Raises if something else is in the folder, or if its files would be read as documents."""
+    if folder.path.exists() and not folder.settings.exists() and not folder.is_new():
+        raise FileExistsError(
+            f"{folder.path} exists and is not the folder of a run: name another --out"
+        )
+    for path in (*settings.train, *settings.validation, *settings.test):
+        if Path(path).is_dir() and folder.path.resolve().is_relative_to(Path(path).resolve()):
+            raise ValueError(
+                f"--out {folder.path} is inside of {path}, from which all files are read: name "
+                "another --out"
+            )
+
+
 def _begin(folder: RunFolder, settings: Settings) -> None:
     """Writes the settings of a new run, or compares them with those of one that goes on."""
     if folder.settings.exists():
@@ -182,10 +210,6 @@ def _begin(folder: RunFolder, settings: Settings) -> None:
                 "Give the same settings to go on with it, or another --out for a new run"
             )
         folder.clear()  # nothing has been learned: an option was wrong, and is mended now
-    elif folder.path.exists() and not folder.is_new():
-        raise FileExistsError(
-            f"{folder.path} exists and is not the folder of a run: name another --out"
-        )
     write_text(folder.settings, settings.toml())
 
 

@@ -11,9 +11,12 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from longbird.folders.digest import sha256_of
 
 MANIFEST = "manifest.json"
+LOCK = ".lock"
 PREFIX = "checkpoint-"
 AGAIN = "Make room and run the same command again: it goes on from there"
 WORDS = (
@@ -59,8 +62,28 @@ class RunFolder:
 
     def is_new(self) -> bool:
         """Is nothing in it but what a kill left of the very first file?"""
-        first = f".{self.settings.name}.writing"
-        return self.path.is_dir() and all(each.name == first for each in self.path.iterdir())
+        first = (f".{self.settings.name}.writing", LOCK)
+        return self.path.is_dir() and all(each.name in first for each in self.path.iterdir())
+
+    @contextlib.contextmanager
+    def in_use(self) -> Generator[None, None, None]:
+        """Keeps other processes from running in it; a kill ends that, too.
+
+        Raises:
+            FileExistsError: Another process is running in it.
+        """
+        lock = FileLock(self.path / LOCK)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise FileExistsError(
+                f"another process is training in {self.path}: wait for it, stop it, or name "
+                "another --out"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def checkpoint(self, step: int) -> Path:
         """The folder of the checkpoint after that many steps."""
@@ -71,11 +94,15 @@ class RunFolder:
         names = [each.name for each in self.checkpoints.glob(f"{PREFIX}*")]
         return sorted(int(name[len(PREFIX) :]) for name in names if name[len(PREFIX) :].isdigit())
 
+    def what_is_wrong(self, step: int) -> str | None:
+        """What is wrong with a checkpoint, naming the file; None if it is as it was written."""
+        return _what_is_wrong(self.checkpoint(step))
+
     def last_whole_checkpoint(self) -> tuple[Path | None, list[str]]:
         """The newest checkpoint that is as it was written, and what is wrong with newer ones."""
         broken: list[str] = []
         for step in reversed(self.steps()):
-            wrong = _what_is_wrong(self.checkpoint(step))
+            wrong = self.what_is_wrong(step)
             if wrong is None:
                 return self.checkpoint(step), broken
             broken.append(wrong)
@@ -160,10 +187,25 @@ class RunFolder:
         """What was measured, without a last line that a kill cut short."""
         lines: list[dict[str, Any]] = []
         if self.metrics.exists():
-            for text in self.metrics.read_text("utf-8").splitlines():
+            for text in self.metrics.read_text("utf-8", errors="replace").splitlines():
                 with contextlib.suppress(json.JSONDecodeError):
                     lines.append(json.loads(text))
-        return lines
+        return [line for line in lines if isinstance(line, dict) and "step" in line]
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """What a file of the run holds.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    try:
+        return dict(json.loads(file.read_text("utf-8")))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{file} is damaged ({error}): put back a copy of it, or begin a new run with another "
+            "--out"
+        ) from error
 
 
 def write_text(file: Path, text: str) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 from datasets import Dataset
 
 from longbird.tasks.documents import cache_key, stored
-from longbird.tasks.files import fingerprint
-from longbird.tasks.folder import RunFolder, write_text
+from longbird.tasks.files import fingerprint, left_out
+from longbird.tasks.folder import RunFolder, read_json, write_text
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.processes import processes
 from longbird.tasks.settings import Settings
@@ -33,9 +33,9 @@ def read_parts(
         ValueError: A file has changed since the run began, or is not what it should be.
     """
     given = {part: getattr(settings, part) for part in PARTS}
-    files = {part: fingerprint(paths) for part, paths in given.items() if paths}
-    model = model_fingerprint(settings)
-    _check_unchanged({**files, "model": model}, folder)
+    files, model = check_unchanged(settings, folder)
+    for line in _about_files(given, files):
+        say(line)
 
     def read(part: str, say: Callable[[str], None] = lambda _: None) -> Iterator[dict[str, Any]]:
         return task.examples(task.rows(given[part], settings), settings, say)
@@ -89,17 +89,52 @@ def read_parts(
     return parts, data
 
 
-def _check_unchanged(files: dict[str, dict[str, str]], folder: RunFolder) -> None:
-    """Raises if a file is not what it was when the run began."""
-    if not folder.data.exists():
-        return
-    data = json.loads(folder.data.read_text("utf-8"))
-    # A model that was made longer is in the folder of the run, with its tokenizer.
-    model = {} if folder.start.exists() else {"model": data.get("model", {})}
-    for part, hashes in {**data["files"], **model}.items():
-        for file, digest in hashes.items():
-            if files.get(part, {}).get(file) != digest:
-                raise ValueError(
-                    f"{file} is not what it was when the run began (its sha256 differs): begin a "
-                    "new run with another --out, or put the old file back"
+def check_unchanged(
+    settings: Settings, folder: RunFolder
+) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """The sha256 of all files by part, and of those of the model.
+
+    Raises:
+        ValueError: A file is not what it was when the run began.
+    """
+    given = {part: getattr(settings, part) for part in PARTS}
+    files = {part: fingerprint(paths) for part, paths in given.items() if paths}
+    model = model_fingerprint(settings)
+    if folder.data.exists():
+        data = read_json(folder.data)
+        before, now = {**data["files"]}, {**files}
+        if not folder.start.exists():  # a model that was made longer is there, with its tokenizer
+            before["model"], now["model"] = data.get("model", {}), model
+        for part, hashes in before.items():
+            _compare(hashes, now.get(part, {}))
+    return files, model
+
+
+def _compare(before: dict[str, str], now: dict[str, str]) -> None:
+    for file in sorted({*before, *now}):
+        if before.get(file) != now.get(file):
+            what = "is not what it was when the run began (its sha256 differs)"
+            if file not in before:
+                what = "is new since the run began"
+            raise ValueError(
+                f"{file} {what}: begin a new run with another --out, or put the files back as "
+                "they were"
+            )
+
+
+def _about_files(
+    given: dict[str, tuple[str, ...]], files: dict[str, dict[str, str]]
+) -> Iterator[str]:
+    """What is left out, and what is measured with although it is learned."""
+    others = left_out(path for paths in given.values() for path in paths)
+    if others:
+        kinds = ", ".join(sorted({file.suffix or file.name for file in others})[:5])
+        yield f"left out are {len(others):,} files in folders that are of other kinds ({kinds})"
+    learned = {*files["train"].values()}
+    for part in ("validation", "test"):
+        for file, digest in files.get(part, {}).items():
+            if digest in learned:
+                yield (
+                    f"warning: {file} is also learned from, so that what is measured with it for "
+                    f"{part} says nothing about other documents"
                 )

@@ -242,7 +242,8 @@ def read_settings(file: str | Path) -> dict[str, Any]:
 def differences(old: Mapping[str, Any], new: Settings) -> list[str]:
     """What differs, as words: "seed was 0 and is 1"."""
     now = {**asdict(new)}
-    before = {**{field.name: None for field in fields(Settings)}, **old}
+    # What is None is not in the file, and what came later is as it would have been.
+    before = {**{field.name: field.default for field in fields(Settings)}, **old}
     return [
         f"{name} was {before[name]} and is {now[name]}"
         for name in now

@@ -10,7 +10,7 @@ from typing import Any
 from transformers import AutoTokenizer, set_seed
 
 from longbird import models
-from longbird.data import minilm, mpnet
+from longbird.data import NAMED
 from longbird.folders.digest import sha256_of
 from longbird.folders.paths import folder_of
 from longbird.graph import as_graph
@@ -26,7 +26,6 @@ READ = re.compile(
     r"special_tokens_map\.json|added_tokens\.json"
 )
 """Files of a model's folder that decide what is loaded."""
-NAMED = {"minilm": minilm, "mpnet": mpnet}
 
 
 def source_of(name: str) -> str:

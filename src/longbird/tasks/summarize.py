@@ -20,6 +20,7 @@ from longbird.tasks.numbers import numbers_of
 from longbird.tasks.scratch import end_of
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction, Task
+from longbird.tasks.tokens import LETTERS, cut_to
 from longbird.tasks.writing import written
 
 SHOWN = 500
@@ -85,13 +86,10 @@ class Summarize(Task):
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int
     ) -> Iterator[dict[str, Any]]:
         """Examples with the tokens of the document and of its summary."""
-        # Cut before the tokenizer, which would read 300 MB to keep 4,096 tokens.
-        texts = [example["text"][: 200 * length] for example in examples]
-        whole = tokenizer(texts, verbose=False)["input_ids"]
-        cut = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
-        summaries = [example.get("summary", "")[: 200 * self.most] for example in examples]
+        cut = cut_to(length, [example["text"] for example in examples], tokenizer)
+        summaries = [example.get("summary", "")[: LETTERS * self.most] for example in examples]
         targets = tokenizer(text_target=summaries, verbose=False)["input_ids"]
-        for example, every, ids, target in zip(examples, whole, cut, targets, strict=True):
+        for example, (ids, tokens), target in zip(examples, cut, targets, strict=True):
             if "summary" not in example:  # it is to be written
                 target = []
             elif target[-1:] != [self.end]:
@@ -101,7 +99,7 @@ class Summarize(Task):
                 **example,
                 "text": example["text"][:SHOWN],
                 "lead": lead(example["text"]),
-                "tokens": len(every),
+                "tokens": tokens,
                 "target_tokens": len(target),
                 "input_ids": ids,
                 "labels": labels,

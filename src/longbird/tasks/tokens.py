@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-MOST = 200
+LETTERS = 200
 """Characters of a token at most, for the part of a text that the tokenizer gets to see."""
 
 
@@ -16,7 +16,7 @@ def cut_to(length: int, texts: Sequence[str], tokenizer: Any) -> Iterator[tuple[
     to keep 4,096 tokens.
     """
     stripped = [text.strip() for text in texts]
-    begins = [text[: MOST * length] for text in stripped]
+    begins = [text[: LETTERS * length] for text in stripped]
     encoded = tokenizer(begins, verbose=False)["input_ids"]
     for whole, begin, text in zip(encoded, begins, stripped, strict=True):
         ids = whole

@@ -12,6 +12,7 @@ as one that was never stopped, and no state of a generator is kept.
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -106,7 +107,7 @@ class LongbirdTrainer(Trainer):
     ) -> tuple[list[Any], Tensor]:
         """The batches of a step, and the number of items in them over all processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
-        self.micro_step = 0
+        self.micro_step, self.numbers = 0, []
         items: Any = torch.stack([batch["items"] for batch in batches]).sum().to(device)
         total: Any = self.accelerator.reduce(items, "sum")
         return batches, total.clamp(min=1)
@@ -115,7 +116,7 @@ class LongbirdTrainer(Trainer):
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any) -> Tensor:
         """Forward and backward, with the random numbers of this step."""
-        numbers = inputs["numbers"].tolist()
+        self.numbers += inputs["numbers"].tolist()
         key = (
             self.settings.seed,
             self.state.global_step,
@@ -126,8 +127,15 @@ class LongbirdTrainer(Trainer):
         self.micro_step += 1
         loss = super().training_step(model, inputs, num_items_in_batch)
         if not torch.isfinite(loss):
-            self._refuse(float(loss), numbers)
+            self._refuse(f"the loss of step {self.state.global_step + 1} is {float(loss)}")
         return loss
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        """Before the weights are changed by it: a loss may be finite where its gradient is not."""
+        norm = super()._get_grad_norm(model, grad_norm)
+        if not math.isfinite(norm):
+            self._refuse(f"the gradient of step {self.state.global_step + 1} is {float(norm)}")
+        return norm
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, **kwargs: Any
@@ -141,16 +149,16 @@ class LongbirdTrainer(Trainer):
         loss = loss * inputs["items"] / total * self.args.world_size
         return (loss, outputs) if return_outputs else loss
 
-    def _refuse(self, loss: float, numbers: list[int]) -> None:
-        rows = [int(self.documents.row_of[max(each, ~each)]) for each in numbers[:5]]
+    def _refuse(self, what: str) -> None:
+        """Keeps the weights as they were before this step, and stops."""
+        rows = [int(self.documents.row_of[max(each, ~each)]) for each in self.numbers[:5]]
         places = [self.rows[row]["place"] for row in rows]
-        more = f" and {len(numbers) - 5} more" if len(numbers) > 5 else ""
-        step = self.state.global_step
-        self._save_checkpoint(self.model, None)  # what the weights were before this step
+        more = f" and {len(self.numbers) - 5} more" if len(self.numbers) > 5 else ""
+        self._save_checkpoint(self.model, None)
         raise NotFinite(
-            f"the loss of step {step + 1} is {loss}, for the documents {'; '.join(places)}{more}. "
-            f"The weights before it are kept in {self.folder.checkpoint(step)}. A lower "
-            "--learning-rate or a longer --warmup may help; or look at these documents"
+            f"{what}, for the documents {'; '.join(places)}{more}. The weights before it are kept "
+            f"in {self.folder.checkpoint(self.state.global_step)}. A lower --learning-rate or a "
+            "longer --warmup may help, with another --out; or look at these documents"
         )
 
     # ---- evaluation

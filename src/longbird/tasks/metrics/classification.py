@@ -31,6 +31,11 @@ def measure(
         micro F1, F1 by label, and macro AUC and average precision over the labels that some
         documents have and others have not (None if there is no such label).
     """
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            "the model gives scores that are not numbers: its weights have grown without bound. A "
+            "lower --learning-rate or a longer --warmup may help, with another --out"
+        )
     chosen = chosen_of(scores, several)
     by_label = F1(truth, chosen, average=None, zero_division=0.0)
     used = max(1, (truth.any(0) | chosen.any(0)).sum())

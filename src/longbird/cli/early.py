@@ -1,0 +1,24 @@
+"""What is wrong with names of files and models is said before seconds of imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from longbird.data import NAMED
+from longbird.folders.paths import folder_of
+
+
+def check_files(files: Iterable[Path] | None) -> None:
+    """Raises if one of the files to read is not there, or of a kind that is not read."""
+    from longbird.tasks.files import find_files  # says what is missing without the extra `train`
+
+    if files:
+        find_files(files)
+
+
+def check_trained(model: str, files: Iterable[Path]) -> None:
+    """The same, and for the folder of a run or of a model."""
+    if model not in NAMED or Path(model).exists():
+        folder_of(model)
+    check_files(files)

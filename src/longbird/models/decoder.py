@@ -1,0 +1,265 @@
+"""The decoder of encoder-decoders: full causal attention, and attention to all of the input.
+
+Axes: b batch, s tokens of the output, n tokens of the input, h heads, d head_dim, w width.
+"""
+
+# transformers writes its types more narrowly than its classes are.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import DynamicCache, EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+from transformers.utils.generic import can_return_tuple
+
+from longbird.models.config import LongbirdSeq2SeqConfig
+from longbird.models.encoder import check_memory, default
+from longbird.models.pretrained import LongbirdPreTrainedModel
+from longbird.nn.attention import Projections
+from longbird.nn.checks import (
+    as_floats,
+    check_device,
+    check_marks,
+    check_numbers,
+    check_tensor,
+    readable,
+)
+from longbird.nn.context import Memory
+from longbird.nn.cross import CrossAttention, dense_attention
+from longbird.nn.layers import CrossLayer, TokenEmbedding
+from longbird.nn.packing import Documents
+
+
+class DecoderAttention(Projections):
+    """Full attention over what the decoder wrote."""
+
+    def __init__(self, config: Any, layer: int) -> None:
+        super().__init__(config, config.decoder_attention_heads, config.attention_bias)
+        self.layer = layer
+
+    def forward(
+        self, x: Tensor, mask: Tensor, cache: EncoderDecoderCache | None, weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """[b, s, w] to [b, s, w], and the weights if asked for; mask bool [b or 1, 1, s, m]."""
+        q, k, v = (
+            self.split(project(x)).transpose(1, 2)  # [b, h, s, d]
+            for project in (self.query, self.key, self.value)
+        )
+        if cache is not None:
+            k, v = cache.self_attention_cache.update(k, v, self.layer)
+        out, p = dense_attention(q, k, v, mask, self.dropout, weights)
+        return self.output(out.transpose(1, 2).flatten(2)), p
+
+
+class DecoderLayer(CrossLayer):
+    """Attention to the output so far, attention to the input, and a feed-forward block."""
+
+    def __init__(self, config: Any, layer: int) -> None:
+        heads, bias = config.decoder_attention_heads, config.attention_bias
+        own, cross = DecoderAttention(config, layer), CrossAttention(config, layer, heads, bias)
+        super().__init__(config, own, config.decoder_intermediate_size, cross)
+
+    def forward(  # type: ignore[override]
+        self,
+        x: Tensor,
+        states: Tensor | None,
+        mask: Tensor,
+        states_mask: Tensor | None,
+        past_key_values: EncoderDecoderCache | None = None,
+        weights: tuple[list[Tensor], list[Tensor]] | None = None,
+        documents: Documents | None = None,
+    ) -> Tensor:
+        """[b, s, w] to [b, s, w], with what the encoder read, [b, n, w]; collects the weights."""
+
+        def own(y: Tensor) -> Tensor:
+            out, p = self.attention(y, mask, past_key_values, weights is not None)
+            if weights is not None:
+                weights[0].append(p)
+            return out
+
+        def cross(y: Tensor) -> Tensor:
+            assert states is not None
+            memory = Memory(states, states_mask, past_key_values, documents)
+            out, p = self.cross_attention(y, memory, weights is not None)
+            if weights is not None:
+                weights[1].append(p)
+            return out
+
+        x = self.add(x, self.attention_norm, own)
+        if states is not None:
+            x = self.add(x, self.cross_attention_norm, cross)
+        return self.add(x, self.feed_forward_norm, self.feed_forward)
+
+
+class LongbirdDecoder(LongbirdPreTrainedModel):
+    """The decoder: full causal attention, and attention to all of the input."""
+
+    config_class = LongbirdSeq2SeqConfig
+
+    def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
+        super().__init__(config)
+        width = config.hidden_size
+        self.tokens = TokenEmbedding(config)
+        self.positions = nn.Embedding(config.max_decoder_positions, width)
+        if config.embedding_norm != "none":
+            self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.layers = nn.ModuleList(DecoderLayer(config, i) for i in range(config.decoder_layers))
+        if config.norm == "pre":
+            self.final_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
+        """Output tokens [b, s] after an input [b, n, w]; masks [b, past + s] and [b, n]."""
+        config: Any = self.config
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError(
+                "the decoder takes either decoder_input_ids or decoder_inputs_embeds, not both or "
+                "neither"
+            )
+        if default(use_cache, config.use_cache and not self.training) and past_key_values is None:
+            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        x = self._embedded(input_ids, inputs_embeds)
+        b, s = x.shape[:2]
+        check_cache(past_key_values, b)
+        past = 0 if past_key_values is None else past_key_values.get_seq_length()
+        if past + s > self.positions.num_embeddings:
+            raise ValueError(
+                f"the output has {past + s} tokens (it is the input, where neither labels nor "
+                "decoder_input_ids are given), and the decoder has positions for "
+                f"{self.positions.num_embeddings} (max_decoder_positions); cut it, or generate "
+                "with a smaller max_new_tokens"
+            )
+        every = torch.arange(past + s, device=x.device)
+        place = every[past:]
+        x = x + self.positions(place)
+        x = self.dropout(x if config.embedding_norm == "none" else self.norm(x))
+
+        seen = (place[:, None] >= every)[None, None]  # [1, 1, s, past + s]
+        if attention_mask is not None:
+            self._check_mask(attention_mask, x, past)
+            # A padded token sees itself, so that its row is not empty.
+            seen = seen & (attention_mask[:, None, None] != 0) | (place[:, None] == every)
+        if encoder_hidden_states is not None:
+            check_memory(
+                encoder_hidden_states, encoder_attention_mask, b, config.hidden_size,
+                past_key_values,
+            )  # fmt: skip
+            check_device("encoder_hidden_states", encoder_hidden_states, "the decoder", x.device)
+            encoder_hidden_states = as_floats(
+                "encoder_hidden_states", encoder_hidden_states, self.tokens.weight.dtype
+            )
+        wanted = default(output_hidden_states, config.output_hidden_states)
+        hidden: list[Tensor] | None = [x] if wanted else None
+        weights: tuple[list[Tensor], list[Tensor]] | None = None
+        if default(output_attentions, config.output_attentions):
+            weights = ([], [])
+        documents = None
+        if encoder_attention_mask is not None and encoder_hidden_states is not None:
+            if weights is None and past_key_values is None and x.is_cpu:
+                documents = mostly_padding(encoder_attention_mask)
+            if documents is not None:
+                encoder_hidden_states = documents.pack(encoder_hidden_states)
+            encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
+        for layer in self.layers:
+            x = layer(
+                x, encoder_hidden_states, seen, encoder_attention_mask,
+                past_key_values=past_key_values, weights=weights, documents=documents,
+            )  # fmt: skip
+            if hidden is not None:
+                hidden.append(x)
+        if config.norm == "pre":
+            x = self.final_norm(x)
+            if hidden is not None:
+                hidden[-1] = x
+        return BaseModelOutputWithPastAndCrossAttentions(
+            last_hidden_state=x,
+            past_key_values=past_key_values,
+            hidden_states=None if hidden is None else tuple(hidden),
+            attentions=None if weights is None else tuple(weights[0]),
+            cross_attentions=None if weights is None else tuple(weights[1]),
+        )
+
+    def _embedded(self, input_ids: Tensor | None, inputs_embeds: Tensor | None) -> Tensor:
+        """[b, s, w]."""
+        check_tensor("decoder_input_ids", input_ids)
+        check_tensor("decoder_inputs_embeds", inputs_embeds)
+        if input_ids is not None:
+            if input_ids.ndim != 2:
+                raise ValueError(
+                    f"decoder_input_ids must be [batch, s], received {list(input_ids.shape)}"
+                )
+            rows = self.tokens.num_embeddings
+            check_numbers("decoder_input_ids", input_ids, rows, "the vocabulary")
+            return self.tokens(input_ids)
+        assert inputs_embeds is not None
+        width = self.config.hidden_size
+        if inputs_embeds.ndim != 3 or inputs_embeds.shape[2] != width:
+            raise ValueError(
+                f"decoder_inputs_embeds must be [batch, s, width] with width {width}, received "
+                f"{list(inputs_embeds.shape)}"
+            )
+        return as_floats("decoder_inputs_embeds", inputs_embeds, self.tokens.weight.dtype)
+
+    @staticmethod
+    def _check_mask(mask: Tensor, x: Tensor, past: int) -> None:
+        check_tensor("decoder_attention_mask", mask)
+        check_device("decoder_attention_mask", mask, "the output", x.device)
+        rows, columns = x.shape[0], past + x.shape[1]
+        if mask.shape != (rows, columns):
+            raise ValueError(
+                "decoder_attention_mask must be of the shape of the output with what is in the "
+                f"cache, [{rows}, {columns}], received {list(mask.shape)}"
+            )
+        if readable(mask):
+            check_marks("decoder_attention_mask", mask)
+
+
+def mostly_padding(mask: Tensor) -> Documents | None:
+    """The documents of a mask [b, n], if a quarter of it or more is padding."""
+    if not readable(mask):
+        return None
+    lengths = (mask != 0).sum(1)
+    few = int(lengths.sum()) <= 0.75 * mask.numel() and bool((lengths > 0).all())
+    return Documents.of(len(mask), mask.shape[1], mask) if few else None
+
+
+def check_cache(cache: Any, rows: int) -> None:
+    """Raises unless a cache can be that of the decoder, for this many documents."""
+    if cache is None:
+        return
+    parts = (
+        (cache.self_attention_cache, cache.cross_attention_cache)
+        if isinstance(cache, EncoderDecoderCache)
+        else (cache,)
+    )
+    if len(parts) < 2 or not all(isinstance(part, DynamicCache) for part in parts):
+        raise TypeError(
+            "past_key_values of an encoder-decoder must be EncoderDecoderCache(DynamicCache(), "
+            f"DynamicCache()), received {type(cache).__name__} of "
+            f"{', '.join(type(part).__name__ for part in parts)}; leave it, or "
+            "cache_implementation, out"
+        )
+    for part in parts:
+        kept = [len(layer.keys) for layer in part.layers if layer.is_initialized]  # type: ignore[arg-type]
+        if kept and kept[0] != rows:
+            raise ValueError(
+                f"past_key_values is the cache of {kept[0]} documents, and the batch has {rows}; "
+                "choose rows with cache.batch_select_indices(...), or start without it"
+            )
