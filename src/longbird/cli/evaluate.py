@@ -10,16 +10,15 @@ import typer
 from rich.table import Table
 
 from longbird.cli.early import check_trained
+from longbird.cli.options import AsJson, Encoding, TextColumn, Trained
 from longbird.cli.terminal import note, stdout, working
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="The folder of a run, or of a model.")],
+    model: Trained,
     files: Annotated[list[Path], typer.Argument(help="Files with the right answers.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    text: Annotated[
-        str | None, typer.Option(help="Column of the text; that of the run by default.")
-    ] = None,
+    as_json: AsJson = False,
+    text: TextColumn = None,
     label: Annotated[
         str | None, typer.Option(help="Column of the label; that of the run by default.")
     ] = None,
@@ -47,7 +46,7 @@ def evaluate(
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of the files.")] = None,
+    encoding: Encoding = None,
     documents: Annotated[
         str | None,
         typer.Option(help="Of language models: file, paragraph or line; that of the run."),

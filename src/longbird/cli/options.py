@@ -14,6 +14,14 @@ Heads = Annotated[int, typer.Option("--heads", help="Heads.", min=1)]
 HeadDim = Annotated[int, typer.Option("--head-dim", help="Size of a head.", min=1)]
 Batch = Annotated[int, typer.Option("--batch", help="Sequences.", min=1)]
 
+# Of commands that use a trained model.
+Trained = Annotated[str, typer.Argument(help="The folder of a run, or of a model.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+TextColumn = Annotated[
+    str | None, typer.Option(help="Column of the text; that of the run by default.")
+]
+Encoding = Annotated[str | None, typer.Option(help="Of the files.")]
+
 
 def _check_threads(threads: int | None) -> int | None:
     """More than a few to a core only wait for each other, and each has a stack of its own."""

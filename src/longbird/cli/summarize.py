@@ -9,19 +9,18 @@ from typing import Annotated
 import typer
 
 from longbird.cli.early import check_trained
+from longbird.cli.options import AsJson, Encoding, TextColumn, Trained
 from longbird.cli.terminal import note, say, working
 
 
 def summarize(
-    model: Annotated[str, typer.Argument(help="The folder of a run, or of a model.")],
+    model: Trained,
     files: Annotated[
         list[Path], typer.Argument(help="Documents: a text file is one, a table has many.")
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    text: Annotated[
-        str | None, typer.Option(help="Column of the text; that of the run by default.")
-    ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of the files.")] = None,
+    as_json: AsJson = False,
+    text: TextColumn = None,
+    encoding: Encoding = None,
 ) -> None:
     """Write a summary of each document.
 
