@@ -60,9 +60,10 @@ def starting_encoder_decoder(
         encoder = _encoder(source, graph, settings, folder)
         model, new = warm_started(encoder, seq2seq_config(encoder.config, **fields))
         logger.warning(
-            f"{settings.model} is an encoder: the decoder starts with its weights, too; what the "
-            f"decoder looks at the document with is new, {len(new)} tensors"
-            + (", and it has no bias by distance" if encoder.config.relative_buckets else "")
+            f"{settings.model} is an encoder: the decoder starts with its weights, too, and looks "
+            "at the document with a copy of its attention"
+            + (f"; new, with random weights: {', '.join(new)}" if new else "")
+            + ("; it has no bias by distance" if encoder.config.relative_buckets else "")
         )
     most = model.config.max_decoder_positions
     if settings.summary_tokens > most:
