@@ -99,6 +99,8 @@ def run_with_torch() -> Iterator[Callable[[str], None]]:
     Whoever imports torch first makes no difference here, and to import what transformers takes of
     it is most of the time of a script: the processes are forks of one that has it.
     """
+    if sys.version_info < (3, 11):
+        pytest.skip("max_tasks_per_child came with Python 3.11")
     server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload(["torch", "torch._dynamo", "torch.distributed.tensor"])
     with ProcessPoolExecutor(1, mp_context=server, max_tasks_per_child=1) as processes:

@@ -147,6 +147,10 @@ def test_notes_of_the_user_survive(folder: Path, caplog: pytest.LogCaptureFixtur
     assert ["my_note" in line for line in lines(caplog)] == [True]
 
 
+@pytest.mark.skipif(
+    tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 22),
+    reason="older versions read the configurations of a pair as if they were calls",
+)
 def test_a_pair_of_encoder_and_decoder_of_a_newer_version(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

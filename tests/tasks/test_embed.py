@@ -129,8 +129,8 @@ def test_a_guess_is_said(tmp_path: Path) -> None:
         ({"query": 5, "positive": "p"}, {}, "the column query holds 5"),
         ({"query": "q", "positive": "p", "negative": [1]}, {}, "column negative holds 1"),
         ({"text": "", "label": "a"}, {}, "the column text is empty"),
-        ({"text": "t", "label": ""}, {}, "expected one label"),
-        ({"text": "t", "label": ["a", "b"]}, {}, "expected one label"),
+        ({"text": "t", "label": ""}, {}, "is empty or holds no label"),
+        ({"text": "t", "label": ["a", "b"]}, {}, "is empty or holds no label"),
         ({"query": "q", "positive": "p"}, {"negative": "bad"}, "--negative bad names a column"),
     ],
 )
@@ -240,9 +240,9 @@ def brute_force(
                 continue
             if theirs is example and role == POSITIVE:
                 right = cosine
-            elif other in (text, example["texts"][1]) or (
-                role == POSITIVE and theirs["class"] == example["class"]
-            ):
+            elif other == text or other in {
+                each["texts"][1] for each in examples if each["class"] == example["class"]
+            }:
                 continue
             terms.append(cosine)
         assert right is not None
@@ -276,6 +276,7 @@ def some_examples() -> list[dict[str, Any]]:
         example("c", "B"),  # the same document
         example("d", "D", "D"),  # a negative that is the positive
         example("A", "E"),  # a query that is a document elsewhere
+        example("e", "F", "A2"),  # a document of the query a, which is no negative of that
     ]
 
 

@@ -35,7 +35,7 @@ def rows(count: int = 12, **changed: Any) -> list[dict[str, Any]]:
         (rows(text=None), {}, "line 1: the column text holds null, expected text"),
         (rows(text=[1]), {}, r"line 1: the column text holds \[1\], expected text"),
         (rows(label=""), {}, "line 1: the column label is empty"),
-        (rows(), {"label": "kind"}, "--label kind names a column that the file has not"),
+        (rows(), {"label": "kind"}, "--label kind names a column that is not among"),
         ([*rows(), {"text": "a"}], {}, "line 13 has no column label; it has text"),
         (rows(), {"group": "author"}, "has no column author"),
         (rows(text="the same"), {}, "of one group"),

@@ -334,7 +334,7 @@ def test_the_head_of_a_masked_model_is_kept(tiny: Path, tmp_path: Path) -> None:
         ({"documents": "page"}, "documents must be one of file, line, paragraph"),
         ({"mask": 1.5}, "mask must be between"),
         ({"class_weights": "balanced"}, "has no classes"),
-        ({"text": "body"}, "names a column that the file has not"),
+        ({"text": "body"}, "names a column that is not among"),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -134,7 +134,7 @@ def test_columns(wanted: str, named: str, columns: list[str], found: str, lines:
 @pytest.mark.parametrize(
     ("named", "columns", "said"),
     [
-        ("body", ["text"], "--text body names a column that the file has not; it has text"),
+        ("body", ["text"], "--text body names a column that is not among text"),
         (None, ["content", "body"], "content, body could each be it; name it with --text"),
         (None, ["a", "b"], "a, b are the columns"),
     ],

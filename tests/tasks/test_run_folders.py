@@ -85,8 +85,7 @@ def test_what_is_in_use(tiny: Any, tmp_path: Path) -> None:
     holding = f"""if True:
         import os, signal
         from pathlib import Path
-        from longbird.tasks.classify import Classify
-from longbird.tasks.folder import RunFolder
+        from longbird.tasks.folder import RunFolder
         with RunFolder(Path({str(out)!r})).in_use():
             print("holds", flush=True)
             signal.pause()

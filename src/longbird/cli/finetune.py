@@ -77,7 +77,7 @@ def finetune(
     encoding: Annotated[str | None, typer.Option(help="Of the files. [utf-8]")] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="minilm, mpnet, a folder, or a model on the hub. [minilm]"),
+        typer.Option(help="minilm, mpnet, a folder, one on the hub, or scratch:SIZE. [minilm]"),
     ] = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="The folder of a tokenizer, for --model scratch:SIZE.")
@@ -96,7 +96,9 @@ def finetune(
     ] = None,
     epochs: Annotated[float | None, typer.Option(help="[3]")] = None,
     steps: Annotated[int | None, typer.Option(help="Instead of epochs.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="At its highest. [5e-5]")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="At its highest. [5e-5; 1e-4 to summarize]")
+    ] = None,
     warmup: Annotated[
         float | None, typer.Option(help="Fraction of the steps in which it climbs. [0.1]")
     ] = None,

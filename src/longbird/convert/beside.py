@@ -32,10 +32,11 @@ def copy_tokenizer(tokenizer: Any, files: list[Path], written: Path, length: int
     file = written / "tokenizer_config.json"
     settings = {"tokenizer_class": type(tokenizer).__name__, "model_max_length": "not set"}
     settings |= read_json(file) if file.is_file() else {}
-    notes.append(
-        f"tokenizer_config.json: model_max_length was {settings['model_max_length']}, where long "
-        f"documents were cut, and is {length}."
-    )
+    if settings["model_max_length"] != length:
+        notes.append(
+            f"tokenizer_config.json: model_max_length was {settings['model_max_length']}, where "
+            f"long documents were cut, and is {length}."
+        )
     settings = {**settings, "model_max_length": length}
     file.write_text(json.dumps(settings, indent=1, ensure_ascii=False), "utf-8")
     file = written / "tokenizer.json"

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longbird.tasks.columns import as_text, find_column, group_of, value_of
+from longbird.tasks.columns import as_label, as_text, find_column, group_of, value_of
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import classification
 from longbird.tasks.settings import Settings
@@ -57,11 +57,11 @@ class Classify(Task):
 
     def _labels_of(self, value: Any, row: Row, column: str, separator: str | None) -> list[str]:
         if not isinstance(value, list) and separator is None:
-            return [_label(value, row, column)]
+            return [as_label(value, row, column)]
         if isinstance(value, list):
-            labels = [_label(each, row, column) for each in value]
+            labels = [as_label(each, row, column) for each in value]
         else:
-            parts = _label(value, row, column).split(separator)
+            parts = as_label(value, row, column).split(separator)
             labels = [part.strip() for part in parts if part.strip()]
         self.several |= not self.settled
         if not self.several and len(labels) != 1:
@@ -116,6 +116,8 @@ class Classify(Task):
             yield {**example, "tokens": tokens, "input_ids": ids, **self._target(example)}
 
     def _target(self, example: Example) -> dict[str, Any]:
+        if not example["label"] and not self.several:  # it is to be found
+            return {"labels": [-100.0]}
         unknown = [label for label in example["label"] if label not in self.labels]
         if unknown:
             raise ValueError(
@@ -206,13 +208,3 @@ class Classify(Task):
     def expected(self, example: Example) -> Any:
         """Its label, or its labels."""
         return list(example["label"]) if self.several else example["label"][0]
-
-
-def _label(value: Any, row: Row, column: str) -> str:
-    """A label as text; 3.0 is 3, as a column of whole numbers has it once a row lacks its own."""
-    missing = value is None or value != value or str(value).strip() == ""  # NaN is not itself
-    if missing or not isinstance(value, (str, int, float)):
-        raise ValueError(
-            f"{row.place}: the column {column} is empty or holds no label: {value!r:.60}"
-        )
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)

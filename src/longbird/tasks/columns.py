@@ -62,9 +62,7 @@ def find_column(
     if named is not None:
         if named in columns:
             return named
-        raise ValueError(
-            f"--{option} {named} names a column that the file has not; it has {_list(columns)}"
-        )
+        raise ValueError(f"--{option} {named} names a column that is not among {_list(columns)}")
     likely = [column for column in columns if column.lower() in NAMES[wanted]]
     if wanted in columns:
         likely = [wanted]
@@ -98,6 +96,16 @@ def as_text(value: Any, row: Row, column: str) -> str:
         f"{row.place}: the column {column} holds {json.dumps(value, default=str)[:60]}, expected "
         "text"
     )
+
+
+def as_label(value: Any, row: Row, column: str) -> str:
+    """A label as text; 3.0 is 3, as a column of whole numbers has it once a row lacks its own."""
+    missing = value is None or value != value or str(value).strip() == ""  # NaN is not itself
+    if missing or not isinstance(value, (str, int, float)):
+        raise ValueError(
+            f"{row.place}: the column {column} is empty or holds no label: {value!r:.60}"
+        )
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def group_of(row: Row, text: Any, column: str | None) -> list[str]:

@@ -1,7 +1,7 @@
 """The loss of embeddings: every query finds its own document among all of a batch.
 
 InfoNCE with the other documents of the batch as negatives, over all processes. A document that
-belongs to a query, or might, is never a negative of it.
+belongs to a query, as far as the batch tells, is never a negative of it.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ def contrastive_loss(
 
         own = equal("examples") & equal("process") & (about["kinds"][columns] != NEGATIVE)
         known = about["classes"][rows][:, None] != NO_CLASS
-        # Equal to the row, to what it is to find, or of its class.
-        partner = about["keys"][columns][own.int().argmax(1)] if len(rows) else rows
-        alike = equal("keys") | (partner[:, None] == about["keys"][columns])
-        alike = alike | (equal("classes") & known)
+        # Equal to the row, of its class, or equal to a text of its class: a document of one query
+        # may be given as a negative of another.
+        of_class = (equal("classes") & known | own).to(exact)
+        same = about["keys"][columns][:, None] == about["keys"][columns]
+        alike = equal("keys") | (of_class @ same.to(exact) > 0)
         logits = gathered[rows] @ gathered[columns].T / temperature
         logits = logits.masked_fill(alike & ~own, -torch.inf)
         return logits.logsumexp(1) - (logits.masked_fill(~own, 0.0)).sum(1)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from datasets import Dataset
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from longbird.tasks.contrast import (
@@ -194,7 +195,7 @@ class Embed(Task):
         return {**pad(ids), **about, "examples": numbers}
 
     def uncounted(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Texts that are nothing to nobody."""
+        """Texts that are nothing to anybody."""
         return {**batch, "kinds": torch.full_like(batch["kinds"], NOTHING)}
 
     # ---- learning
@@ -232,12 +233,11 @@ class Embed(Task):
         """Queries, each with how well it finds its documents among those of all examples."""
         queries, documents = _Texts(), _Texts()
         wanted: set[tuple[int, int]] = set()  # numbers of query and document
-        labels: list[int] = []
+        labels: set[tuple[int, int]] = set()  # numbers of text and label
         for example, said in zip(examples, predictions, strict=True):
             texts = list(zip(example["keys"], said["vectors"], example["shown"], strict=True))
             if len(texts) == 1:
-                if queries.add(*texts[0], example["place"]) == len(labels):
-                    labels.append(example["classes"][0])
+                labels.add((queries.add(*texts[0], example["place"]), example["classes"][0]))
                 continue
             query = queries.add(*texts[0], example["place"])
             for text, kind in zip(texts[1:], example["kinds"][1:], strict=True):
@@ -245,7 +245,7 @@ class Embed(Task):
                 if kind == POSITIVE:
                     wanted.add((query, document))
         found = (
-            _by_label(queries, np.array(labels))
+            _by_label(queries, np.array(sorted(labels)))
             if labels
             else _by_pair(queries, documents, np.array(sorted(wanted)))
         )
@@ -317,15 +317,17 @@ Found = Iterator[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def _by_label(texts: _Texts, labels: np.ndarray) -> Found:
-    """Every text finds the others of its label."""
-    _, label, count = np.unique(labels, return_inverse=True, return_counts=True)
-    queries = np.flatnonzero(count[label] > 1)
+    """Every text finds the others of its label, or of one of its labels."""
+    _, label = np.unique(labels[:, 1], return_inverse=True)
+    of_text = csr_array((np.ones(len(labels)), (labels[:, 0], label)))  # [texts, labels]
+    several = of_text.sum(0) > 1
+    queries = np.flatnonzero(of_text @ several > 0)
     if len(queries) == 0:
         raise ValueError("no two texts have the same label: there is nothing to find")
     vectors = np.stack(texts.vectors)
 
     def wanted(block: slice) -> np.ndarray:
-        return label[queries[block]][:, None] == label
+        return (of_text[queries[block]] @ of_text.T).toarray() > 0
 
     found = ranking.ranked(vectors[queries], vectors, wanted, themselves=queries)
     return _said(texts, queries, texts, wanted, found)

@@ -22,6 +22,11 @@ from longbird.tasks.trained import Trained, load_trained
 
 SAMPLES = 1000
 MOST_WORST = 50
+COLUMNS = (
+    "text", "label", "question", "context", "answer", "choices", "summary", "query", "positive",
+    "negative", "separator",
+)  # fmt: skip
+"""Settings that say how to read the files, whatever the model."""
 
 
 @dataclass(frozen=True)
@@ -129,19 +134,24 @@ def evaluate(
         >>> found.metrics["accuracy"], found.metrics["intervals"]["accuracy"]  # doctest: +SKIP
         (0.91, (0.88, 0.94))
     """
-    found, task = _evaluated(model, files, say, options)
+    trained = load_trained(model)
     if against is None:
-        return found
-    other, theirs = _evaluated(against, files, say, options)
-    if type(task) is not type(theirs) or task.head_settings() != theirs.head_settings():
+        return _evaluated(trained, files, say, options)
+    theirs, task = load_trained(against), trained.task
+    if type(task) is not type(theirs.task) or task.head_settings() != theirs.task.head_settings():
         raise ValueError(
             f"{model} and {against} cannot be compared: "
             + (
-                f"one is for {task.name}, the other for {theirs.name}"
-                if task.name != theirs.name
+                f"one is for {task.name}, the other for {theirs.task.name}"
+                if task.name != theirs.task.name
                 else "they know other labels"
             )
         )
+    found = _evaluated(trained, files, say, options)
+    # Both read the same files, so in the same columns.
+    columns = {name: getattr(trained.settings, name) for name in COLUMNS}
+    given = {name: value for name, value in options.items() if value is not None}
+    other = _evaluated(theirs, files, say, {**columns, **given})
     if [each["place"] for each in found.examples] != [each["place"] for each in other.examples]:
         raise ValueError(
             f"{model} and {against} read other documents from the same files: name the columns"
@@ -152,15 +162,13 @@ def evaluate(
 
 
 def _evaluated(
-    model: str | Path, files: Any, say: Callable[[str], None], options: dict[str, Any]
-) -> tuple[Evaluation, Task]:
-    trained = load_trained(model)
+    trained: Trained, files: Any, say: Callable[[str], None], options: dict[str, Any]
+) -> Evaluation:
     rows = read_for(trained, files, say, **options)
     for line in trained.task.about(rows, trained.length):
         say(line.strip())
     tokens = trained.settings.overridden(options).tokens_per_batch
-    found = evaluate_rows(trained.model, trained.task, rows, trained.tokenizer, tokens)
-    return found, trained.task
+    return evaluate_rows(trained.model, trained.task, rows, trained.tokenizer, tokens)
 
 
 def read_for(

@@ -134,6 +134,10 @@ def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
             f"{file} is not {encoding}: it has the byte {byte:#04x} where that cannot be. Name "
             "the encoding of the file, for example --encoding latin-1"
         ) from error
+    except io.UnsupportedOperation as error:
+        raise ValueError(
+            f"{file} is a pipe, and it is read more than once: write it into a file first"
+        ) from error
     except UnicodeError as error:  # of a codec that says no more, such as utf-16
         raise ValueError(f"{file} is not {encoding}: {error}") from error
     except (gzip.BadGzipFile, EOFError) as error:

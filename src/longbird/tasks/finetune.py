@@ -263,6 +263,9 @@ def _finish(
         }
         write_report(folder, settings, data, result, parts)
         write_text(folder.result, json.dumps(result, indent=1))
+        for part, found in metrics.items():
+            numbers = [f"{name} {x:.4f}" for name, x in found.items() if isinstance(x, float)]
+            say(f"{part}: {', '.join(numbers)}")
         say(f"the best model, that of step {best}, is in {folder.model}")
         say(f"the report is in {folder.report}")
     return metrics

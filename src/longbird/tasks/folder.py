@@ -125,12 +125,12 @@ class RunFolder:
         saving.mkdir()
         try:
             yield saving
-            sizes = {
+            digests = {
                 str(file.relative_to(saving)): sha256_of(file)
                 for file in sorted(saving.rglob("*"))
                 if file.is_file()
             }
-            (saving / MANIFEST).write_text(json.dumps(sizes, indent=1), "utf-8")
+            (saving / MANIFEST).write_text(json.dumps(digests, indent=1), "utf-8")
             for file in saving.rglob("*"):
                 _sync(file)
             _sync(saving)

@@ -60,8 +60,8 @@ def forecast(
     more = int(max(of_sample - learned, 0) * at_once / ran_at_once + 3 * learned)
     epoch = seconds * sum(lengths) / ran + _beyond(model.config, lengths, sample)
     yield (
-        f"about {_time(epoch)} for an epoch, {_time(epoch * steps / per_epoch)} in all, and "
-        f"{in_words(resident + more)} of memory"
+        f"training takes about {_time(epoch)} an epoch and {_time(epoch * steps / per_epoch)} in "
+        f"all, beside evaluations, and {in_words(resident + more)} of memory"
     )
     free = available_bytes()
     if more > free:

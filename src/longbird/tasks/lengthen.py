@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transformers.utils import logging
+
 from longbird.checkpoints import read_config
 from longbird.convert import convert_checkpoint
 from longbird.graph import Graph
 from longbird.tasks.folder import RunFolder
+
+logger = logging.get_logger(__name__)
 
 
 def long_enough(
@@ -26,8 +30,13 @@ def long_enough(
         ValueError: It cannot be made that long.
     """
     if not folder.start.exists():
-        if length <= read_config(source).longest_document:
+        longest = read_config(source).longest_document
+        if length <= longest:
             return source
+        logger.warning(
+            f"{source} has positions for {longest:,} tokens: it is made longer, for {length:,}; "
+            f"{folder.start} has the result and its certificate"
+        )
         with folder.making(folder.start) as new:
             convert_checkpoint(source, new, length, graph=graph, task=task, new_head=True)
     return folder.start

@@ -61,6 +61,12 @@ def read_parts(
     aside = None
     if "validation" not in files and settings.hold_out:
         aside = lowest(linked(groups, links, settings.seed), settings.hold_out)
+        share = aside.mean()
+        if not 0.5 < share / settings.hold_out < 2:
+            say(
+                f"held out are {aside.sum():,} of {len(aside):,} rows, {share:.0%}: what belongs "
+                "together stays on one side"
+            )
     key = cache_key(files, asdict(settings), tokenizer.backend_tokenizer.to_str())
 
     def part_of(part: str) -> Dataset:
@@ -116,6 +122,8 @@ def _compare(before: dict[str, str], now: dict[str, str]) -> None:
             what = "is not what it was when the run began (its sha256 differs)"
             if file not in before:
                 what = "is new since the run began"
+            elif file not in now:
+                what = "is gone since the run began"
             raise ValueError(
                 f"{file} {what}: begin a new run with another --out, or put the files back as "
                 "they were"

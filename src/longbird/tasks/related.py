@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from longbird.tasks.columns import NAMES, as_text, find_column, group_of, value_of
+from longbird.tasks.columns import NAMES, as_label, as_text, find_column, group_of, value_of
 from longbird.tasks.contrast import NEGATIVE, POSITIVE, QUERY
 from longbird.tasks.files import Row
 from longbird.tasks.settings import Settings
@@ -74,16 +74,11 @@ class Columns:
         """What a row holds: an example for each positive that it has."""
         if self.query is None:
             text = _text(row, self.text)
-            label = value_of(row, self.label)
-            if label is None or isinstance(label, (list, dict)) or str(label).strip() == "":
-                raise ValueError(
-                    f"{row.place}: the column {self.label} holds {label!r:.60}, expected one label"
-                )
             yield {
                 "place": row.place,
                 "texts": [text],
                 "kinds": [NEGATIVE],  # until another of its label is drawn
-                "class": str(label),
+                "class": as_label(value_of(row, self.label), row, self.label),
                 "group": group_of(row, text, group),
             }
             return
@@ -91,8 +86,10 @@ class Columns:
         positives = _texts(row, self.positive)
         if not positives:
             raise ValueError(f"{row.place}: the column {self.positive} is empty, expected text")
-        negatives = [text for name in self.negatives for text in _texts(row, name)]
-        both = [group_of(row, text, group) for text in (query, *positives)]
+        found = {normal(text) for text in positives}
+        every = [text for name in self.negatives for text in _texts(row, name)]
+        negatives = [text for text in every if normal(text) not in found]
+        both = [name for text in (query, *positives) for name in group_of(row, text, group)]
         for positive in positives:
             yield {
                 "place": row.place,

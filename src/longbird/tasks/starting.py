@@ -109,7 +109,7 @@ def starting_tokenizer(settings: Settings, folder: RunFolder) -> Any:
     source = folder.start if folder.start.exists() else source_of(settings.model)
     if settings.tokenizer is None:
         return tokenizer_of(source, settings.length)
-    tokenizer = tokenizer_of(settings.tokenizer, settings.length)
+    tokenizer = tokenizer_of(folder_of(settings.tokenizer), settings.length)
     if size_of(settings.model) is not None:
         return tokenizer
     if tokenizer_of(source, settings.length).get_vocab() != tokenizer.get_vocab():

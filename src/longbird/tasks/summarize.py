@@ -50,6 +50,8 @@ class Summarize(Task):
         self.tokenizer, self.most = tokenizer, settings.summary_tokens
         self.end = end_of(tokenizer)
         tokenizer.padding_side = "right"  # `written` cuts it off there
+        names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
+        tokenizer.model_input_names = names  # an encoder-decoder takes no types of tokens
         if tokenizer.pad_token_id is None:  # padding is masked, whatever it is
             tokenizer.pad_token = tokenizer.convert_ids_to_tokens(self.end)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from datasets import Dataset
 from transformers import AutoConfig
+from transformers.utils.logging import disable_progress_bar
 
 from longbird import models
 from longbird.hf.tasks import ENCODER_TASKS
@@ -68,6 +69,7 @@ def load_trained(path: str | Path) -> Trained:
         FileNotFoundError: The run is not finished.
         ValueError: The model has no head for a task.
     """
+    disable_progress_bar()  # of loading, which takes a moment
     run = RunFolder(path)
     values: dict[str, Any] = {}
     if run.settings.is_file():
@@ -83,6 +85,8 @@ def load_trained(path: str | Path) -> Trained:
     heads = {cls: head for head, cls in ENCODER_TASKS.items()}
     heads |= dict.fromkeys(WRITERS, "seq2seq")
     head = heads.get(named, "")
+    if head not in BY_HEAD and Path(source, "modules.json").is_file():  # sentence-transformers'
+        named, head = "LongbirdForEmbedding", "embedding"
     if head not in BY_HEAD:
         raise ValueError(
             f"{source} is {named}, which has not been trained for a task: `longbird finetune` "

@@ -19,8 +19,10 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors.torch
 import torch
+from accelerate.utils import gather_object
 from datasets import Dataset
 from torch import Tensor
 from torch.utils.data import DataLoader
@@ -126,15 +128,17 @@ class LongbirdTrainer(Trainer):
         torch.manual_seed(_mixed(*key))
         self.micro_step += 1
         loss = super().training_step(model, inputs, num_items_in_batch)
-        if not torch.isfinite(loss):
-            self._refuse(f"the loss of step {self.state.global_step + 1} is {float(loss)}")
+        bad = not torch.isfinite(loss)
+        if self.agree(bad):
+            self._refuse(f"the loss of step {self.state.global_step + 1} is {float(loss)}", bad)
         return loss
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         """Before the weights are changed by it: a loss may be finite where its gradient is not."""
         norm = super()._get_grad_norm(model, grad_norm)
         if not math.isfinite(norm):
-            self._refuse(f"the gradient of step {self.state.global_step + 1} is {float(norm)}")
+            step = self.state.global_step + 1
+            self._refuse(f"the gradient of step {step} is {float(norm)}", True)
         return norm
 
     def compute_loss(
@@ -149,16 +153,25 @@ class LongbirdTrainer(Trainer):
         loss = loss * inputs["items"] / total * self.args.world_size
         return (loss, outputs) if return_outputs else loss
 
-    def _refuse(self, what: str) -> None:
-        """Keeps the weights as they were before this step, and stops."""
-        rows = [int(self.documents.row_of[max(each, ~each)]) for each in self.numbers[:5]]
+    def _refuse(self, what: str, mine: bool) -> None:
+        """Keeps the weights as they were before this step, and stops: all processes do.
+
+        Args:
+            what: Is not finite.
+            mine: Is it that of documents of this process?
+        """
+        found = [(what, number) for number in self.numbers] if mine else []
+        if self.args.world_size > 1:
+            found = gather_object(found)
+        rows = [int(self.documents.row_of[max(each, ~each)]) for _, each in found[:5]]
         places = [self.rows[row]["place"] for row in rows]
-        more = f" and {len(self.numbers) - 5} more" if len(self.numbers) > 5 else ""
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         self._save_checkpoint(self.model, None)
+        kept = self.folder.checkpoint(self.state.global_step)
         raise NotFinite(
-            f"{what}, for the documents {'; '.join(places)}{more}. The weights before it are kept "
-            f"in {self.folder.checkpoint(self.state.global_step)}. A lower --learning-rate or a "
-            "longer --warmup may help, with another --out; or look at these documents"
+            f"{found[0][0]}, for the documents {'; '.join(places)}{more}. The weights before it "
+            f"are kept in {kept}. A lower --learning-rate or a longer --warmup may help, with "
+            "another --out; or look at these documents"
         )
 
     # ---- evaluation
@@ -390,6 +403,4 @@ def training_arguments(
 
 def _mixed(*numbers: int) -> int:
     """A seed from several numbers, such that neighbours have nothing in common."""
-    import numpy as np
-
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
