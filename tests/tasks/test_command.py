@@ -61,7 +61,7 @@ def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (
-            ("finetune", "sing", "train.csv"),
+            ("finetune", "sing"),
             "task must be one of ask, choose, classify, embed, summarize, tag",
         ),
         (("finetune", "classify"), "at least one file"),

@@ -39,6 +39,19 @@ def dies(self, *args, **kwargs):
 LongbirdTrainer.training_step = dies
 main()
 """
+NOT_FINITE = """
+from longbird.cli.app import main
+from longbird.tasks.trainer import LongbirdTrainer
+
+original = LongbirdTrainer.compute_loss
+
+def not_finite(self, *args, **kwargs):
+    bad = self.state.global_step == 3 and self.args.process_index == 1
+    return original(self, *args, **kwargs) * (float("nan") if bad else 1)
+
+LongbirdTrainer.compute_loss = not_finite
+main()
+"""
 FSDP = """
 compute_environment: LOCAL_MACHINE
 distributed_type: FSDP
@@ -139,6 +152,19 @@ def test_what_two_began_one_ends_and_the_other_way_round(
     done = two(launcher, tmp_path, "-m", "longbird", *words_of("classify", table, back, calm))
     assert done.returncode == 0, done.stderr
     assert_learned_the_same(whole, back)
+
+
+@pytest.mark.slow  # starts several processes
+def test_a_loss_that_is_not_finite_in_one_process_stops_both(
+    calm: Path, table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    (tmp_path / "bad.py").write_text(NOT_FINITE)
+    words = words_of("classify", table, out, calm)
+    done = two("torchrun", tmp_path, tmp_path / "bad.py", *words)
+    assert done.returncode != 0
+    assert "the loss of step 4 is nan, for the documents" in done.stderr
+    assert RunFolder(out).steps()[-1] == 3
 
 
 @pytest.mark.slow  # starts several processes

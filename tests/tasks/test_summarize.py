@@ -195,7 +195,7 @@ def test_it_learns_and_loads_as_a_model_of_transformers(run: Path, documents: Pa
         ids = tokenizer(
             json.loads(line)["article"], truncation=True, max_length=96, return_tensors="pt"
         )
-        alone = model.generate(input_ids=ids["input_ids"])[0]
+        alone = model.generate(**ids)[0]
         assert tokenizer.decode(alone, skip_special_tokens=True) == given["summary"]
 
 
