@@ -110,7 +110,7 @@ def test_swag_and_race(tmp_path: Path) -> None:
         ({"question": "q", "choices": "x", "label": 0}, "two or more"),
         ({"question": "q", "choices": ["x", None], "label": 0}, "the choice None"),
         ({"question": "q", "choices": ["x", "y"], "label": 2}, r"A to B.*0 to 1"),
-        ({"question": "q", "choices": ["x", "x"], "label": "x"}, "expected one of the 2 choices"),
+        ({"question": "q", "choices": ["x", "x"], "label": "x"}, "which 2 of the choices are"),
         ({"question": "q", "choices": ["x", "y"], "label": None}, "is None"),
         ({"question": "q", "choices": ["x", "y"], "label": True}, "is True"),
         ({"question": 5, "choices": ["x", "y"], "label": 1}, "expected text"),

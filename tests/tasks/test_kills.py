@@ -19,7 +19,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from longbird.tasks.folder import RunFolder
+from longbird.tasks.folder import LOCK, RunFolder
 
 KILLS = int(os.environ.get("LONGBIRD_KILLS", "5"))
 
@@ -119,4 +119,4 @@ def test_kills_at_random_moments(server: Server, tiny: Path, table: Path, tmp_pa
         assert [line["step"] for line in RunFolder(out).logged()] == [
             line["step"] for line in metrics
         ]
-        assert not [each for each in out.rglob(".*")], "something was left over"
+        assert [each.name for each in out.rglob(".*")] == [LOCK], "something was left over"

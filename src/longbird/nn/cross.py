@@ -49,6 +49,8 @@ class CrossAttention(Projections):
     def _look_at_each(self, q: Tensor, memory: Memory) -> Tensor:
         """[b, h, s, d] to [b, h, s, d], one document after the other: no padding is computed."""
         assert memory.documents is not None
+        if len(q) == 0:
+            return q
         k = self.split(self.key(memory.states)).transpose(0, 1)  # [h, t, d]
         v = self.split(self.value(memory.states)).transpose(0, 1)
         each = zip(q, memory.documents.bounds, strict=True)
