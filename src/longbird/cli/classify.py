@@ -31,10 +31,11 @@ def classify(
     longbird classify stars inbox/*.txt --json
     """
     check_trained(model, files)
-    from longbird.tasks.classify_files import classify_files  # takes seconds to import
+    from longbird.tasks.apply import apply  # takes seconds to import
+    from longbird.tasks.classify import Classify
 
     with working("Classifying"):
-        found = classify_files(model, files, text=text, encoding=encoding, say=note)
+        found = apply(Classify, model, files, text=text, encoding=encoding, say=note)
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))
         return

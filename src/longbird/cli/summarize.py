@@ -31,10 +31,11 @@ def summarize(
     longbird summarize abstracts papers/*.txt --json
     """
     check_trained(model, files)
-    from longbird.tasks.summarize_files import summarize_files  # takes seconds to import
+    from longbird.tasks.apply import apply  # takes seconds to import
+    from longbird.tasks.summarize import Summarize
 
     with working("Summarizing"):
-        found = summarize_files(model, files, text=text, encoding=encoding, say=note)
+        found = apply(Summarize, model, files, text=text, encoding=encoding, say=note)
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))
         return

@@ -55,6 +55,10 @@ class Classify(Task):
                 "group": group_of(row, text, settings.group),
             }
 
+    def unanswered(self, value: Any, row: Row, column: str) -> dict[str, Any]:
+        """The text, of which there is no label."""
+        return {"text": as_text(value, row, column), "label": []}
+
     def _labels_of(self, value: Any, row: Row, column: str, separator: str | None) -> list[str]:
         if not isinstance(value, list) and separator is None:
             return [as_label(value, row, column)]

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from longbird.nn.checks import IGNORED
-from longbird.tasks.columns import as_text, find_column, group_of, value_of
+from longbird.tasks.columns import NAMES, as_text, find_column, group_of, value_of
 from longbird.tasks.files import Row
 from longbird.tasks.metrics.summaries import KINDS, lead, rouge
 from longbird.tasks.numbers import numbers_of
@@ -81,6 +81,22 @@ class Summarize(Task):
                 "summary": summary,
                 "group": group_of(row, text, settings.group),
             }
+
+    def text_columns(self, names: list[str]) -> list[str]:
+        """Not those of summaries; but an abstract can be the text, if nothing else is.
+
+        Examples:
+            >>> Summarize().text_columns(["article", "abstract"])
+            ['article']
+            >>> Summarize().text_columns(["abstract", "id"])
+            ['abstract', 'id']
+        """
+        others = [name for name in names if name.lower() not in NAMES["summary"]]
+        return others if any(name.lower() in NAMES["text"] for name in others) else names
+
+    def unanswered(self, value: Any, row: Row, column: str) -> dict[str, Any]:
+        """The text, of which a summary is to be written."""
+        return {"text": joined_text(value, row, column)}
 
     # ---- examples to features
 

@@ -60,6 +60,14 @@ class Task:
         """What the rows hold, with the `place` of each, and the `group` that stays together."""
         raise NotImplementedError
 
+    def text_columns(self, names: list[str]) -> list[str]:
+        """The columns that can be the text of a document without an answer."""
+        return names
+
+    def unanswered(self, value: Any, row: Row, column: str) -> dict[str, Any]:
+        """What a document holds that the model is to say something of."""
+        raise NotImplementedError
+
     def learn(self, examples: Iterable[Example]) -> None:
         """Looks at the training examples for what the head must know, such as its labels."""
         for _ in examples:

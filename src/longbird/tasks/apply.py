@@ -1,4 +1,4 @@
-"""The labels that a trained model gives to the documents in files."""
+"""What a trained model says of whole documents in files: their labels, or their summaries."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from longbird.tasks.classify import Classify
-from longbird.tasks.columns import as_text, find_column
+from longbird.tasks.columns import find_column, value_of
 from longbird.tasks.files import rows
+from longbird.tasks.task import Task
 from longbird.tasks.trained import load_trained
 
 
-def classify_files(
+def apply(
+    kind: type[Task],
     model: str | Path,
     files: Iterable[str | Path],
     *,
@@ -21,9 +22,10 @@ def classify_files(
     tokens_per_batch: int = 16384,
     say: Callable[[str], None] = print,
 ) -> list[dict[str, Any]]:
-    """For each document: its file, its line in a table, its label and the scores of all labels.
+    """For each document: its file, its line in a table, and what the model says of it.
 
     Args:
+        kind: The task that the model must be for.
         model: The folder of a run, or of a model.
         files: A text file is one document, a table has one in each row.
         text: Column of the text.
@@ -32,12 +34,12 @@ def classify_files(
         say: Is told of a column that was guessed, and of documents that are too long.
 
     Raises:
-        ValueError: The model does not classify, or a file is not what its name says.
+        ValueError: The model is for another task, or a file is not what its name says.
     """
     trained = load_trained(model)
     task = trained.task
-    if not isinstance(task, Classify):
-        raise ValueError(f"{model} does not classify documents: it is for {task.head}")
+    if not isinstance(task, kind):
+        raise ValueError(f"{model} does not {kind.name} documents: it is for {task.head}")
     settings = trained.settings.overridden({"text": text, "encoding": encoding})
     columns: dict[Path, str] = {}
 
@@ -46,10 +48,11 @@ def classify_files(
             if row.file not in columns:
                 names = list(row.values)
                 named = settings.text if settings.text in names else text
-                columns[row.file] = find_column("text", named, names, say)
-            value = as_text(row.values[columns[row.file]], row, "text")
+                able = names if named in names else task.text_columns(names)
+                columns[row.file] = find_column("text", named, able, say)
+            column = columns[row.file]
             where = {"place": row.place, "file": str(row.file), "line": row.line}
-            yield {**where, "text": value, "label": []}
+            yield {**where, **task.unanswered(value_of(row, column), row, column)}
 
     found: list[dict[str, Any]] = []
     for example, prediction in trained.said_of(examples(), tokens_per_batch):
