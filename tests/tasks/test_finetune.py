@@ -200,6 +200,7 @@ def test_the_settings_of_a_run_start_the_same_run(whole: Path, tmp_path: Path) -
     [
         {"lora": 2},
         {"frozen_layers": 1},
+        {"frozen_words": True},
         {"bf16": True},
         {"gradient_checkpointing": True},
         {"class_weights": "balanced"},
@@ -226,6 +227,8 @@ def test_options(options: dict[str, Any], tiny: Path, table: Path, tmp_path: Pat
     frozen = {name for name, changed in moved.items() if not changed}
     if "frozen_layers" in options:
         assert all(name.startswith(("embeddings", "layers.0")) for name in frozen) and frozen
+    elif "frozen_words" in options:
+        assert frozen == {"embeddings.tokens.weight"}
     elif "lora" in options:
         assert "embeddings.tokens.weight" in frozen
     if "gradient_checkpointing" in options:

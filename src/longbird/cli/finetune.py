@@ -115,6 +115,10 @@ def finetune(
     frozen_layers: Annotated[
         int | None, typer.Option(help="Layers that do not learn, from below. [0]")
     ] = None,
+    frozen_words: Annotated[
+        bool | None,
+        typer.Option("--frozen-words", help="The embeddings of words do not learn."),
+    ] = None,
     lora: Annotated[
         int | None, typer.Option(help="Learn low-rank adapters of this rank instead. [0]")
     ] = None,

@@ -1,4 +1,4 @@
-"""What of a model learns: all of it, all but the first layers, or low-rank adapters."""
+"""What of a model learns: all of it, all but words or the first layers, or low-rank adapters."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def adapted(model: Any, settings: Settings) -> Any:
             )
         for part in (encoder.embeddings, *encoder.layers[: settings.frozen_layers]):
             part.requires_grad_(False)
+    if settings.frozen_words:
+        model.get_input_embeddings().requires_grad_(False)
     if settings.lora:
         import peft
 

@@ -166,6 +166,8 @@ def _hotpot(row: Row) -> Question:
     text, sentences = _joined(values["context"], place)
     answer = _text(values["answer"], f"{place}: the answer")
     kind = answer.strip().lower() if answer.strip().lower() in ("yes", "no") else "span"
+    if not answer.strip():
+        kind = "none"
     supporting = [each for each in sentences if (each.title, each.index) in set(support)]
     spans: list[tuple[int, int]] = []
     if kind == "span":
@@ -176,10 +178,10 @@ def _hotpot(row: Row) -> Question:
         place=place,
         question=_asked(values.get("question"), place),
         text=text,
-        answers=[answer],
+        answers=[answer] if kind != "none" else [],
         kind=kind,
         spans=spans,
-        metric="hotpot",
+        metric="hotpot" if kind != "none" else "squad2",
         together=tuple(_unique(each.title for each in sentences)) or (place,),
         sentences=sentences,
         support=support,

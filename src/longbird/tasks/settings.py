@@ -61,6 +61,7 @@ class Settings:
         gradient_checkpointing: Compute activations twice instead of keeping them.
         frozen_layers: Layers that do not learn, counted from the embeddings, which freeze with
             the first.
+        frozen_words: The embeddings of words do not learn: half the parameters of a small model.
         lora: Rank of low-rank adapters, which then learn alone with the head; 0 for none.
         class_weights: "balanced" gives every class the same weight in the loss; "none".
         mask: Masked language modelling: the fraction of tokens to predict.
@@ -112,6 +113,7 @@ class Settings:
     bf16: bool = False
     gradient_checkpointing: bool = False
     frozen_layers: int = 0
+    frozen_words: bool = False
     lora: int = 0
     class_weights: str = "none"
     mask: float = 0.15

@@ -1,0 +1,295 @@
+"""Makes the files that the reader is trained and measured with, out of HotpotQA and SQuAD 2.0.
+
+    python recipes/reader/prepare.py FOLDER
+
+Only the development sets can be installed by name, so both are split here: SQuAD by article,
+HotpotQA so that no paragraph is on two sides. All that is drawn is a function of SEED.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from longbird.data import questions
+from longbird.tasks.sentences import sentences
+
+SEED = 0
+VALIDATION = ("Pharmacy", "Packet_switching", "Harvard_University", "Amazon_rainforest")
+TEST = ("Warsaw", "Oxygen", "Scottish_Parliament", "Fresno,_California", "Black_Death", "Force")
+HELD_OUT = {"validation": 300, "test": 1000}
+"""Questions of HotpotQA."""
+TOKENS_PER_WORD = 1.35
+
+Paragraph = tuple[str, list[str]]  # its title, its sentences
+
+
+# ---- the splits
+
+
+def split_hotpot() -> dict[str, list[dict[str, Any]]]:
+    """Questions that share a paragraph, if only by others, are on one side."""
+    rows = json.loads(questions.hotpotqa().read_text("utf-8"))
+    titles: dict[str, int] = {}
+    pairs = [
+        (number, titles.setdefault(title, len(titles)))
+        for number, row in enumerate(rows)
+        for title, _ in row["context"]
+    ]
+    ends = [[a for a, _ in pairs], [len(rows) + b for _, b in pairs]]
+    size = len(rows) + len(titles)
+    _, component = connected_components(coo_array(([1] * len(pairs), ends), (size, size)))
+    members: dict[int, list[dict[str, Any]]] = {}
+    for number, row in enumerate(rows):
+        members.setdefault(int(component[number]), []).append(row)
+    largest = max(members, key=lambda each: len(members[each]))
+    split = {"train": members.pop(largest)}  # a third of all questions hang together
+    groups = list(members.values())
+    random.Random(SEED).shuffle(groups)
+    for side, wanted in HELD_OUT.items():
+        split[side] = []
+        while len(split[side]) < wanted:
+            split[side] += groups.pop()
+    for group in groups:
+        split["train"] += group
+    return split
+
+
+def split_squad() -> dict[str, list[dict[str, Any]]]:
+    """By article; those that are held out were chosen by name, for their different subjects."""
+    content = json.loads(questions.squad().read_text("utf-8"))
+    articles = content["data"] if isinstance(content, dict) else content
+    split: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
+    for article in articles:
+        side = "validation" if article["title"] in VALIDATION else "train"
+        split["test" if article["title"] in TEST else side].append(article)
+    return split
+
+
+# ---- SQuAD in HotpotQA's format: paragraphs of sentences
+
+
+def of_squad(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each question with its one paragraph; the sentence of the answer supports it."""
+    for article in articles:
+        for number, paragraph in enumerate(article["paragraphs"]):
+            text = paragraph["context"]
+            places = sentences(text)
+            title = article["title"].replace("_", " ")
+            parts = [text[start:end] + " " for start, end in places]
+            for asked in paragraph["qas"]:
+                support, answer = [], ""
+                if not asked["is_impossible"]:
+                    gold = min(asked["answers"], key=lambda each: len(each["text"]))
+                    answer = gold["text"]
+                    support = [
+                        [title, index]
+                        for index, (start, end) in enumerate(places)
+                        if start <= gold["answer_start"] < end
+                    ]
+                yield {
+                    "_id": asked["id"],
+                    "question": asked["question"],
+                    "answer": answer,
+                    "supporting_facts": support,
+                    "context": [[title, parts]],
+                    "paragraph": number,
+                }
+
+
+def in_articles(
+    rows: Iterable[dict[str, Any]],
+    articles: Iterable[dict[str, Any]],
+    draw: random.Random,
+    words: tuple[int, int],
+) -> Iterator[dict[str, Any]]:
+    """The same questions about longer parts of their articles, paragraphs in their order."""
+    every = {
+        article["title"].replace("_", " "): [
+            [paragraph["context"][start:end] + " " for start, end in sentences(paragraph["context"])]
+            for paragraph in article["paragraphs"]
+        ]
+        for article in articles
+    }
+    for row in rows:
+        title, at = row["context"][0][0], row["paragraph"]
+        paragraphs, budget = every[title], draw.randint(*words)
+        low = high = at
+        count = sum(len(part.split()) for part in paragraphs[at])
+        while (low > 0 or high + 1 < len(paragraphs)) and count < budget:
+            down = low > 0 and (high + 1 == len(paragraphs) or draw.random() < 0.5)
+            low, high = (low - 1, high) if down else (low, high + 1)
+            count += sum(len(part.split()) for part in paragraphs[low if down else high])
+        context = [[f"{title} ({n + 1})", paragraphs[n]] for n in range(low, high + 1)]
+        facts = [[f"{title} ({at + 1})", index] for _, index in row["supporting_facts"]]
+        yield {**row, "context": context, "supporting_facts": facts}
+
+
+# ---- HotpotQA with fewer distractors
+
+
+def shorter(
+    rows: Iterable[dict[str, Any]], draw: random.Random, most: int
+) -> Iterator[dict[str, Any]]:
+    """The paragraphs that support the answer, and up to `most` others."""
+    for row in rows:
+        needed = {title for title, _ in row["supporting_facts"]}
+        others = [title for title, _ in row["context"] if title not in needed]
+        kept = needed | set(draw.sample(others, min(len(others), draw.randint(0, most))))
+        context = [each for each in row["context"] if each[0] in kept]
+        draw.shuffle(context)
+        yield {**row, "context": context}
+
+
+def without_answer(
+    rows: Iterable[dict[str, Any]], draw: random.Random
+) -> Iterator[dict[str, Any]]:
+    """Questions whose supporting paragraphs were taken away: the rest does not answer them."""
+    for row in rows:
+        needed = {title for title, _ in row["supporting_facts"]}
+        context = [each for each in row["context"] if each[0] not in needed]
+        draw.shuffle(context)
+        yield {**row, "answer": "", "supporting_facts": [], "context": context}
+
+
+# ---- questions made out of statements, to begin with
+
+MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+NAME = r"[A-Z][\w'’-]+(?:\s(?:(?:of|the|de|and|von|van)\s)?[A-Z][\w'’.-]*\w)*"
+DATE = rf"(?:(?:{MONTHS})\s\d{{1,2}},\s\d{{4}}|\d{{1,2}}\s(?:{MONTHS})\s\d{{4}}|(?:{MONTHS})\s\d{{4}}|1[5-9]\d\d|20\d\d)"
+NUMBER = r"(?!(?:1[5-9]|20)\d\d\b)\$?\d[\d,.]*\d?(?:\s(?:million|billion|percent|km|miles|people|years|episodes))?%?"
+THING = r"(?:[a-z-]+\s){0,2}[a-z-]{4,}(?=[ ,.;])"
+KINDS = tuple(
+    (re.compile(rf"{before}(?P<answer>{answer})"), asking)
+    for before, answer, asking in (
+        (r"\b", DATE, ("when", "what year", "when was it that", "on what date")),
+        (r"(?<!\w)", NUMBER, ("how many", "how much", "what number")),
+        (r"\b(?:in|at|from|near)\s", NAME, ("where", "what place", "in which place", "what")),
+        (r"\bby\s", NAME, ("who", "by whom", "which person", "what")),
+        (r"(?<=[a-z,]\s)", NAME, ("who", "what", "which", "what is the name of")),
+        (r"\b(?:a|an)\s", THING, ("what", "what kind of", "what type of", "which")),
+    )
+)
+"""What is asked for, and the words that ask for it."""
+PRONOUN = re.compile(r"^(?:He|She|It|They|This|The (?:film|band|album|book|song|series|company))\b")
+
+
+def statements(
+    rows: Iterable[dict[str, Any]], draw: random.Random, count: int
+) -> Iterator[dict[str, Any]]:
+    """Pseudo-questions about paragraphs: a statement, scrambled a little, with a word to ask for.
+
+    After Lewis et al. 2019 (unsupervised question answering by cloze translation), with rules
+    where they had a translation model.
+    """
+    pools = [row["context"] for row in rows]
+    seen: set[str] = set()
+    made = 0
+    while made < count:
+        pool = draw.choice(pools)
+        title, parts = draw.choice(pool)
+        words = sum(len(part.split()) for part in parts)
+        if title in seen or len(parts) < 2 or not 40 <= words <= 300:
+            continue
+        seen.add(title)
+        found = _statement(title, parts, draw)
+        if found is None:
+            continue
+        question, answer, index = found
+        others = [each for each in pool if each[0] != title and answer not in " ".join(each[1])]
+        context = [[title, parts], *draw.sample(others, min(len(others), draw.choice((0, 0, 1, 2))))]
+        facts = [[title, index]]
+        if draw.random() < 0.2:  # the statement is gone, and the paragraph does not answer
+            left = [part for part in parts if answer not in part]
+            if not left:
+                continue
+            context[0], facts, answer = [title, left], [], ""
+        draw.shuffle(context)
+        yield {
+            "_id": f"statement {made}",
+            "question": question,
+            "answer": answer,
+            "supporting_facts": facts,
+            "context": context,
+        }
+        made += 1
+
+
+def _statement(title: str, parts: list[str], draw: random.Random) -> tuple[str, str, int] | None:
+    order = list(range(len(parts)))
+    draw.shuffle(order)
+    for index in order:
+        part = parts[index].strip()
+        kinds = list(KINDS)
+        draw.shuffle(kinds)
+        for pattern, asking in kinds:
+            spans = [each.span("answer") for each in pattern.finditer(part)]
+            spans = [(a, b) for a, b in spans if 1 < b - a < 60 and part[a:b] not in title]
+            if spans:
+                start, end = draw.choice(spans)
+                return _asked(title, part, start, end, draw.choice(asking), draw), part[start:end], index
+    return None
+
+
+def _asked(title: str, part: str, start: int, end: int, asking: str, draw: random.Random) -> str:
+    before = PRONOUN.sub(lambda _: title, part[:start])
+    before = re.sub(r"\((?:[^)]*)\)?", "", before).split()[-draw.randint(4, 14) :]
+    after = re.sub(r"[.;].*$", "", part[end:]).split()[: draw.randint(0, 9)]
+    if before and before[-1].lower() in ("in", "on", "by", "a", "an", "the", "at", "from", "of"):
+        before.pop()
+    if title.split()[0] not in " ".join(before + after) and draw.random() < 0.5:
+        before = [*title.split(), *before]
+    words = [*after, *before] if draw.random() < 0.3 else [*before, *after]
+    words = [word for word in words if draw.random() > 0.12]
+    for at in range(len(words) - 1):
+        if draw.random() < 0.08:
+            words[at], words[at + 1] = words[at + 1], words[at]
+    return f"{asking.capitalize()} {' '.join(words).strip(' ,.')}?"
+
+
+# ---- the files
+
+
+def write(file: Path, rows: Iterable[dict[str, Any]]) -> None:
+    rows = list(rows)
+    with file.open("w", encoding="utf-8") as out:
+        for row in rows:
+            kept = ("_id", "question", "answer", "supporting_facts", "context")
+            out.write(json.dumps({name: row[name] for name in kept}, ensure_ascii=False) + "\n")
+    words = sum(len(part.split()) for row in rows for _, parts in row["context"] for part in parts)
+    print(f"{file.name}: {len(rows):,} questions, about {words * TOKENS_PER_WORD / 1e6:.1f} M tokens")
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    hotpot, squad = split_hotpot(), split_squad()
+    draw = random.Random(SEED)
+    paragraphs = {side: list(of_squad(articles)) for side, articles in squad.items()}
+
+    write(folder / "statements.jsonl", statements(hotpot["train"], draw, 16_000))
+    write(folder / "squad-train.jsonl", paragraphs["train"])
+    write(folder / "squad-validation.jsonl", paragraphs["validation"])
+    write(folder / "hotpot-short.jsonl", shorter(hotpot["train"], draw, 2))
+    write(folder / "hotpot-train.jsonl", hotpot["train"])
+    some = draw.sample(hotpot["train"], 800)
+    write(folder / "hotpot-none.jsonl", without_answer(some, draw))
+    write(folder / "hotpot-validation.jsonl", hotpot["validation"])
+    write(folder / "hotpot-test.jsonl", hotpot["test"])
+    long = draw.sample(paragraphs["train"], 3000)
+    write(folder / "articles-train.jsonl", in_articles(long, squad["train"], draw, (500, 2800)))
+    for side in ("validation", "test"):
+        whole = in_articles(paragraphs[side], squad[side], draw, (10**6, 10**6))
+        write(folder / f"articles-{side}.jsonl", whole)
+        (folder / f"squad-{side}.json").write_text(json.dumps({"data": squad[side]}), "utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
