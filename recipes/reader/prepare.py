@@ -20,7 +20,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from longbird.data import questions
-from longbird.tasks.sentences import sentences
+from longbird.reading.sentences import sentences
 
 SEED = 0
 VALIDATION = ("Pharmacy", "Packet_switching", "Harvard_University", "Amazon_rainforest")

@@ -23,7 +23,7 @@ from longbird.tasks.files import rows
 from longbird.tasks.finetune import finetune
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.metrics import squad
-from longbird.tasks.pairs import encode
+from longbird.reading.pairs import encode
 from longbird.tasks.questions import Question, mentions, questions
 from longbird.tasks.settings import Settings
 from longbird.tasks.split import linked, lowest

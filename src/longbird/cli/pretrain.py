@@ -17,8 +17,8 @@ from longbird.cli.terminal import note
 SHARED = (
     "config", "validation", "test", "hold_out", "group", "text", "encoding", "graph",
     "tokens_per_batch", "accumulate", "epochs", "steps", "warmup", "schedule", "weight_decay",
-    "clip", "bf16", "gradient_checkpointing", "frozen_layers", "frozen_words", "patience", "evaluate_every",
-    "save_every", "seed",
+    "clip", "bf16", "gradient_checkpointing", "frozen_layers", "frozen_words", "patience",
+    "evaluate_every", "save_every", "seed",
 )  # fmt: skip
 
 

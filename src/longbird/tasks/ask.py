@@ -13,7 +13,7 @@ from torch import Tensor
 
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import hotpot, squad
-from longbird.tasks.pairs import Encoded, encode
+from longbird.reading.pairs import Encoded, encode
 from longbird.tasks.questions import TYPES, Question, questions
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction, Task

@@ -20,7 +20,7 @@ from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 from longbird.tasks.tagged import tagged
 from longbird.tasks.task import Example, Prediction, Task
-from longbird.tasks.windows import owned, windows
+from longbird.reading.windows import owned, windows
 
 OUTSIDE = "O"
 PIECE = 2**20

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from longbird.tasks.windows import windows
+from longbird.reading.windows import windows
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""People's files as text: what they say, and where in the file it stands."""
