@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,30 +53,38 @@ def join(
     """What was said of the windows of a document as one answer.
 
     The best span is that of highest logit, where the type is likely to be a span. An answer in any
-    window is an answer; that there is none must be so in all of them.
+    window is an answer; that there is none must be so in all of them. `beside` is the logit that
+    the sentence of the span supports it.
     """
     spans = [
         part["logit"] + (0.0 if part["types"] is None else log_softmax(part["types"])[SPAN])
         for part in parts
     ]
     at = int(np.argmax(spans))
-    best, span = parts[at], None
+    best, span, beside = parts[at], None, None
+    sentences = row["sentence_tokens"]
+    logits: list[float] = []
+    if supported:
+        logits = np.max([part["sentences"][: len(sentences)] for part in parts], 0).tolist()
     if best["logit"] > -np.inf:
         (begin, _), first = row["windows"][at], row["first"]
         low, high = (token - first + begin for token in best["tokens"])
         start, end = row["starts"][low], row["ends"][high]
         text = row["text"][row["skipped"] :][start:end]
         span = {"text": text, "start": start, "end": end, "chance": best["chance"]}
+        number = bisect_right(sentences, low) - 1
+        beside = logits[number] if supported and number >= 0 else None
     types = None
     if typed:
         every = np.array([part["types"] for part in parts])
         types = [*every[:, :NONE].max(0).tolist(), float(every[:, NONE].min())]
-    support: dict[tuple[str, int], float] = {}
-    if supported:
-        logits = np.max([part["sentences"][: len(row["sentence_tokens"])] for part in parts], 0)
-        for (title, index), logit in zip(json.loads(row["names"]), logits, strict=False):
-            support[title, index] = float(logit)
-    return {"span": span, "types": types, "support": support}
+    return {
+        "span": span,
+        "types": types,
+        "sentences": logits,
+        "beside": beside,
+        "parts": len(parts),
+    }
 
 
 def best_spans(
@@ -101,6 +109,13 @@ def best_spans(
         best = torch.where(better, value, best)
         low, high = torch.where(better, at, low), torch.where(better, at + more, high)
     return low, high, best, (best - start.logsumexp(1) - end.logsumexp(1)).exp()
+
+
+def best_answer(found: Mapping[str, Any]) -> str:
+    """The type of the best answer, whether or not there is one."""
+    if found["types"] is None:
+        return "span"
+    return TYPES[int(np.argmax(found["types"][:NONE]))]
 
 
 def margin(types: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from longbird.reading.windows import windows
+from longbird.reading.windows import SHARED, windows
 
 BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 """What separates paragraphs."""
@@ -47,10 +47,10 @@ class Encoded:
         later = (token for token in tokens if self.first < token < self.last)
         return list(dict.fromkeys([self.first, *later]))
 
-    def windows(self, length: int) -> list[range]:
+    def windows(self, length: int, shared: int = SHARED) -> list[range]:
         """Tokens of the document, such that a window with the question has at most `length`."""
         room = length - (len(self.ids) - (self.last - self.first))
-        return [range(*each) for each in windows(self.first, self.last, room)]
+        return [range(*each) for each in windows(self.first, self.last, room, shared)]
 
 
 def encode(

@@ -11,7 +11,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longbird.reading.answering import NONE, TYPES, join, log_softmax, margin, said
+from longbird.reading.answering import (
+    NONE,
+    TYPES,
+    best_answer,
+    join,
+    log_softmax,
+    margin,
+    said,
+)
+from longbird.reading.confidence import Confidence, features
 from longbird.reading.pairs import Encoded, encode, part_of, positions
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import hotpot, squad
@@ -36,6 +45,7 @@ class Ask(Task):
         support: The probability from which on a sentence supports the answer.
         positions: Count from the beginning of the document ("document", or None), or anew in each
             paragraph.
+        confidence: The fields of `longbird.reading.confidence.Confidence`, once it is fitted.
     """
 
     name = "ask"
@@ -55,10 +65,12 @@ class Ask(Task):
         no_answer: float | None = 0.0,
         support: float = 0.5,
         positions: str | None = None,
+        confidence: Mapping[str, Any] | None = None,
     ) -> None:
         self.typed, self.supported = typed, supported
         self.no_answer, self.support = no_answer, support
         self.positions = positions
+        self.confidence = None if confidence is None else Confidence(**confidence)
         self.longest, self.length = Settings.answer_tokens, Settings.length
 
     def prepare(self, settings: Settings, tokenizer: Any) -> None:
@@ -127,7 +139,13 @@ class Ask(Task):
 
     def _kept(self) -> dict[str, Any]:
         """What the configuration of the model says of the task."""
-        kept = {"no_answer": self.no_answer, "support": self.support, "positions": self.positions}
+        kept: dict[str, Any] = {
+            "no_answer": self.no_answer,
+            "support": self.support,
+            "positions": self.positions,
+        }
+        if self.confidence is not None:
+            kept["confidence"] = self.confidence.as_json()
         return {self.head: kept}
 
     @classmethod
@@ -209,7 +227,13 @@ class Ask(Task):
         The best span is that of highest logit, where the type is likely to be a span. An answer
         in any window is an answer; that there is none must be so in all of them.
         """
-        return join(row, parts, self.typed, self.supported)
+        found = join(row, parts, self.typed, self.supported)
+        names = json.loads(row["names"])
+        support = {
+            (title, index): logit
+            for (title, index), logit in zip(names, found["sentences"], strict=False)
+        }
+        return {**found, "support": support}
 
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Without token types where the tokenizer has none: some models then have their own."""
@@ -385,7 +409,46 @@ class Ask(Task):
                 for tenth in tenths
             ]
             self.support = float(tenths[int(np.argmax(joint))])
+        self.confidence = self._fitted(examples, predictions)
         config.task_specific_params = self._kept()
+
+    def _fitted(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> Confidence | None:
+        """How often answers like these are right; None if all are right, or none.
+
+        An answer counts as right with an F1 of a half or more. The threshold is what gives the
+        highest F1 over all questions, where silence is right if there is no answer.
+        """
+        golds = [_gold(example) for example in examples]
+        scores = np.array(
+            [
+                squad.score(self._best(prediction), gold["answers"], False)[1]
+                for gold, prediction in zip(golds, predictions, strict=True)
+            ]
+        )
+        silent = np.array([float(not gold["answers"]) for gold in golds])
+        right = scores >= 0.5
+        if right.all() or not right.any():
+            return None
+        from sklearn.linear_model import LogisticRegression
+
+        fit = LogisticRegression(max_iter=1000).fit(
+            [features(each) for each in predictions], right
+        )
+        weights, bias = tuple(fit.coef_[0].tolist()), float(fit.intercept_[0])
+        free = Confidence(weights, bias, 0.0)
+        doubts = np.array([-free.of(each) for each in predictions])
+        least = -squad.best_threshold(doubts, scores, silent) if silent.any() else 0.0
+        return Confidence(weights, bias, float(np.clip(least, 0.0, 1.0)))
+
+    @staticmethod
+    def _best(prediction: Prediction) -> str:
+        """The best answer, whether or not there is one."""
+        kind, span = best_answer(prediction), prediction["span"]
+        if kind != "span":
+            return kind
+        return "" if span is None else span["text"]
 
     def wrongness(self, example: Example, prediction: Prediction) -> float:
         """How wrong an answer is; of answers that are as wrong, the surer is worse."""
