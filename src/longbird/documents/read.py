@@ -9,7 +9,6 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import IO
 
 from longbird.documents.apart import Limits, Parsed, parse_apart
