@@ -13,6 +13,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from longbird.documents.apart import Limits, Parsed
@@ -215,7 +216,7 @@ def _usual_distance(pages: list[list[Line]]) -> float:
     found = [
         (above.base - below.base) / above.size
         for page in pages
-        for above, below in zip(page, page[1:], strict=False)
+        for above, below in pairwise(page)
         if _is_below(above, below)
     ]
     return statistics.median(found) if found else 1.5

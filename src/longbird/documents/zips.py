@@ -1,4 +1,4 @@
-"""What docx and epub files are inside: zip archives with XML in them, either of which may be hostile."""
+"""What docx and epub files are: zip archives of XML, either of which may be hostile."""
 
 from __future__ import annotations
 
