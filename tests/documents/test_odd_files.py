@@ -274,6 +274,23 @@ def test_a_folder_is_read_to_the_bottom_and_says_what_it_leaves_out(folder: Path
     assert "broken.pdf is a damaged" in told[0] and "gone.txt" in told[1] and "self.txt" in told[2]
 
 
+def test_a_folder_that_may_not_be_opened_does_not_lose_the_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.scandir
+
+    def scandir(place: str) -> Any:
+        if place.endswith("deep"):
+            raise PermissionError(13, "Permission denied", place)
+        return opened(place)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    told: list[str] = []
+    found = [each.text for each in read_documents([folder], tell=told.append)]
+    assert found == [f"Words of {name}" for name in ("a.text", "b/1.txt", "c.txt")]
+    assert f"left out: Permission denied: {folder / 'b' / 'deep'}" in told
+
+
 def test_what_is_left_out_is_a_warning_if_nobody_listens(folder: Path) -> None:
     with pytest.warns(UserWarning, match="left out: ") as caught:
         assert len(list(read_documents([folder / "b"]))) >= 2

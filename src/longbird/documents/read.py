@@ -96,32 +96,34 @@ def read_documents(
     return _documents(named, encoding, limits or Limits(), tell or _warn)
 
 
-def files_in(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """The files that are read in a folder: by the ending of their names, in order of these."""
+def _files_in(folder: str) -> Iterator[tuple[str, OSError | None]]:
+    """The files that are read in a folder, by the ending of their names and in order of these.
+
+    With them what cannot be looked at: a link to nothing, a folder that may not be opened.
+    """
     seen: set[tuple[int, int]] = set()
 
-    def look(place: str) -> Iterator[str]:
+    def look(place: str) -> Iterator[tuple[str, OSError | None]]:
         status = os.stat(place)
         if (status.st_dev, status.st_ino) in seen:  # a link to a folder around it
             return
         seen.add((status.st_dev, status.st_ino))
-        for entry in sorted(os.scandir(place), key=lambda entry: entry.name):
-            if entry.name.startswith("."):
+        with os.scandir(place) as entries:
+            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+        for name in names:
+            path = os.path.join(place, name)
+            try:
+                mode = os.stat(path).st_mode
+                if stat.S_ISDIR(mode):
+                    yield from look(path)
+            except OSError as error:
+                if os.path.isdir(path) or ending(name) in ENDINGS:
+                    yield path, error
                 continue
-            if entry.is_dir():
-                yield from look(entry.path)
-            elif ending(entry.name) in ENDINGS and _is_there(entry):
-                yield entry.path
+            if stat.S_ISREG(mode) and ending(name) in ENDINGS:
+                yield path, None
 
-    yield from look(os.fspath(folder))
-
-
-def _is_there(entry: os.DirEntry[str]) -> bool:
-    """A file, or something named like one that cannot be opened, which is then told of."""
-    try:
-        return stat.S_ISREG(entry.stat().st_mode)
-    except OSError:
-        return True
+    yield from look(folder)
 
 
 def _documents(
@@ -132,9 +134,11 @@ def _documents(
             yield read_document(name, encoding, limits=limits)
             continue
         found = read = 0
-        for file in files_in(name):
+        for file, failure in _files_in(name):
             found += 1
             try:
+                if failure is not None:
+                    raise failure
                 document = read_document(file, encoding, limits=limits)
             except (UnreadableError, OSError) as error:
                 why = f"{error.strerror}: {file}" if isinstance(error, OSError) else str(error)
@@ -149,7 +153,7 @@ def _documents(
 
 
 def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=4)
+    warnings.warn(line, stacklevel=3)
 
 
 def _open(name: str) -> IO[bytes]:
