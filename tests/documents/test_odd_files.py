@@ -236,6 +236,11 @@ def test_stdin(tmp_path: Path, through: str) -> None:
     assert "UnreadableError: stdin is empty" in empty.stderr.decode()
 
 
+def test_something_in_the_place_of_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Words")))
+    assert read_document("-").text == "Words"
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read all")
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")

@@ -6,6 +6,7 @@ it the text. It imports nothing but the parser, so that it is there in a tenth o
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import math
@@ -76,7 +77,9 @@ def parse_apart(
         NotTextError: What is wrong with the file, or that parsing it was too much.
         ImportError: A package is not installed.
     """
-    code = CHILD.format(path=sys.path, kind=kind, limits=asdict(limits), encoding=encoding)
+    code = CHILD.format(
+        path=[*map(str, sys.path)], kind=kind, limits=asdict(limits), encoding=encoding
+    )
     given: dict[str, Any] = {"input": source} if isinstance(source, bytes) else {"stdin": source}
     try:
         done = subprocess.run(
@@ -139,7 +142,8 @@ def _restrict(limits: Limits) -> None:
             continue
         soft, hard = resource.getrlimit(which)
         least = [each for each in (int(most), soft, hard) if each != resource.RLIM_INFINITY]
-        resource.setrlimit(which, (min(least), hard))
+        with contextlib.suppress(ValueError, OSError):  # systems have limits that cannot be set
+            resource.setrlimit(which, (min(least), hard))
 
 
 def _crash(code: int, stderr: str, limits: Limits) -> str:

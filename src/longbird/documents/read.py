@@ -161,7 +161,10 @@ def _open(name: str) -> IO[bytes]:
     if name == STDIN:
         if sys.stdin is None:
             raise NotTextError("is closed: give a file, or pipe something into it")
-        return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+        try:
+            return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+        except (OSError, ValueError):  # something in its place, as in notebooks and tests
+            return io.BytesIO(sys.stdin.buffer.read())
     mode = os.stat(name).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(21, "a folder, expected a file", name)
@@ -171,15 +174,16 @@ def _open(name: str) -> IO[bytes]:
 
 
 def _read(opened: IO[bytes], name: str, encoding: str | None, limits: Limits) -> Parsed:
-    if not opened.seekable():
+    if not opened.seekable() or isinstance(opened, io.BytesIO):
         return _read_bytes(_all(opened, limits.unpacked), name, encoding, limits)
+    start = opened.tell()
     head = opened.read(HEAD)
-    opened.seek(0)
+    opened.seek(start)
     if not head:
         raise NotTextError("is empty")
     kind = kind_of(head, name)
     if kind in ("pdf", "html", "zip"):
-        os.lseek(opened.fileno(), 0, os.SEEK_SET)  # where the other process begins
+        os.lseek(opened.fileno(), start, os.SEEK_SET)  # where the other process begins
         return parse_apart(kind, opened, limits, encoding)
     size = os.fstat(opened.fileno()).st_size
     if 3 * size > available_bytes():
