@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-import files
+import made_files as files
 import pytest
 
 from longbird.documents import Document, read_document

@@ -9,7 +9,9 @@ import stat
 import sys
 import warnings
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any
 
 from longbird.documents.apart import Limits, Parsed, parse_apart
@@ -134,22 +136,46 @@ def _documents(
             yield read_document(name, encoding, limits=limits)
             continue
         found = read = 0
-        for file, failure in _files_in(name):
+        for document in _read_ahead(_files_in(name), encoding, limits):
             found += 1
-            try:
-                if failure is not None:
-                    raise failure
-                document = read_document(file, encoding, limits=limits)
-            except (UnreadableError, OSError) as error:
-                why = f"{error.strerror}: {file}" if isinstance(error, OSError) else str(error)
-                tell(f"left out: {why}")
-                continue
-            read += 1
-            yield document
+            if isinstance(document, Document):
+                read += 1
+                yield document
+            else:
+                tell(f"left out: {document}")
         if not found:
             raise UnreadableError(f"{name} has no files of a kind that is read: {READ}")
         if not read:
             raise UnreadableError(f"none of the {found:,} files in {name} can be read")
+
+
+def _read_ahead(
+    files: Iterator[tuple[str, OSError | None]], encoding: str | None, limits: Limits
+) -> Iterator[Document | str]:
+    """Documents, or why there is none, a few files ahead: their parsers run side by side."""
+
+    def read(file: str, failure: OSError | None) -> Document | str:
+        try:
+            if failure is not None:
+                raise failure
+            return read_document(file, encoding, limits=limits)
+        except UnreadableError as error:
+            return str(error)
+        except OSError as error:
+            return f"{error.strerror}: {file}"
+
+    ahead = os.cpu_count() or 1
+    waiting: deque[Future[Document | str]] = deque()
+    with ThreadPoolExecutor(ahead) as pool:
+        try:
+            for file in files:
+                waiting.append(pool.submit(read, *file))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _warn(line: str) -> None:

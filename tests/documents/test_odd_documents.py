@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import files
+import made_files as files
 import pytest
 
 from longbird.documents import Limits, UnreadableError, read_document, read_documents
