@@ -25,7 +25,7 @@ SECONDS, MEMORY = "LONGBIRD_READ_SECONDS", "LONGBIRD_READ_GB"
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a file may take to be read; `None` for the environment's, or 120 s and 2 GB.
+    """How much a file may take to be read: what the environment says, or 120 s and 2 GB.
 
     Args:
         seconds: Of time; LONGBIRD_READ_SECONDS in the environment.

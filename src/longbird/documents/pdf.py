@@ -73,7 +73,12 @@ def _pages(data: bytes) -> Iterator[Iterator[Line]]:
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
-        if pdfium.FPDF_GetLastError() == pdfium.FPDF_ERR_PASSWORD or "assword" in str(error):
+        why = pdfium.FPDF_GetLastError()
+        if why == pdfium.FPDF_ERR_SECURITY:
+            raise NotTextError(
+                "is encrypted in a way that is not known here: save a copy without, and read that"
+            ) from error
+        if why == pdfium.FPDF_ERR_PASSWORD:
             raise NotTextError(
                 "is protected by a password: save a copy without it, and read that"
             ) from error

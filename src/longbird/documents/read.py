@@ -262,7 +262,7 @@ def _all(opened: Any, most: float) -> bytes:
 
 def _misnamed(name: str, kind: str) -> list[str]:
     said = ENDINGS.get(ending(name))
-    if said is None or said == kind or {said, kind} <= {"text", "markdown", "html"}:
+    if said is None or said == kind or {said, kind} == {"text", "markdown"}:
         return []
     return [f"its name ends in {ending(name)}, but it is {kind}, and read as that"]
 
