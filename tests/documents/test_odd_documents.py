@@ -53,7 +53,7 @@ ODD: dict[str, tuple[str, Any, str]] = {
     "rtf": ("a.doc", rb"{\rtf1\ansi Hello}", r"rich text \(rtf\): save it as docx"),
     "doc": ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "old Word file"),
     "locked docx": ("a.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "by a password"),
-    "zip": ("a.zip", lambda: files.zipped({"x.txt": "x"}), "is a zip archive of 1 files"),
+    "zip": ("a.zip", lambda: files.zipped({"x.txt": "x"}), r"is a zip archive \(1 inside\)"),
     "xlsx": ("a.docx", lambda: files.zipped({"xl/workbook.xml": "<x/>"}), "Excel workbook"),
     "cut zip": ("a.docx", lambda: files.docx(lambda d: d.add_paragraph("x"))[:2000], "damaged"),
     "not a docx": ("a.docx", lambda: files.zipped({"word/document.xml": "<x/>"}), "damaged docx"),
@@ -127,7 +127,7 @@ def test_bombs(tmp_path: Path) -> None:
     (tmp_path / "a.docx").write_bytes(bomb(2**26))
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(bytes(2**25)))
     limits = Limits(unpacked=2**24)
-    with pytest.raises(UnreadableError, match=r"would be 67.1 MB in 1 files when it is unpacked"):
+    with pytest.raises(UnreadableError, match=r"would be 67.1 MB when it is unpacked"):
         read_document(tmp_path / "a.docx", limits=limits)
     with pytest.raises(UnreadableError, match=r"holds more than 16.8 MB, which is the limit"):
         read_document(tmp_path / "a.txt.gz", limits=limits)
@@ -317,7 +317,7 @@ def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="has no files of a kind that is read: txt, md"):
         list(read_documents([tmp_path]))
     (tmp_path / "a.pdf").write_bytes(b"%PDF-")
-    with pytest.raises(UnreadableError, match="none of the 1 files in"):
+    with pytest.raises(UnreadableError, match=r"has no file that can be read \(tried: 1\)"):
         list(read_documents([tmp_path], tell=lambda line: None))
 
 

@@ -146,7 +146,7 @@ def _documents(
         if not found:
             raise UnreadableError(f"{name} has no files of a kind that is read: {READ}")
         if not read:
-            raise UnreadableError(f"none of the {found:,} files in {name} can be read")
+            raise UnreadableError(f"{name} has no file that can be read (tried: {found:,})")
 
 
 def _read_ahead(
