@@ -55,7 +55,8 @@ def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_json_has_an_object_for_each_file_and_question(mill: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("Nothing to see here at all, only this.")
-    line = ["ask", str(mill), str(other), "-q", "When was it built?", "-q", "What closed?", "--json"]
+    asked = ["-q", "When was it built?", "-q", "What closed?"]
+    line = ["ask", str(mill), str(other), *asked, "--json"]
     done = CliRunner().invoke(app, line)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)

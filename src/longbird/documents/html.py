@@ -11,15 +11,15 @@ from longbird.documents.encoding import decode
 from longbird.documents.errors import NotTextError
 
 NOISE = frozenset(
-    "head script style template noscript nav svg math iframe frame object embed canvas audio video "
-    "map select button datalist textarea rp dialog".split()
+    "head script style template noscript nav svg math iframe frame object embed canvas audio "
+    "video map select button datalist textarea title rp dialog".split()
 )
 """Elements that hold no text of the document."""
 
 BLOCKS = frozenset(
-    "address article aside blockquote body caption center dd details div dl dt fieldset figcaption "
-    "figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main ol p pre section summary "
-    "table tbody tfoot thead ul".split()
+    "address article aside blockquote body caption center dd details div dl dt fieldset "
+    "figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main ol p pre "
+    "section summary table tbody tfoot thead ul".split()
 )
 """Elements that begin a line of their own: a paragraph, if not within a list or a table."""
 
@@ -49,18 +49,21 @@ def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
 
 def page(data: bytes, encoding: str | None = None) -> tuple[str, list[str]]:
     """The text of a page, its paragraphs apart by an empty line, and notes on its encoding."""
-    from selectolax.lexbor import LexborHTMLParser
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
     declared = DECLARED.search(data[:4096])
     source, notes = decode(data, encoding, declared[1].decode() if declared else None)
     if source[:200].lstrip().startswith("<?xml"):
         source = SELF_CLOSED.sub(_opened, source)
-    tree = LexborHTMLParser(source, scripting=True)
+    try:
+        tree = LexborHTMLParser(source)
+    except SelectolaxError as error:  # any text is html, and so this is all that can go wrong
+        raise MemoryError from error
     found = _Text()
     if tree.body is not None:
         _walk(tree.body, found)
     text = found.text()
-    title = tree.css_first("head title")
+    title = tree.css_first("title")
     named = " ".join(clean(title.text()).split()) if title is not None else ""
     if named and named not in text[:2000]:
         text = f"{named}\n\n{text}" if text else ""
@@ -119,30 +122,27 @@ class _Text:
 
     def text(self) -> str:
         whole = "".join(self.pieces)
-        return re.sub(r"[ \t]+\n", "\n", re.sub(r"\n{3,}", "\n\n", whole)).strip()
+        lines = "\n".join(line.rstrip() for line in whole.split("\n"))
+        return re.sub(r"\n{3,}", "\n\n", lines).strip("\n")
 
 
 def _walk(root: Any, found: _Text) -> None:
     """Visits all nodes below one, without recursion: pages can be nested as deep as they like."""
     node, entering = root, True
     while True:
-        if entering and node.is_text_node:
-            found.add(node.text_content or "")
+        is_root = node.mem_id == root.mem_id
         below = None
-        if (
-            node.is_element_node
-            and entering
-            and not (node.mem_id != root.mem_id and _is_noise(node))
-        ):
+        if node.is_text_node:
+            found.add(node.text_content or "")
+        elif node.is_element_node and entering and (is_root or not _is_noise(node)):
             _enter(node.tag, found)
             below = node.child
-            if below is None:
-                _leave(node.tag, found)
-        elif node.is_element_node and not entering:
+            entering = below is not None
+        if node.is_element_node and not entering:
             _leave(node.tag, found)
         if below is not None:
             node, entering = below, True
-        elif node.mem_id == root.mem_id:
+        elif is_root:
             return
         elif node.next is not None:
             node, entering = node.next, True

@@ -1,4 +1,4 @@
-"""What kind of file something is: by its first bytes, and by its name where these leave it open."""
+"""What kind a file is of: by its first bytes, and by its name where these leave it open."""
 
 from __future__ import annotations
 
@@ -68,10 +68,8 @@ SIGNATURES: tuple[tuple[bytes, str], ...] = (
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """What files of Word, Excel and PowerPoint begin with up to 2003, and encrypted ones since."""
 
-HTML = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
-    re.IGNORECASE | re.DOTALL,
-)
+HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
 def ending(name: str) -> str:
@@ -103,9 +101,10 @@ def kind_of(head: bytes, name: str) -> str:
     for pattern, what in SIGNATURES:
         if re.match(pattern, head, re.DOTALL):
             raise NotTextError(what)
-    if HTML.match(_narrow(head)):
+    seen = _narrow(head)
+    if HTML.match(COMMENT.sub(b"", seen)):
         return "html"
-    if said == "html" and re.search(rb"<[a-zA-Z!/]", _narrow(head)):
+    if said == "html" and re.search(rb"<[a-zA-Z!/]", seen):
         return "html"
     return "markdown" if said == "markdown" else "text"
 
