@@ -126,7 +126,7 @@ def _check_model(model: str) -> None:
 def _documents(names: list[str], encoding: str | None) -> list[Document]:
     from longbird.documents import read_documents
 
-    documents = list(read_documents(names, encoding))
+    documents = list(read_documents(names, encoding, tell=note))
     for each in documents:
         for line in each.notes:
             note(f"{each.file}: {line}")
