@@ -44,6 +44,9 @@ from .ops.api import attention_packed as attention_packed
 from .ops.dispatch import implementations as implementations
 from .ops.weights import attention_weights as attention_weights
 from .oracle import check as check
+from .reading.embed_files import embed_files as embed_files
+from .reading.embedder import Embedder as Embedder
+from .reading.vectors import Vectors as Vectors
 from .tasks.evaluate import evaluate as evaluate
 from .tasks.finetune import finetune as finetune
 
