@@ -33,10 +33,16 @@ def embed(
         list[Path], typer.Argument(help="txt, md, html, pdf, docx, epub, and folders of these.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .npy or .parquet file to write.")],
-    unit: Annotated[Unit, typer.Option(help="What gets a vector.")] = Unit.document,
+    unit: Annotated[
+        Unit,
+        typer.Option(metavar="UNIT", help="What gets a vector: document, paragraph or sentence."),
+    ] = Unit.document,
     context: Annotated[
         Context,
-        typer.Option(help="Read parts with their whole document, or each one alone."),
+        typer.Option(
+            metavar="CONTEXT",
+            help="What a part is read with: its whole document, or nothing else (alone).",
+        ),
     ] = Context.document,
     model: Annotated[
         str, typer.Option(help="minilm, mpnet, or the folder of a run or a model.")

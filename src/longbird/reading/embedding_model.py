@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from longbird.folders.digest import sha256_of
 from longbird.folders.paths import check_path, folder_of
+from longbird.reading.loading import load_tokenizer, quiet
 
 LENGTH = 4096
 """Tokens that a short model of another library is made to read at once."""
@@ -76,15 +75,8 @@ def load_embedding_model(
     """
     check_path(path)
     name, folder = find_model(path)
-    from transformers.utils import logging as theirs
-
-    shown = theirs.is_progress_bar_enabled()
-    theirs.disable_progress_bar()  # of loading, which takes a moment
-    try:
+    with quiet():
         return _load(name, folder, length, graph)
-    finally:
-        if shown:
-            theirs.enable_progress_bar()
 
 
 def find_model(path: str | os.PathLike[str]) -> tuple[str, Path]:
@@ -120,7 +112,6 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
     from longbird.convert.source import SOURCES
     from longbird.graph import ByLength, Full, bigbird
     from longbird.models import LongbirdForEmbedding
-    from longbird.models.pretrained import without_their_report
 
     pipeline = read_pipeline(folder)
     own = model_type_of(folder) in OWN
@@ -138,18 +129,17 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
         raise TypeError(f"length must be a number of tokens, received {length!r:.80}")
     if length < 8:
         raise ValueError(f"length must be at least 8 tokens, received {length}")
-    with without_their_report(), _without_the_pooler():
-        if length > longest:
-            from longbird.convert import longer_model
+    if length > longest:
+        from longbird.convert import longer_model
 
-            if graph is None and config.graph == Full():
-                # Up to its own length, vectors are exactly those of the source.
-                graph = ByLength({longest: Full()}, otherwise=bigbird())
-            model = longer_model(folder, length, graph=graph, task="embedding")
-        else:
-            fields = {} if pipeline is None or own else {"pooling": pipeline.pooling}
-            options = {} if graph is None else {"graph": graph}
-            model = LongbirdForEmbedding.from_pretrained(folder, **fields, **options)
+        if graph is None and config.graph == Full():
+            # Up to its own length, vectors are exactly those of the source.
+            graph = ByLength({longest: Full()}, otherwise=bigbird())
+        model = longer_model(folder, length, graph=graph, task="embedding")
+    else:
+        fields = {} if pipeline is None else {"pooling": pipeline.pooling}
+        options = {} if graph is None else {"graph": graph}
+        model = LongbirdForEmbedding.from_pretrained(folder, **fields, **options)
     pooling = _settings(pipeline.folder, "config.json") if pipeline is not None else {}
     prompts = _settings(folder, "config_sentence_transformers.json")
     known = {k: x for k, x in (prompts.get("prompts") or {}).items() if isinstance(x, str)}
@@ -194,10 +184,8 @@ def _sha256(folder: Path) -> dict[str, str]:
 
 def _tokenizer(folder: Path, lower_case: bool) -> Any:
     """The tokenizer as a model of transformers has it, without cutting and padding."""
-    from transformers import AutoTokenizer
-
     try:
-        found = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        found = load_tokenizer(folder)
     except Exception as error:  # tokenizers has exceptions of many types
         raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
     tokenizer = getattr(found, "backend_tokenizer", None)
@@ -214,18 +202,3 @@ def _tokenizer(folder: Path, lower_case: bool) -> Any:
         before = tokenizer.normalizer
         tokenizer.normalizer = Sequence([Lowercase(), *([] if before is None else [before])])
     return tokenizer
-
-
-@contextlib.contextmanager
-def _without_the_pooler() -> Generator[None, None, None]:
-    """Without the line that says that a head in the file, a pooler most likely, is not used."""
-
-    def keep(record: logging.LogRecord) -> bool:
-        return "but not used" not in record.getMessage()
-
-    logger = logging.getLogger("longbird.checkpoints.report")
-    logger.addFilter(keep)
-    try:
-        yield
-    finally:
-        logger.removeFilter(keep)
