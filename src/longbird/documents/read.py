@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import stat
 import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any
+from typing import IO
 
 from longbird.documents.apart import Limits, Parsed, parse_apart
 from longbird.documents.document import Document
@@ -25,7 +24,7 @@ STDIN = "-"
 def read_document(
     path: str | os.PathLike[str], encoding: str | None = None, *, limits: Limits | None = None
 ) -> Document:
-    r"""Reads a file as text.
+    """Reads a file as text.
 
     Args:
         path: Of a txt, md, html, pdf, docx or epub file, or one of text compressed with gzip; "-"
@@ -44,7 +43,7 @@ def read_document(
         ...     file = pathlib.Path(folder, "page.html")
         ...     _ = file.write_text("<h1>Mills</h1><p>Closed in <b>1931</b>.")
         ...     read_document(file).text
-        'Mills\n\nClosed in 1931.'
+        'Mills\\n\\nClosed in 1931.'
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"expected the path of a file, or '-' for stdin; received {path!r:.80}")
@@ -60,7 +59,7 @@ def read_document(
         pages=tuple(parsed.pages),
         kind=parsed.kind,
         notes=(*_misnamed(name, parsed.kind), *parsed.notes),
-        lines=tuple(parsed.lines),
+        lines=parsed.lines,
     )
 
 
@@ -204,6 +203,8 @@ def _read_bytes(data: bytes, name: str, encoding: str | None, limits: Limits) ->
 
 
 def _read_gzip(data: bytes, name: str, encoding: str | None, limits: Limits) -> Parsed:
+    import io
+
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
             inside = _all(packed, limits.unpacked)
@@ -214,8 +215,8 @@ def _read_gzip(data: bytes, name: str, encoding: str | None, limits: Limits) -> 
     return _read_bytes(inside, name, encoding, limits)
 
 
-def _all(opened: Any, most: float) -> bytes:
-    """Everything, up to a limit: a pipe may have no end, and a small file may hold terabytes."""
+def _all(opened: IO[bytes], most: float) -> bytes:
+    """Everything, up to a limit: a pipe may have no end, and a small file may unpack to terabytes."""
     pieces: list[bytes] = []
     size = 0
     while piece := opened.read(2**20):
