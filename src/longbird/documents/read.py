@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import stat
 import sys
 import warnings
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import IO, Any
 
 from longbird.documents.apart import Limits, Parsed, parse_apart
 from longbird.documents.document import Document
@@ -24,7 +27,7 @@ STDIN = "-"
 def read_document(
     path: str | os.PathLike[str], encoding: str | None = None, *, limits: Limits | None = None
 ) -> Document:
-    """Reads a file as text.
+    r"""Reads a file as text.
 
     Args:
         path: Of a txt, md, html, pdf, docx or epub file, or one of text compressed with gzip; "-"
@@ -43,7 +46,7 @@ def read_document(
         ...     file = pathlib.Path(folder, "page.html")
         ...     _ = file.write_text("<h1>Mills</h1><p>Closed in <b>1931</b>.")
         ...     read_document(file).text
-        'Mills\\n\\nClosed in 1931.'
+        'Mills\n\nClosed in 1931.'
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"expected the path of a file, or '-' for stdin; received {path!r:.80}")
@@ -59,7 +62,7 @@ def read_document(
         pages=tuple(parsed.pages),
         kind=parsed.kind,
         notes=(*_misnamed(name, parsed.kind), *parsed.notes),
-        lines=parsed.lines,
+        lines=tuple(parsed.lines),
     )
 
 
@@ -95,32 +98,34 @@ def read_documents(
     return _documents(named, encoding, limits or Limits(), tell or _warn)
 
 
-def files_in(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """The files that are read in a folder: by the ending of their names, in order of these."""
+def _files_in(folder: str) -> Iterator[tuple[str, OSError | None]]:
+    """The files that are read in a folder, by the ending of their names and in order of these.
+
+    With them what cannot be looked at: a link to nothing, a folder that may not be opened.
+    """
     seen: set[tuple[int, int]] = set()
 
-    def look(place: str) -> Iterator[str]:
+    def look(place: str) -> Iterator[tuple[str, OSError | None]]:
         status = os.stat(place)
         if (status.st_dev, status.st_ino) in seen:  # a link to a folder around it
             return
         seen.add((status.st_dev, status.st_ino))
-        for entry in sorted(os.scandir(place), key=lambda entry: entry.name):
-            if entry.name.startswith("."):
+        with os.scandir(place) as entries:
+            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+        for name in names:
+            path = os.path.join(place, name)
+            try:
+                mode = os.stat(path).st_mode
+                if stat.S_ISDIR(mode):
+                    yield from look(path)
+            except OSError as error:
+                if os.path.isdir(path) or ending(name) in ENDINGS:
+                    yield path, error
                 continue
-            if entry.is_dir():
-                yield from look(entry.path)
-            elif ending(entry.name) in ENDINGS and _is_there(entry):
-                yield entry.path
+            if stat.S_ISREG(mode) and ending(name) in ENDINGS:
+                yield path, None
 
-    yield from look(os.fspath(folder))
-
-
-def _is_there(entry: os.DirEntry[str]) -> bool:
-    """A file, or something named like one that cannot be opened, which is then told of."""
-    try:
-        return stat.S_ISREG(entry.stat().st_mode)
-    except OSError:
-        return True
+    yield from look(folder)
 
 
 def _documents(
@@ -131,24 +136,50 @@ def _documents(
             yield read_document(name, encoding, limits=limits)
             continue
         found = read = 0
-        for file in files_in(name):
+        for document in _read_ahead(_files_in(name), encoding, limits):
             found += 1
-            try:
-                document = read_document(file, encoding, limits=limits)
-            except (UnreadableError, OSError) as error:
-                why = f"{error.strerror}: {file}" if isinstance(error, OSError) else str(error)
-                tell(f"left out: {why}")
-                continue
-            read += 1
-            yield document
+            if isinstance(document, Document):
+                read += 1
+                yield document
+            else:
+                tell(f"left out: {document}")
         if not found:
             raise UnreadableError(f"{name} has no files of a kind that is read: {READ}")
         if not read:
-            raise UnreadableError(f"none of the {found:,} files in {name} can be read")
+            raise UnreadableError(f"{name} has no file that can be read (tried: {found:,})")
+
+
+def _read_ahead(
+    files: Iterator[tuple[str, OSError | None]], encoding: str | None, limits: Limits
+) -> Iterator[Document | str]:
+    """Documents, or why there is none, a few files ahead: their parsers run side by side."""
+
+    def read(file: str, failure: OSError | None) -> Document | str:
+        try:
+            if failure is not None:
+                raise failure
+            return read_document(file, encoding, limits=limits)
+        except UnreadableError as error:
+            return str(error)
+        except OSError as error:
+            return f"{error.strerror}: {file}"
+
+    ahead = os.cpu_count() or 1
+    waiting: deque[Future[Document | str]] = deque()
+    with ThreadPoolExecutor(ahead) as pool:
+        try:
+            for file in files:
+                waiting.append(pool.submit(read, *file))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=4)
+    warnings.warn(line, stacklevel=3)
 
 
 def _open(name: str) -> IO[bytes]:
@@ -156,7 +187,10 @@ def _open(name: str) -> IO[bytes]:
     if name == STDIN:
         if sys.stdin is None:
             raise NotTextError("is closed: give a file, or pipe something into it")
-        return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+        try:
+            return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+        except (OSError, ValueError):  # something in its place, as in notebooks and tests
+            return io.BytesIO(sys.stdin.buffer.read())
     mode = os.stat(name).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(21, "a folder, expected a file", name)
@@ -166,15 +200,16 @@ def _open(name: str) -> IO[bytes]:
 
 
 def _read(opened: IO[bytes], name: str, encoding: str | None, limits: Limits) -> Parsed:
-    if not opened.seekable():
+    if not opened.seekable() or isinstance(opened, io.BytesIO):
         return _read_bytes(_all(opened, limits.unpacked), name, encoding, limits)
+    start = opened.tell()
     head = opened.read(HEAD)
-    opened.seek(0)
+    opened.seek(start)
     if not head:
         raise NotTextError("is empty")
     kind = kind_of(head, name)
     if kind in ("pdf", "html", "zip"):
-        os.lseek(opened.fileno(), 0, os.SEEK_SET)  # where the other process begins
+        os.lseek(opened.fileno(), start, os.SEEK_SET)  # where the other process begins
         return parse_apart(kind, opened, limits, encoding)
     size = os.fstat(opened.fileno()).st_size
     if 3 * size > available_bytes():
@@ -203,8 +238,6 @@ def _read_bytes(data: bytes, name: str, encoding: str | None, limits: Limits) ->
 
 
 def _read_gzip(data: bytes, name: str, encoding: str | None, limits: Limits) -> Parsed:
-    import io
-
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
             inside = _all(packed, limits.unpacked)
@@ -215,8 +248,8 @@ def _read_gzip(data: bytes, name: str, encoding: str | None, limits: Limits) -> 
     return _read_bytes(inside, name, encoding, limits)
 
 
-def _all(opened: IO[bytes], most: float) -> bytes:
-    """Everything, up to a limit: a pipe may have no end, and a small file may unpack to terabytes."""
+def _all(opened: Any, most: float) -> bytes:
+    """Everything, up to a limit: a pipe may have no end, and a small file may hold terabytes."""
     pieces: list[bytes] = []
     size = 0
     while piece := opened.read(2**20):
@@ -229,7 +262,7 @@ def _all(opened: IO[bytes], most: float) -> bytes:
 
 def _misnamed(name: str, kind: str) -> list[str]:
     said = ENDINGS.get(ending(name))
-    if said is None or said == kind or {said, kind} <= {"text", "markdown", "html"}:
+    if said is None or said == kind or {said, kind} == {"text", "markdown"}:
         return []
     return [f"its name ends in {ending(name)}, but it is {kind}, and read as that"]
 
