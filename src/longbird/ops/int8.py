@@ -54,7 +54,10 @@ def int8_linear(x: Rounded, weight: Rounded, bias: Tensor | None) -> Tensor:
         >>> int8_linear(rounded(x, 127), rounded(weight, 64), None)
         tensor([[11.0236,  2.0000]])
     """
-    out = torch._int_mm(x.numbers, weight.numbers.t()).to(torch.float32)
+    if len(weight.numbers) == 1:  # oneDNN (up to 3.12) is wrong there on AVX-512 without VNNI
+        out = (x.numbers.int() @ weight.numbers.int().t()).to(torch.float32)
+    else:
+        out = torch.ops.aten._int_mm(x.numbers, weight.numbers.t()).to(torch.float32)
     # First by the weights, so that huge activations do not overflow where their product does not.
     out = out.mul_(weight.scale).mul_(x.scale[:, None])
     return out if bias is None else out.add_(bias)
