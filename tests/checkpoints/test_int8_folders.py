@@ -52,7 +52,7 @@ def test_a_checkpoint_of_another_library(bert: Path) -> None:
     found = longbird.LongbirdModel.from_pretrained(bert, quantize="int8")
     want = longbird.quantize(longbird.LongbirdModel.from_pretrained(bert))
     assert found.config.quantize == "int8" and not states_differ(found, want)
-    with pytest.raises(ValueError, match="quantize='int8'.*Save the model with save_pretrained"):
+    with pytest.raises(ValueError, match=r"quantize='int8'.*Save the model with save_pretrained"):
         longbird.save_checkpoint(found, bert.parent / "other", "bert")
 
 
@@ -76,7 +76,7 @@ def test_a_folder_in_half_precision(tmp_path: Path) -> None:
 
 
 def test_the_way_back(small: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="are int8.*load the folder that it was made of"):
+    with pytest.raises(ValueError, match=r"are int8.*load the folder that it was made of"):
         longbird.LongbirdForMaskedLM.from_pretrained(small, quantize=None)
     with pytest.raises(ValueError, match="int8"):
         longbird.convert_checkpoint(small, tmp_path / "long", 200)

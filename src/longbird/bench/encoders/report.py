@@ -21,7 +21,8 @@ WORK = (
 INT8_WORK = (
     "Work: one document, random weights, batch 1, forward in eval mode without gradients, on the "
     "BigBird graph with blocks of 64: Longbird's encoder with int8 weights in its layers beside "
-    f"the same in float32. Embeddings (a vocabulary of {VOCABULARY:,}) are included, heads are not."
+    f"the same in float32. Embeddings (a vocabulary of {VOCABULARY:,}) are included, heads are "
+    "not."
 )
 
 
