@@ -57,7 +57,7 @@ class RoundedRows:
                 "a model with int8 weights has no gradients: it is for inference alone; use the "
                 "model that it was made of"
             )
-        if torch.onnx.is_in_onnx_export():
+        if torch.compiler.is_exporting() and torch.onnx.is_in_onnx_export():
             raise ValueError(
                 "a model with int8 weights cannot be exported to ONNX: export the model that it "
                 "was made of, and let the quantiser of your runtime round it"
