@@ -203,9 +203,9 @@ def test_export():
     )
 
 
-@pytest.mark.slow  # compiles C++
+@pytest.mark.slow  # seconds of tracing
 def test_compile():
     small = lb.quantize(model_of("bigbird", "Model"))
-    out = run(torch.compile(small), input_ids=ids_of()).last_hidden_state
+    out = run(torch.compile(small, backend="aot_eager"), input_ids=ids_of()).last_hidden_state
     want = run(small, input_ids=ids_of()).last_hidden_state
     torch.testing.assert_close(out, want, atol=0.02, rtol=0.02)  # another rounding here and there
