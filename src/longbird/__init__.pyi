@@ -38,6 +38,7 @@ from .models import (
 )
 from .models import LongbirdSeq2SeqModel as LongbirdSeq2SeqModel
 from .models import RollingCache as RollingCache
+from .models.quantize import quantize as quantize
 from .models.segments import segments as segments
 from .ops.api import attention as attention
 from .ops.api import attention_packed as attention_packed

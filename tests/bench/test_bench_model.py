@@ -26,7 +26,7 @@ from longbird.bench.encoders.peers import (
 )
 from longbird.bench.encoders.report import report
 from longbird.bench.encoders.steps import EncoderSettings
-from longbird.bench.goals import encoder_goals
+from longbird.bench.goals import encoder_goals, int8_goals
 from longbird.bench.memory import Peak, measure_here
 from longbird.bench.run import Result, run
 
@@ -390,3 +390,26 @@ def test_command_writes_its_results(cli, monkeypatch, tmp_path):
 def test_command_refuses_what_makes_no_sense(cli, line, words):
     answer = cli("bench", "model", *line)
     assert isinstance(answer.exception, ValueError) and words in str(answer.exception)
+
+
+# Int8 weights
+
+
+def test_int8_beside_its_own_float32(tmp_path):
+    settings = EncoderSettings.rounded("native", shapes=(TINY,), lengths=(64,), repeats=3)
+    result = run("int8", settings, steps.forward_steps(settings))
+    assert [held.case.lengths for held in result.contests] == [(64,)]
+    assert {"longbird native int8", NATIVE} <= set(result.contests[0].samples)
+    assert named("longbird native int8").model(tiny(64)).quantized
+    assert not named(NATIVE).model(tiny(64)).quantized
+    goals = int8_goals(result)
+    assert [goal.measured for goal in goals] == [
+        int8_goals(replace(result, contests=[]))[0].measured
+    ]
+    written = report(result).write(result, goals, tmp_path)
+    assert "longbird native int8" in written[0].read_text()
+
+
+def test_int8_weights_are_not_trained():
+    with pytest.raises(UnavailableError, match="inference alone"):
+        named("longbird native int8").calls(tiny(64, training=True))

@@ -71,6 +71,25 @@ def test_command_makes_a_new_head(
     assert not (tmp_path / "huge").exists()
 
 
+def test_command_writes_int8_weights(
+    short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--length", 100, "--task", "embedding"]
+    assert run(monkeypatch, short, tmp_path / "large", *options) == 0
+    assert run(monkeypatch, short, tmp_path / "small", *options, "--quantize", "int8") == 0
+    large, small = (
+        lb.LongbirdForEmbedding.from_pretrained(tmp_path / name) for name in ("large", "small")
+    )
+    want = lb.quantize(large).state_dict()
+    assert all(torch.equal(x, want[name]) for name, x in small.state_dict().items())
+    assert "rounded after" in (tmp_path / "small" / "certificate.md").read_text()
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("large", "small")]
+    assert sizes[1] < sizes[0]
+    assert run(monkeypatch, short, tmp_path / "other", "--quantize", "int4") == 2
+    assert run(monkeypatch, tmp_path / "small", tmp_path / "other", "--length", 200) == 2
+    assert not (tmp_path / "other").exists()
+
+
 def test_command_takes_names_of_packages(
     short: Path,
     tmp_path: Path,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,10 +74,11 @@ def test_neighbours_become_one() -> None:
 class Letters:
     """An embedder that counts letters."""
 
-    def embed_alone(self, texts: list[str]) -> Vectors:
-        return letters(texts)
+    def embed(self, texts: list[str]) -> Any:
+        return SimpleNamespace(vectors=letters(texts))
 
-    embed_queries = embed_alone
+    def embed_queries(self, texts: list[str]) -> Vectors:
+        return letters(texts)
 
 
 def test_a_corpus_is_narrowed_and_keeps_its_characters(finder: lb.Reader) -> None:

@@ -18,8 +18,8 @@ from longbird.ops import native
 
 # The instruction sets that decide which kernels run; the other hundred flags decide nothing here.
 _TELLING_FLAGS = (
-    "sse4_2 avx avx2 fma f16c avx512f avx512bw avx512vl avx512_bf16 avx512_vnni amx_tile "
-    "asimd sve sve2 bf16"
+    "sse4_2 avx avx2 fma f16c avx512f avx512bw avx512vl avx512_bf16 avx512_vnni avx_vnni "
+    "amx_tile asimd sve sve2 bf16"
 ).split()
 
 

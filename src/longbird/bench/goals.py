@@ -64,6 +64,20 @@ def encoder_goals(result: Result) -> list[Goal]:
     return rows
 
 
+def int8_goals(result: Result) -> list[Goal]:
+    """Hold a run of `longbird bench model --int8` against its target."""
+    shape = SHAPES["minilm"]
+    goal = Goal(
+        f"whole {shape.name} encoder, 4,096 tokens, forward, int8", "its float32", "1.5 x faster"
+    )
+    for held in result.contests:
+        if (held.case.shape, held.case.lengths) == (shape, (4096,)):
+            names = (result.settings.peers[0].name, result.mine)
+            theirs, mine = (1e3 * held.median(name) for name in names)
+            return [_judged(goal, theirs, mine, "ms", 1.5)]
+    return [goal]
+
+
 def _attention(result: Result, case: Case, peer: str, least: float) -> Goal:
     held = result.contest(case)
     return faster(_what(case), peer, least, held.samples if held else {})

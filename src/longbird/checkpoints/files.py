@@ -37,6 +37,8 @@ class Stored:
     stored_shape: tuple[int, ...]
     is_real: bool
     """Is it of real numbers?"""
+    is_int8: bool = False
+    """Is it of int8, as the weights of quantised layers are?"""
     transposed: bool = False
     """Is it stored transposed, as kernels of TensorFlow are?"""
     rows: int | None = None
@@ -124,8 +126,9 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
                 header = tensors.get_slice(name)
                 if len(found) >= MOST_TENSORS:
                     raise ValueError(f"it has more than {MOST_TENSORS:,} tensors")
-                is_real = header.get_dtype().startswith(("F", "BF"))
-                found[name] = Stored(file, name, tuple(header.get_shape()), is_real)
+                kind, shape = header.get_dtype(), tuple(header.get_shape())
+                is_real = kind.startswith(("F", "BF"))
+                found[name] = Stored(file, name, shape, is_real, kind == "I8")
     return found
 
 

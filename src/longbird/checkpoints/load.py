@@ -24,13 +24,14 @@ from longbird.checkpoints.detect import (
 )
 from longbird.checkpoints.empty import empty_model, without_pooler
 from longbird.checkpoints.files import Stored, read_json
+from longbird.checkpoints.int8 import as_float32
 from longbird.checkpoints.names import ModelClass, for_class, with_originals
 from longbird.checkpoints.report import HEAD_SIZES, Wishes, check_head_size, compare, notes_on
 from longbird.checkpoints.sources import Source, array_source, check_layers, foreign_source
 from longbird.folders.paths import check_path
 from longbird.graph import Graph, LegacyBigBird
 from longbird.models.config import LABEL_FIELDS
-from longbird.models.fields import shown
+from longbird.models.fields import RULES, shown
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 DEVICES = ("device_map", "max_memory", "offload_folder", "offload_buffers")
@@ -99,6 +100,10 @@ def load_checkpoint(
             f"config must be a {model_class.config_class.__name__}, received {shown(config)}"
         )
     kind = _dtype(changes.pop("torch_dtype", dtype))
+    rounding = changes.pop("quantize", None if config is None else config.quantize)
+    RULES["quantize"].check("quantize", rounding)
+    if rounding:
+        as_float32({"dtype": kind})
     wishes = Wishes.taken_from(changes, strict=strict)
     if wishes.info:
         raise TypeError("output_loading_info is for folders that Longbird saved: leave it out")
@@ -117,6 +122,8 @@ def load_checkpoint(
         found = _open_folder(path, model_class, config, random_blocks, changes)
     if graph is not None:
         found = found.with_fields(graph=graph)
+    if found.config.quantize:
+        found = found.with_fields(quantize=None)
     found.source.check(path)
     check_layers(path, found.source.tensors, found.config)
 
@@ -144,7 +151,7 @@ def load_checkpoint(
         None, config=found.config, state_dict=tensors, dtype=kind, **parts, **pooler, **devices
     )
     fit.report(path)
-    return model
+    return model.to_int8() if rounding else model
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from longbird.checkpoints.configs import generation_settings, no_option
 from longbird.checkpoints.detect import PLACE, check_kind
 from longbird.checkpoints.empty import empty_model, without_pooler
 from longbird.checkpoints.files import read_json, stored_tensors
+from longbird.checkpoints.int8 import as_float32, check_int8, int8_names
 from longbird.checkpoints.names import ModelClass
 from longbird.checkpoints.report import HEAD_SIZES, Wishes, check_head_size, compare, notes_on
 from longbird.checkpoints.sources import check_layers, own_names, own_source
@@ -42,6 +46,9 @@ def load_own(
 
     saved = _saved_config(folder, model_class)
     config, options = _config(path, saved, model_class, options)
+    rounding = _rounding(path, saved, config, options)
+    if rounding:
+        config = _with(config, quantize=None)
     if model_class.can_generate():
         generation_settings(folder)  # raises if they cannot be read
     stored = stored_tensors(folder)
@@ -52,7 +59,7 @@ def load_own(
     pooler = {} if args else without_pooler(model_class, stored, parts)
     empty = empty_model(path, model_class, config, *args, **parts, **pooler)
     source = own_source(stored, empty)
-    source.check(folder)
+    source.check(folder, int8_names(empty))
 
     same_class = _saved_as(saved, model_class)
     notes = notes_on(empty, config, pooler)
@@ -71,8 +78,32 @@ def load_own(
             raise
         raise no_option(model_class.config_class, [unknown[1]]) from None
     model.config.name_or_path = path
+    check_int8(path, model)
     fit.report(path)
+    if rounding:
+        model.to_int8()
     return (model, info) if wishes.info else model
+
+
+def _rounding(path: Any, saved: Mapping[str, Any], config: Any, options: dict[str, Any]) -> bool:
+    """Are the weights of the file to be rounded? Their type is then float32 if none is given."""
+    if saved.get("quantize") and not config.quantize:
+        raise ValueError(
+            f"the weights of {path} are int8 (quantize={saved['quantize']!r} in its config.json), "
+            "and what they were made of is not in the file: leave quantize out, or load the "
+            "folder that it was made of"
+        )
+    if config.quantize:
+        as_float32(options)
+    return bool(config.quantize) and not saved.get("quantize")
+
+
+def _with(config: Any, **fields: Any) -> Any:
+    """The same configuration with other fields; the caller's stays as it is."""
+    config = copy.deepcopy(config)
+    for name, value in fields.items():
+        setattr(config, name, value)
+    return config
 
 
 def load_state(model_class: ModelClass, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
@@ -83,6 +114,13 @@ def load_state(model_class: ModelClass, args: Sequence[Any], given: Mapping[str,
     model, info = model_class.filled(None, *args, **options)
     state = options["state_dict"]
     names = own_names(state, model)
+    int8 = int8_names(model)
+    for name, origin in names.origins.items():
+        if (name in int8) != (state[origin].dtype == torch.int8):
+            raise ValueError(
+                f"{origin} of the state_dict is {state[origin].dtype}, and the configuration has "
+                f"quantize={model.config.quantize!r}: int8 weights go with quantize='int8' alone"
+            )
     shapes = {name: tuple(state[origin].shape) for name, origin in names.origins.items()}
     fit = compare(model, shapes, left_out=names.unknown)
     fit.check("the state_dict", wishes)

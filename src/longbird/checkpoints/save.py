@@ -35,7 +35,7 @@ ARCHITECTURE = (
     "hidden_act norm positions position_padding_id relative_buckets relative_max_distance "
     "embedding_norm rescale_embeddings attention_bias attention_output_bias global_projections "
     "num_global_tokens type_vocab_size layer_norm_eps max_position_embeddings "
-    "max_decoder_positions add_cross_attention"
+    "max_decoder_positions add_cross_attention quantize"
 ).split()
 """Fields of our configuration that change what a model computes."""
 

@@ -28,10 +28,14 @@ class Source:
         """By our name."""
         return {name: stored.shape for name, stored in self.tensors.items()}
 
-    def check(self, path: Any) -> None:
-        """Raises if a tensor is not of real numbers."""
+    def check(self, path: Any, int8: Collection[str] = ()) -> None:
+        """Raises if a tensor is not of real numbers, or one of those named here is not of int8."""
         for name, stored in self.tensors.items():
-            if not stored.is_real:
+            if name in int8 and not stored.is_int8:
+                raise ValueError(
+                    f"{name} of {path} is not int8, as its configuration says (quantize='int8')"
+                )
+            if name not in int8 and not stored.is_real:
                 raise ValueError(f"{name} of {path} is not in floating point, as weights must be")
 
 

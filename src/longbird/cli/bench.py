@@ -115,6 +115,13 @@ def model(
             show_default=False,
         ),
     ] = None,
+    quantize: Annotated[
+        bool,
+        typer.Option(
+            "--int8",
+            help="Measure Longbird with int8 weights beside itself alone, forward: a minute.",
+        ),
+    ] = False,
     impl: Impl = "native",
     repeats: Repeats = 9,
     budget: Budget = None,
@@ -133,8 +140,12 @@ def model(
     given = _given(lengths, impl, repeats=repeats, budget=budget, limit=limit, **more)
     with working("Loading torch"):
         from longbird.bench.encoders import peers, report, steps
-        from longbird.bench.goals import encoder_goals
+        from longbird.bench.goals import encoder_goals, int8_goals
 
+    if quantize:
+        settings = steps.EncoderSettings.rounded(impl, shapes=_shapes(shape), **given)
+        result = _run("int8", settings, steps.forward_steps(settings), threads)
+        return _publish(result, report.report(result), int8_goals(result), out)
     make = steps.EncoderSettings.quickly if quick else steps.EncoderSettings
     settings = make(mine=peers.longbird(impl), shapes=_shapes(shape), layers=layers, **given)
     result = _run("model", settings, steps.steps(settings), threads)

@@ -19,6 +19,7 @@ from longbird.hf.tasks import ENCODER_TASKS
 # What `LongbirdConfig` allows, which takes seconds to import.
 PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")
 POOLINGS = ("mean", "first", "globals")
+QUANTIZED = ("int8",)
 INT = "<int>"  # typer's own text is so wide that others are cut on 80 columns
 
 console = Console()
@@ -101,6 +102,13 @@ def convert(
             help="Largest difference from the original that is accepted.", min=0, metavar="<float>"
         ),
     ] = 2e-5,
+    quantize: Annotated[
+        str | None,
+        typer.Option(
+            help="int8: write int8 weights, for faster inference; such a model is not trained.",
+            autocompletion=complete(QUANTIZED),
+        ),
+    ] = None,
 ) -> None:
     """Make a model for long documents of a BERT, RoBERTa or MPNet.
 
@@ -119,6 +127,7 @@ def convert(
     check_known("--task", [task], ENCODER_TASKS)
     check_known("--problem-type", [problem_type], PROBLEM_TYPES)
     check_known("--pooling", [pooling], POOLINGS)
+    check_known("--quantize", [quantize], QUANTIZED)
     parsed = None if graph is None else parse_graph(graph)
     check_path(source)
     check_new(out)
@@ -148,6 +157,7 @@ def convert(
             global_projections=global_projections,
             new_head=new_head,
             tolerance=tolerance,
+            quantize=quantize,
             **{name: value for name, value in given.items() if value is not None},
         )
     console.print(Markdown(certificate.markdown()))

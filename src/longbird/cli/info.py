@@ -69,6 +69,7 @@ def _facts() -> dict[str, list[tuple[str, str]]]:
             ("processor", f"{cpu_model()} ({flags})"),
             ("threads", f"{torch.get_num_threads()} (torch.set_num_threads changes it)"),
             ("instruction set", _instruction_sets()),
+            ("int8 weights", _int8()),
             ("CUDA", torch.cuda.get_device_name() if torch.cuda.is_available() else "none"),
         ],
         "Installed in": [
@@ -86,6 +87,14 @@ def _instruction_sets() -> str:
     if not names:
         return "none: the native kernels are missing"
     return f"{names[0]} (of {', '.join(sorted(names))}; LONGBIRD_ISA in the environment chooses)"
+
+
+def _int8() -> str:
+    """Whether the processor has instructions for models with int8 weights."""
+    from longbird.bench.environment import cpu_flags
+
+    vnni = any("vnni" in flag for flag in cpu_flags())
+    return f'quantize="int8", {"with VNNI" if vnni else "slower for want of VNNI"}'
 
 
 def _place(module: str) -> str:

@@ -46,6 +46,7 @@ def convert_checkpoint(
     global_projections: bool = False,
     new_head: bool = False,
     tolerance: float = 2e-5,
+    quantize: str | None = None,
     **head: Any,
 ) -> Certificate:
     """Makes a model for long documents of a BERT, RoBERTa or MPNet, and measures how exact it is.
@@ -65,6 +66,8 @@ def convert_checkpoint(
             those of the other tokens.
         new_head: Allow a head that the source lacks; it has random weights, to be trained.
         tolerance: The largest difference that is accepted, with the graph of the source.
+        quantize: "int8" writes the model with int8 weights, as `longbird.quantize` makes it, after
+            the comparison.
         **head: What a new head needs to know: num_labels, problem_type, num_answer_types,
             supporting_sentences or pooling. They allow a new head, too.
 
@@ -89,6 +92,7 @@ def convert_checkpoint(
         >>> certificate.tokens, model.embeddings.positions
         ((512, 1000), Embedding(1000, 32))
     """
+    RULES["quantize"].check("quantize", quantize)
     check_path(out, "the folder to write")
     out = Path(out)
     check_new(out)
@@ -97,6 +101,11 @@ def convert_checkpoint(
     if not 0 < short.tokens <= length:
         raise ValueError(
             f"length must be at least the {short.tokens} of {source}, received {length}"
+        )
+    if short.config.quantize:
+        raise ValueError(
+            f"the weights of {source} are int8, and a longer model is made of those that they "
+            "were made of: convert that folder, with quantize='int8' (--quantize int8)"
         )
     _check_head_fields(short.task, head)
     config = _lengthened(short, length, graph, global_projections, head)
@@ -114,6 +123,8 @@ def convert_checkpoint(
     ]
     with writing_folder(out) as written:
         notes = _write(model, short, written, length)
+        if quantize:
+            notes.append("model.safetensors has int8 weights, rounded after this comparison")
         certificate = _certificate(short, model, written, records, notes, tolerance)
         if not certificate.exact:
             worst = certificate.worst
@@ -124,6 +135,8 @@ def convert_checkpoint(
                 "a larger tolerance (--tolerance) accepts more"
             )
         _check_graph(model, certificate)
+        if quantize:
+            model.to_int8().save_pretrained(written)
         (written / "certificate.json").write_text(certificate.json(), "utf-8")
         (written / "certificate.md").write_text(certificate.markdown(), "utf-8")
     return certificate

@@ -184,6 +184,8 @@ class LongbirdConfig(PreTrainedConfig):
         add_cross_attention: A causal decoder also looks at what an encoder read, which is given as
             `encoder_hidden_states`.
         attention_impl: "auto", or the implementation that attention must run on.
+        quantize: "int8" for layers with int8 weights, for inference alone; `longbird.quantize`
+            sets it, and so does `from_pretrained(folder, quantize="int8")`.
         classifier_activation: Between the two layers of a classification head.
         classifier_dropout: Dropout of heads; `hidden_dropout_prob` by default.
         lm_transform: Does the language-model head have a layer of its own before the vocabulary?
@@ -257,6 +259,7 @@ class LongbirdConfig(PreTrainedConfig):
     global_max_distance: int = 12
     add_cross_attention: bool = False
     attention_impl: str = "auto"
+    quantize: str | None = None
 
     classifier_activation: str = "tanh"
     classifier_dropout: float | int | None = None

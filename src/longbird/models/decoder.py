@@ -45,10 +45,7 @@ class DecoderAttention(Projections):
         self, x: Tensor, mask: Tensor, cache: EncoderDecoderCache | None, weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """[b, s, w] to [b, s, w], and the weights if asked for; mask bool [b or 1, 1, s, m]."""
-        q, k, v = (
-            self.split(project(x)).transpose(1, 2)  # [b, h, s, d]
-            for project in (self.query, self.key, self.value)
-        )
+        q, k, v = (y.transpose(1, 2) for y in self.projected(x))  # [b, h, s, d]
         if cache is not None:
             k, v = cache.self_attention_cache.update(k, v, self.layer)
         out, p = dense_attention(q, k, v, mask, self.dropout, weights)

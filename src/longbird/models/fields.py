@@ -167,6 +167,7 @@ RULES: dict[str, Rule] = {
     "embedding_norm": one_of(("before_dropout", "after_dropout", "none")),
     "pooling": one_of(("mean", "first", "globals")),
     "attention_impl": one_of(("auto", *(implementation.NAME for implementation in ALL))),
+    "quantize": optional(one_of(("int8",))),
     "problem_type": optional(
         one_of(("regression", "single_label_classification", "multi_label_classification"))
     ),

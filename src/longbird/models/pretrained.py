@@ -18,6 +18,8 @@ from transformers import PreTrainedModel
 
 from longbird.folders.paths import check_path
 from longbird.models.config import LongbirdConfig
+from longbird.nn.int8 import Int8Linear
+from longbird.nn.layers import Layer
 
 
 class LoadingError(ValueError, RuntimeError):
@@ -39,6 +41,31 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         # FSDP raises for a layer that it is told to keep whole and that the model does not have.
         present = {type(module).__name__ for module in self.modules()}
         self._no_split_modules = present & {*(self._no_split_modules or ())}
+        if self.config.quantize:
+            self.to_int8()
+
+    @property
+    def quantized(self) -> bool:
+        """Are the weights of its layers int8?"""
+        return any(isinstance(module, Int8Linear) for module in self.modules())
+
+    def to_int8(self) -> Any:
+        """Rounds the weights of its layers in place; `longbird.quantize` makes a copy first."""
+        for module in self.modules():
+            if isinstance(module, Layer):
+                module.to_int8()
+            if isinstance(module, LongbirdPreTrainedModel):
+                module.config.quantize = "int8"
+        return self.eval().requires_grad_(False)
+
+    def train(self, mode: bool = True) -> Any:
+        """Sets training or evaluation mode; a model with int8 weights has no training mode."""
+        if mode and self.quantized:
+            raise ValueError(
+                "a model with int8 weights is for inference alone, and cannot be trained: train "
+                "the model that it was made of, and quantise the result"
+            )
+        return super().train(mode)
 
     @property
     def num_labels(self) -> int:
@@ -66,6 +93,7 @@ class LongbirdPreTrainedModel(PreTrainedModel):
                 `strict=False` goes on with new tensors where those of the encoder are missing or
                 of other shapes, and without those left over, and names them in that line.
                 (transformers' `ignore_mismatched_sizes=True` does so for other shapes alone.)
+                `quantize="int8"` rounds the weights of the layers, as `longbird.quantize` does.
 
         Raises:
             ValueError: Tensors of the encoder do not fit; the message lists them.
@@ -98,6 +126,8 @@ class LongbirdPreTrainedModel(PreTrainedModel):
             # Mapped from a file at any address, the same weights would give other last bits.
             if parameter.data_ptr() % 64:
                 parameter.data = parameter.data.clone()
+        if model.quantized:
+            model.requires_grad_(False)
         return model, info
 
     def save_pretrained(
@@ -121,6 +151,11 @@ class LongbirdPreTrainedModel(PreTrainedModel):
                 model that was there before is as it was.
         """
         check_path(save_directory, "the folder to write")
+        if bool(self.config.quantize) != self.quantized:
+            raise ValueError(
+                f"the configuration has quantize={self.config.quantize!r}, and the weights are "
+                "others: longbird.quantize(model) makes a model with int8 weights"
+            )
         if kwargs.get("distributed_checkpoint"):  # all processes write into one folder
             super().save_pretrained(save_directory, is_main_process, *args, **kwargs)
             return

@@ -14,12 +14,16 @@ from torch import Tensor, nn
 
 from longbird.graph import Graph
 from longbird.nn.context import Context, Record
+from longbird.nn.int8 import through_each
 from longbird.nn.packing import Documents
 from longbird.ops.call import lse_dtype
 
 
 class Projections(nn.Module):
     """Queries, keys, values and outputs of attention, and its dropout."""
+
+    ROUNDED = ("query", "key", "value", "output")
+    """The layers that int8 weights are for."""
 
     def __init__(self, config: Any, heads: int, output_bias: bool) -> None:
         super().__init__()
@@ -39,6 +43,10 @@ class Projections(nn.Module):
     def dropout(self) -> float:
         """The share of attention probabilities to drop now."""
         return self.dropout_p if self.training else 0.0
+
+    def projected(self, x: Tensor) -> list[Tensor]:
+        """[..., w] to queries, keys and values [..., h, d]."""
+        return [self.split(y) for y in through_each(x, self.query, self.key, self.value)]
 
     def split(self, x: Tensor) -> Tensor:
         """[..., w] to [..., h, d]."""
@@ -64,7 +72,7 @@ class SelfAttention(Projections):
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
         """[t, w] to [t, w]."""
-        q, k, v = (self.split(project(x)) for project in (self.query, self.key, self.value))
+        q, k, v = self.projected(x)
         if context.cache is not None:
             out = context.cache.attend(q, k, v, context, self.layer, self.dropout)
         else:

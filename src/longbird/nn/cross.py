@@ -14,6 +14,7 @@ from torch import Tensor
 
 from longbird.nn.attention import Projections
 from longbird.nn.context import Memory
+from longbird.nn.int8 import through_each
 
 
 def dense_attention(
@@ -51,8 +52,7 @@ class CrossAttention(Projections):
         assert memory.documents is not None
         if len(q) == 0:
             return q
-        k = self.split(self.key(memory.states)).transpose(0, 1)  # [h, t, d]
-        v = self.split(self.value(memory.states)).transpose(0, 1)
+        k, v = (y.transpose(0, 1) for y in self._read(memory))  # [h, t, d]
         each = zip(q, memory.documents.bounds, strict=True)
         return torch.stack(
             [
@@ -63,14 +63,17 @@ class CrossAttention(Projections):
             ]
         )
 
+    def _read(self, memory: Memory) -> list[Tensor]:
+        """Keys and values [..., h, d] of all that was read."""
+        return [self.split(y) for y in through_each(memory.states, self.key, self.value)]
+
     def _memory(self, memory: Memory) -> tuple[Tensor, Tensor]:
         """Keys and values [b, h, m, d], computed once where there is a cache."""
         cache = memory.cache
         if cache is not None and cache.is_updated.get(self.layer):
             state: Any = cache.cross_attention_cache.layers[self.layer]
             return state.keys, state.values
-        k = self.split(self.key(memory.states)).transpose(1, 2)
-        v = self.split(self.value(memory.states)).transpose(1, 2)
+        k, v = (y.transpose(1, 2) for y in self._read(memory))
         if cache is None:
             return k, v
         cache.is_updated[self.layer] = True

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from longbird.graph import Graph
 from longbird.nn.attention import SelfAttention
 from longbird.nn.context import Context
+from longbird.nn.int8 import through_each
 from longbird.ops.call import lse_dtype
 from longbird.ops.merge import merge
 from longbird.ops.weights import SparseRows
@@ -108,13 +109,13 @@ class EtcAttention(SelfAttention):
         assert context.added is not None
         tokens = x.shape[0] - context.added.total
         text, added = x[:tokens], x[tokens:]
-        q, k, v = (self.split(project(text)) for project in (self.query, self.key, self.value))
+        q, k, v = self.projected(text)
         own = (
             (self.query_global, self.key_global, self.value_global)
             if self.global_projections
             else (self.query, self.key, self.value)
         )
-        q_added, k_added, v_added = (self.split(project(added)) for project in own)
+        q_added, k_added, v_added = (self.split(y) for y in through_each(added, *own))
 
         near, near_lse = context.attend(
             q, k, v, self.graph, dropout_p=self.dropout, return_lse=True

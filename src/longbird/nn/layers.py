@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from longbird.nn.attention import Projections
 from longbird.nn.checks import as_floats, check_numbers
 from longbird.nn.context import Context
 from longbird.nn.cross import CrossAttention
+from longbird.nn.int8 import Int8Linear
 from longbird.nn.packing import Documents
 from longbird.ops.gelu import tanh_gelu
 
@@ -160,6 +162,8 @@ class FeedForward(nn.Module):
 
     # At inference tokens go through in pieces, so that what is between the layers stays in cache.
     PIECE = 1024
+    ROUNDED = ("enter", "leave")
+    """The layers that int8 weights are for."""
 
     def __init__(self, width: int, inner: int, config: Any) -> None:
         super().__init__()
@@ -198,6 +202,14 @@ class Layer(GradientCheckpointingLayer):
         context = context.carrying(*carried) if carried else context
         x = self.add(x, self.attention_norm, lambda y: self.attention(y, context))
         return self.add(x, self.feed_forward_norm, self.feed_forward)
+
+    def to_int8(self) -> None:
+        """Rounds the weights of its linear layers, those of Longformer's global tokens aside."""
+        for block in self.children():
+            if isinstance(block, (Projections, FeedForward)):
+                for name in block.ROUNDED:
+                    if isinstance(linear := getattr(block, name), nn.Linear):
+                        setattr(block, name, Int8Linear.of(linear))
 
     def add(self, x: Tensor, norm: nn.Module, block: Callable[[Tensor], Tensor]) -> Tensor:
         """A block with its residual connection and its norm, before (Pegasus) or after (BERT)."""

@@ -120,7 +120,9 @@ class Asking:
         if self.narrow is None:
             embedder = self.embedder()
             texts = [document.text for document in self.documents]
-            self.narrow = Narrow(texts, embedder.embed_alone, embedder.embed_queries)
+            self.narrow = Narrow(
+                texts, lambda some: embedder.embed(some).vectors, embedder.embed_queries
+            )
         closest = self.narrow.closest(question)
         chosen: list[Passage] = []
         room = self._room() * CHARACTERS

@@ -106,7 +106,10 @@ def adamw(model: Any) -> torch.optim.Optimizer:
     return torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
 
 
-def longbird(implementation: str = "native") -> Encoder:
+INT8 = " int8"
+
+
+def longbird(implementation: str = "native", quantize: bool = False) -> Encoder:
     """Longbird's encoder on the BigBird graph, with attention by one implementation."""
 
     def build(case: Case) -> Any:
@@ -120,9 +123,11 @@ def longbird(implementation: str = "native") -> Encoder:
         )
         model = LongbirdModel(config)
         model.layers = model.layers[: case.layers]  # a configuration has at least one
-        return model
+        if quantize and case.training:
+            raise UnavailableError("int8 weights are for inference alone")
+        return model.to_int8() if quantize else model
 
-    name = f"longbird {implementation}"
+    name = f"longbird {implementation}{INT8 if quantize else ''}"
     return Encoder(name=name, short=name, build=build)
 
 
@@ -198,4 +203,5 @@ PEERS = (HUGGING_FACE_BIGBIRD, HUGGING_FACE_LONGFORMER, BERT)
 def named(name: str) -> Encoder:
     """The encoder with this name, as a process of its own finds it."""
     here = {peer.name: peer for peer in PEERS}
-    return here.get(name) or longbird(name.removeprefix("longbird "))
+    implementation = name.removeprefix("longbird ")
+    return here.get(name) or longbird(implementation.removesuffix(INT8), INT8 in name)

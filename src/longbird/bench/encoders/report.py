@@ -18,6 +18,13 @@ WORK = (
     f"Embeddings (a vocabulary of {VOCABULARY:,}) are included, heads are not."
 )
 
+INT8_WORK = (
+    "Work: one document, random weights, batch 1, forward in eval mode without gradients, on the "
+    "BigBird graph with blocks of 64: Longbird's encoder with int8 weights in its layers beside "
+    f"the same in float32. Embeddings (a vocabulary of {VOCABULARY:,}) are included, heads are "
+    "not."
+)
+
 
 def report(result: Result) -> Report:
     """Everything that a run has to say."""
@@ -39,9 +46,11 @@ def report(result: Result) -> Report:
         for row in series
     ]
     sheets = [_time_sheet(result, "", "tokens", found) for row in series for found in row]
-    sheets += [_ragged_sheet(result), _memory_sheet(result)]
+    if any(len(held.case.lengths) > 1 for held in result.contests):  # not of int8 alone
+        sheets += [_ragged_sheet(result), _memory_sheet(result)]
     sheets += [_long_sheet(each) for each in result.peaks if each.case == settings.long_case]
-    facts = [*(f"Shape: {shape}" for shape in settings.shapes), WORK, layers]
+    work = INT8_WORK if result.bench == "int8" else WORK
+    facts = [*(f"Shape: {shape}" for shape in settings.shapes), work, layers]
     return Report("Whole encoders", facts, sheets, panels)
 
 

@@ -49,6 +49,13 @@ class EncoderSettings(Settings):
         chosen: dict[str, Any] = {"lengths": QUICK, "long_length": 0, **given}
         return cls(**chosen, quick=True)
 
+    @classmethod
+    def rounded(cls, implementation: str, **given: Any) -> EncoderSettings:
+        """Longbird with int8 weights beside its own float32, and nobody else."""
+        chosen: dict[str, Any] = {"lengths": (REFERENCE,), "repeats": 21, "budget": 60.0, **given}
+        mine, peers = longbird(implementation, quantize=True), (longbird(implementation),)
+        return cls(mine=mine, peers=peers, long_length=0, **chosen)
+
     def case(self, shape: Shape, *lengths: int, training: bool = False) -> Case:
         """Documents through as many layers as are run at their lengths."""
         every = lengths == (REFERENCE,) and not training
@@ -104,6 +111,12 @@ def steps(settings: EncoderSettings) -> list[Step]:
         once = partial(_peaks, settings.long_case, (settings.mine,))
         listed.append(Step(f"{settings.long_case}, once", once))
     return listed
+
+
+def forward_steps(settings: EncoderSettings) -> list[Step]:
+    """One document forward, and nothing else: without a check, since rounding is the point."""
+    cases = [case for case in settings.cases if not case.training and len(case.lengths) == 1]
+    return [Step(str(case), partial(_compare, case)) for case in cases]
 
 
 def _compare(case: Case, result: Result) -> None:
