@@ -437,6 +437,8 @@ class LongbirdConfig(PreTrainedConfig):
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain values; graphs as their JSON objects."""
         values = super().to_dict()
+        if values.get("quantize") is None:  # as in folders that were written before there was int8
+            values.pop("quantize", None)
         many = isinstance(self.graph, list)
         graphs = [json.loads(graph.to_json()) for graph in (self.graph if many else [self.graph])]
         return {**values, "graph": graphs if many else graphs[0]}
