@@ -8,6 +8,7 @@ sure it is, and `report` and `picture` write it down.
 EXPERIMENTS = {
     "classification": "licences and reviews, over and up to 512 tokens, beside TF-IDF",
     "listops": "nested lists of operators, as in Long Range Arena, from scratch",
+    "retrieval": "paragraphs and articles found by questions, with late and plain chunks",
     "summarisation": "manual pages to the line of their section NAME",
 }
 """What `longbird bench quality` runs, each a module of that name, and what it is about."""
