@@ -6,6 +6,7 @@ sure it is, and `report` and `picture` write it down.
 """
 
 EXPERIMENTS = {
+    "blocks": "BigBird's building blocks on masked language modelling, with one budget",
     "listops": "nested lists of operators, as in Long Range Arena, from scratch",
 }
 """What `longbird bench quality` runs, each a module of that name, and what it is about."""
