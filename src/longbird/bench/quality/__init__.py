@@ -6,6 +6,7 @@ sure it is, and `report` and `picture` write it down.
 """
 
 EXPERIMENTS = {
+    "blocks": "BigBird's building blocks on masked language modelling, with one budget",
     "classification": "licences and reviews, over and up to 512 tokens, beside TF-IDF",
     "listops": "nested lists of operators, as in Long Range Arena, from scratch",
     "retrieval": "paragraphs and articles found by questions, with late and plain chunks",

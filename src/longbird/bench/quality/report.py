@@ -230,6 +230,7 @@ class Report:
         where = found.environment
         versions = ", ".join(f"{name} {x or 'missing'}" for name, x in where["versions"].items())
         dates = sorted({x.date for each in found.findings.values() for x in each})
+        days = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
         facts = [
             f"Command: `{found.command}`",
             f"Budget: {experiment.budget}",
@@ -244,7 +245,7 @@ class Report:
             f"{(where['memory_bytes'] or 0) / 1e9:.0f} GB, {where['system']}; kernels: "
             f"{where['isa']}",
             f"Versions: {versions}, Python {where['python']}; commit "
-            f"{', '.join(sorted(commits))}; run {' to '.join(dict.fromkeys([dates[0], dates[-1]]))}",
+            f"{', '.join(sorted(commits))}; run {days}",
             "The same command with an empty work folder gives the same figures on such a machine "
             "with as many threads; times differ.",
         ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,3 +35,14 @@ def trained(
         raise KeyboardInterrupt
     result = read_json(RunFolder(folder).result)
     return folder, {name: result[name] for name in ("steps", "tokens")}
+
+
+def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """A folder that `make(folder)` fills, whole or not there: after a kill, it is made again."""
+    if not folder.exists():
+        new = folder.with_name(f"{folder.name}.partial")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        make(new)
+        os.replace(new, folder)
+    return folder
