@@ -54,12 +54,12 @@ class Sizes:
     length: int = 4096
     short: int = SHORT
     tokens_per_batch: int = 4096
-    learning_rate: float = 1e-4
+    learning_rate: float = 3e-4
     model: str = "minilm"
 
 
 SIZES = {
-    "default": Sizes({"licences": Part(500, 300, 110), "reviews": Part(1000, 1200, 60)}),
+    "default": Sizes({"licences": Part(500, 250, 100), "reviews": Part(900, 800, 50)}),
     "tiny": Sizes(
         {"licences": Part(40, 20, 2), "reviews": Part(40, 20, 2)},
         length=1024,

@@ -35,9 +35,9 @@ HEADING = re.compile(r"^[A-Z][A-Z0-9 ,/_-]*\n", re.MULTILINE)
 class Sizes:
     """A scale of the experiment."""
 
-    train: int = 900
+    train: int = 600
     test: int = 200
-    steps: int = 300
+    steps: int = 200
     length: int = 4096
     short: int = 512
     tokens_per_batch: int = 4096
