@@ -21,7 +21,7 @@ MODELS = {
     "LongbirdForConditionalGeneration", "RollingCache", "load_checkpoint", "save_checkpoint",
     "convert_checkpoint", "LongbirdSeq2SeqForQuestionAnswering",
     "LongbirdSeq2SeqForSequenceClassification", "LongbirdCollator", "segments", "finetune",
-    "evaluate",
+    "evaluate", "Embedder", "Vectors", "embed_files", "Answer", "Evidence", "Reader",
 }  # fmt: skip
 
 

@@ -39,9 +39,9 @@ def project() -> dict[str, Any]:
 
 def requirements() -> list[Requirement]:
     """What users install: the dependencies, and the extras that are not for developers."""
-    return [Requirement(text) for text in project()["dependencies"]] + [
-        Requirement(text) for text in project()["optional-dependencies"]["train"]
-    ]
+    extras = project()["optional-dependencies"]
+    texts = [*project()["dependencies"], *extras["train"], *extras["documents"]]
+    return [Requirement(text) for text in texts]
 
 
 def test_requirements_have_no_upper_bounds() -> None:

@@ -114,7 +114,10 @@ def in_articles(
     """The same questions about longer parts of their articles, paragraphs in their order."""
     every = {
         article["title"].replace("_", " "): [
-            [paragraph["context"][start:end] + " " for start, end in sentences(paragraph["context"])]
+            [
+                paragraph["context"][start:end] + " "
+                for start, end in sentences(paragraph["context"])
+            ]
             for paragraph in article["paragraphs"]
         ]
         for article in articles
@@ -163,9 +166,13 @@ def without_answer(
 # ---- questions made out of statements, to begin with
 
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-NAME = r"[A-Z][\w'’-]+(?:\s(?:(?:of|the|de|and|von|van)\s)?[A-Z][\w'’.-]*\w)*"
-DATE = rf"(?:(?:{MONTHS})\s\d{{1,2}},\s\d{{4}}|\d{{1,2}}\s(?:{MONTHS})\s\d{{4}}|(?:{MONTHS})\s\d{{4}}|1[5-9]\d\d|20\d\d)"
-NUMBER = r"(?!(?:1[5-9]|20)\d\d\b)\$?\d[\d,.]*\d?(?:\s(?:million|billion|percent|km|miles|people|years|episodes))?%?"
+NAME = r"[A-Z][\w'’-]+(?:\s(?:(?:of|the|de|and|von|van)\s)?[A-Z][\w'’.-]*\w)*"  # noqa: RUF001
+DATE = (
+    rf"(?:(?:{MONTHS})\s\d{{1,2}},\s\d{{4}}|\d{{1,2}}\s(?:{MONTHS})\s\d{{4}}|"
+    rf"(?:{MONTHS})\s\d{{4}}|1[5-9]\d\d|20\d\d)"
+)
+UNITS = "million|billion|percent|km|miles|people|years|episodes"
+NUMBER = rf"(?!(?:1[5-9]|20)\d\d\b)\$?\d[\d,.]*\d?(?:\s(?:{UNITS}))?%?"
 THING = r"(?:[a-z-]+\s){0,2}[a-z-]{4,}(?=[ ,.;])"
 KINDS = tuple(
     (re.compile(rf"{before}(?P<answer>{answer})"), asking)
@@ -179,7 +186,9 @@ KINDS = tuple(
     )
 )
 """What is asked for, and the words that ask for it."""
-PRONOUN = re.compile(r"^(?:He|She|It|They|This|The (?:film|band|album|book|song|series|company))\b")
+PRONOUN = re.compile(
+    r"^(?:He|She|It|They|This|The (?:film|band|album|book|song|series|company))\b"
+)
 
 
 def statements(
@@ -205,7 +214,10 @@ def statements(
             continue
         question, answer, index = found
         others = [each for each in pool if each[0] != title and answer not in " ".join(each[1])]
-        context = [[title, parts], *draw.sample(others, min(len(others), draw.choice((0, 0, 1, 2))))]
+        context = [
+            [title, parts],
+            *draw.sample(others, min(len(others), draw.choice((0, 0, 1, 2)))),
+        ]
         facts = [[title, index]]
         if draw.random() < 0.2:  # the statement is gone, and the paragraph does not answer
             left = [part for part in parts if answer not in part]
@@ -235,7 +247,11 @@ def _statement(title: str, parts: list[str], draw: random.Random) -> tuple[str, 
             spans = [(a, b) for a, b in spans if 1 < b - a < 60 and part[a:b] not in title]
             if spans:
                 start, end = draw.choice(spans)
-                return _asked(title, part, start, end, draw.choice(asking), draw), part[start:end], index
+                return (
+                    _asked(title, part, start, end, draw.choice(asking), draw),
+                    part[start:end],
+                    index,
+                )
     return None
 
 
@@ -259,16 +275,20 @@ def _asked(title: str, part: str, start: int, end: int, asking: str, draw: rando
 
 
 def write(file: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Writes the questions, one a line, in HotpotQA's format."""
     rows = list(rows)
     with file.open("w", encoding="utf-8") as out:
         for row in rows:
             kept = ("_id", "question", "answer", "supporting_facts", "context")
             out.write(json.dumps({name: row[name] for name in kept}, ensure_ascii=False) + "\n")
     words = sum(len(part.split()) for row in rows for _, parts in row["context"] for part in parts)
-    print(f"{file.name}: {len(rows):,} questions, about {words * TOKENS_PER_WORD / 1e6:.1f} M tokens")
+    print(
+        f"{file.name}: {len(rows):,} questions, about {words * TOKENS_PER_WORD / 1e6:.1f} M tokens"
+    )
 
 
 def main(folder: Path) -> None:
+    """Writes all files."""
     folder.mkdir(parents=True, exist_ok=True)
     hotpot, squad = split_hotpot(), split_squad()
     draw = random.Random(SEED)

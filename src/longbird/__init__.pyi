@@ -44,6 +44,12 @@ from .ops.api import attention_packed as attention_packed
 from .ops.dispatch import implementations as implementations
 from .ops.weights import attention_weights as attention_weights
 from .oracle import check as check
+from .reading.embed_files import embed_files as embed_files
+from .reading.embedder import Embedder as Embedder
+from .reading.reader import Answer as Answer
+from .reading.reader import Evidence as Evidence
+from .reading.reader import Reader as Reader
+from .reading.vectors import Vectors as Vectors
 from .tasks.evaluate import evaluate as evaluate
 from .tasks.finetune import finetune as finetune
 

@@ -70,6 +70,8 @@ def embeddings(folder: Path) -> torch.Tensor:
 def check_same(folder: Path, found: Any) -> None:
     encoded = found.encode(TEXTS, convert_to_tensor=True, batch_size=3)
     torch.testing.assert_close(encoded, embeddings(folder), atol=1e-6, rtol=0)
+    ours = torch.from_numpy(lb.Embedder.from_pretrained(folder).embed(TEXTS).vectors)
+    torch.testing.assert_close(encoded, ours, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +229,10 @@ def test_a_converted_pipeline_pools_as_the_source_does(tmp_path: Path) -> None:
         expected = source.encode(texts, convert_to_tensor=True, **options)
         given = found.encode(texts, convert_to_tensor=True, **options)
         torch.testing.assert_close(given, expected, atol=2e-6, rtol=0)
+        for name in ("short", "long"):
+            embedder = lb.Embedder.from_pretrained(tmp_path / name)
+            ours = embedder.embed_queries(texts) if options else embedder.embed(texts).vectors
+            torch.testing.assert_close(torch.from_numpy(ours), expected, atol=2e-6, rtol=0)
     assert lb.LongbirdForEmbedding.from_pretrained(tmp_path / "long").config.pooling == "first"
 
 
@@ -237,6 +243,10 @@ def test_a_pipeline_without_normalisation_is_noted(tmp_path: Path) -> None:
         tmp_path / "short", tmp_path / "long", 150, task="embedding"
     )
     assert "length 1" in " ".join(certificate.tokenizer)
+    source = sentence_transformer(tmp_path / "short").encode(TEXTS[:1], convert_to_tensor=True)
+    ours = lb.Embedder.from_pretrained(tmp_path / "short").embed(TEXTS[:1]).vectors
+    assert abs(source.norm() - 1) > 0.01  # vectors of any length, and ours are the same
+    torch.testing.assert_close(torch.from_numpy(ours), source, atol=1e-5, rtol=0)
 
 
 def test_pipelines_that_have_no_counterpart(tmp_path: Path) -> None:

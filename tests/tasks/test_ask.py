@@ -17,13 +17,14 @@ import transformers
 from asking import ORE, hotpot_file, squad_file
 
 import longbird as lb
-from longbird.tasks.ask import Ask, best_spans
+from longbird.reading.answering import best_spans
+from longbird.reading.pairs import encode
+from longbird.tasks.ask import Ask
 from longbird.tasks.evaluate import evaluate
 from longbird.tasks.files import rows
 from longbird.tasks.finetune import finetune
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.metrics import squad
-from longbird.reading.pairs import encode
 from longbird.tasks.questions import Question, mentions, questions
 from longbird.tasks.settings import Settings
 from longbird.tasks.split import linked, lowest

@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 import longbird as lb
 from longbird.cli.app import app
+from longbird.reading.windows import owned, windows
 from longbird.tasks.evaluate import evaluate
 from longbird.tasks.files import rows
 from longbird.tasks.finetune import finetune
@@ -33,7 +34,6 @@ from longbird.tasks.tag import Tag
 from longbird.tasks.tag_files import tag_files
 from longbird.tasks.tagged import tagged
 from longbird.tasks.trainer import LongbirdTrainer
-from longbird.reading.windows import owned, windows
 
 OPTIONS: dict[str, Any] = {
     "length": 64, "tokens_per_batch": 600, "epochs": 6, "learning_rate": 2e-2, "save_every": 300,

@@ -17,7 +17,7 @@ from longbird.cli.flags import Command, Group
 # `typer.Typer` if the command has subcommands.
 COMMANDS = (
     "demo", "finetune", "pretrain", "tokenizer", "evaluate", "classify", "tag", "summarize",
-    "convert", "info", "graph", "check", "plan", "bench",
+    "embed", "search", "convert", "info", "graph", "check", "plan", "bench",
 )  # fmt: skip
 
 app = typer.Typer(

@@ -19,6 +19,18 @@ def check_files(files: Iterable[Path] | None) -> None:
 
 def check_trained(model: str, files: Iterable[Path]) -> None:
     """The same, and for the folder of a run or of a model."""
+    check_model(model)
+    check_files(files)
+
+
+def check_there(files: Iterable[Path]) -> None:
+    """Raises if one of the files or folders is not there; "-" is stdin."""
+    for file in files:
+        if str(file) != "-" and not file.exists():
+            raise FileNotFoundError(f"there is no file {file}")
+
+
+def check_model(model: str) -> None:
+    """Raises if there is no model of this name, nor such a folder."""
     if model not in NAMED or Path(model).exists():
         folder_of(model)
-    check_files(files)

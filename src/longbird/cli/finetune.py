@@ -56,6 +56,10 @@ def finetune(
     answer_tokens: Annotated[
         int | None, typer.Option(help="Tokens of the longest answer that is given. [30]")
     ] = None,
+    positions: Annotated[
+        str | None,
+        typer.Option(help="Counted in the document, or anew in each paragraph (ask). [document]"),
+    ] = None,
     choices: Annotated[str | None, typer.Option(help="Column of the choices (choose).")] = None,
     summary: Annotated[str | None, typer.Option(help="Column of the summary.")] = None,
     summary_tokens: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -12,13 +12,16 @@ stderr = Console(stderr=True)
 
 
 @contextmanager
-def working(text: str) -> Generator[None, None, None]:
-    """Shows what is going on while it does; only on a terminal, where somebody can see it."""
+def working(text: str) -> Generator[Callable[[str], None], None, None]:
+    """Shows what is going on while it does; only on a terminal, where somebody can see it.
+
+    What it gives changes the text.
+    """
     if stderr.is_terminal:
-        with stderr.status(text):
-            yield
+        with stderr.status(text) as status:
+            yield status.update
     else:
-        yield
+        yield lambda _: None
 
 
 def say(text: str) -> None:

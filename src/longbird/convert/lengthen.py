@@ -100,12 +100,8 @@ def convert_checkpoint(
         )
     _check_head_fields(short.task, head)
     config = _lengthened(short, length, graph, global_projections, head)
-
     stored = stored_tensors(short.folder)
-    check_layers(short.folder, stored, config)
-    empty = empty_model(source, short.model_class, config)
-    origins = _origins(empty, _source(short, stored, empty).tensors)
-    _check_complete(short, empty, origins, new_head or bool(head))
+    empty, origins = _origins_of(short, stored, config, new_head or bool(head))
     check_room(out, empty, sum(file.stat().st_size for file in short.weights))
 
     model = _new_model(short.model_class, config)
@@ -131,6 +127,36 @@ def convert_checkpoint(
         (written / "certificate.json").write_text(certificate.json(), "utf-8")
         (written / "certificate.md").write_text(certificate.markdown(), "utf-8")
     return certificate
+
+
+def longer_model(
+    source: str | os.PathLike[str], length: int, *, graph: Graph | str | None = None, task: str
+) -> Any:
+    """What `convert_checkpoint` makes, in memory alone, and not compared with the source.
+
+    Args:
+        source: As for `convert_checkpoint`, with at most `length` positions.
+        length: Tokens that the new model has positions for.
+        graph: Of the new model, likewise.
+        task: One without a head of its own, or whose head the source has.
+    """
+    short = open_source(source, task)
+    config = _lengthened(short, length, graph, False, {})
+    _, origins = _origins_of(short, stored_tensors(short.folder), config, False)
+    model = _new_model(short.model_class, config)
+    _fill(model, origins, short.tokens)
+    return model
+
+
+def _origins_of(
+    short: Short, stored: Mapping[str, Stored], config: Any, new_head: bool
+) -> tuple[Any, dict[str, Stored | None]]:
+    """The new model without memory, and what each of its tensors is made of."""
+    check_layers(short.folder, stored, config)
+    empty = empty_model(short.name, short.model_class, config)
+    origins = _origins(empty, _source(short, stored, empty).tensors)
+    _check_complete(short, empty, origins, new_head)
+    return empty, origins
 
 
 # ---- what is asked for

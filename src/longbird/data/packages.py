@@ -34,7 +34,12 @@ def cache_folder() -> Path:
 
 
 def cached(
-    name: str, files: Iterable[str], fill: Callable[[Path, Path], None], *, megabytes: int
+    name: str,
+    files: Iterable[str],
+    fill: Callable[[Path, Path], None],
+    *,
+    megabytes: int,
+    doing: str = "downloading",
 ) -> Path:
     """The folder of that name in the cache, with those files, filled at its first use.
 
@@ -46,6 +51,7 @@ def cached(
         files: Names of the files that it holds.
         fill: `fill(folder, scratch)` writes the files into folder; scratch is deleted afterwards.
         megabytes: Size of the download, for the line that announces it.
+        doing: What that line says is done.
     """
     folder, files = cache_folder() / name, list(files)
     if _is_complete(folder, files):
@@ -58,7 +64,7 @@ def cached(
         prefix = f"{name}.partial-"
         for killed in folder.parent.glob(f"{prefix}*"):
             shutil.rmtree(killed, ignore_errors=True)
-        line = f"longbird: downloading {name} ({megabytes} MB, once) into {folder.parent}"
+        line = f"longbird: {doing} {name} ({megabytes} MB, once) into {folder.parent}"
         print(line, file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as temporary:
             scratch, filled = Path(temporary), Path(temporary, "filled")

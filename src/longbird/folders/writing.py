@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,6 +54,32 @@ def writing_file(path: Path) -> Generator[Path, None, None]:
         ):
             yield Path(scratch, path.name)
             os.replace(Path(scratch, path.name), path)
+    except BaseException:
+        _remove(made)
+        raise
+
+
+@contextmanager
+def writing_files(paths: Sequence[Path]) -> Generator[list[Path], None, None]:
+    """Files of one folder to write, which then move to `paths` together.
+
+    The last says that all are there: it goes before any other is replaced, and comes after them.
+    What a kill leaves behind of the writing goes at the next time.
+    """
+    folder, last = paths[0].parent, paths[-1]
+    made = _make(folder)
+    scratch = folder / f".{paths[0].name}.writing"
+    try:
+        with _telling(paths[0]):
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+            try:
+                yield [scratch / path.name for path in paths]
+                last.unlink(missing_ok=True)
+                for path in paths:
+                    os.replace(scratch / path.name, path)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
     except BaseException:
         _remove(made)
         raise

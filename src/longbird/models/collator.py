@@ -16,7 +16,7 @@ from transformers.data.data_collator import pad_without_fast_tokenizer_warning
 
 from longbird.nn.checks import IGNORED
 
-PER_TOKEN = {"global_attention_mask": 0, "segment_ids": -1}
+PER_TOKEN = {"global_attention_mask": 0, "position_ids": 0, "segment_ids": -1}
 """Inputs with a number for each token, and what padding has."""
 
 COLUMNS = {"edges": -1, "sentence_positions": -1, "start_positions": None, "end_positions": None}

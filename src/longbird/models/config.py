@@ -402,10 +402,14 @@ class LongbirdConfig(PreTrainedConfig):
         return self.pad_token_id if given is None else given
 
     @property
+    def first_position(self) -> int:
+        """The row of the position table that the first token of a document has."""
+        return (self.absent_id or 0) + 1 if self.positions == "padding-aware" else 0
+
+    @property
     def longest_document(self) -> int:
         """Tokens that the position table has rows for."""
-        first = (self.absent_id or 0) + 1 if self.positions == "padding-aware" else 0
-        return self.max_position_embeddings - first
+        return self.max_position_embeddings - self.first_position
 
     @property
     def head_dropout(self) -> float:

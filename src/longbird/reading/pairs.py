@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from longbird.reading.windows import windows
+from longbird.reading.windows import SHARED, windows
+
+BLANK = re.compile(r"\n[ \t\r]*\n\s*")
+"""What separates paragraphs."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,17 @@ class Encoded:
         high = bisect_left(self.starts, end, self.first, self.last) - 1
         return (low, high) if low <= high else None
 
-    def windows(self, length: int) -> list[range]:
+    def paragraphs(self, text: str) -> list[int]:
+        """The first token of each paragraph of the document, which is `text`."""
+        begins = (found.end() for found in BLANK.finditer(text))
+        tokens = (bisect_right(self.ends, start, self.first, self.last) for start in begins)
+        later = (token for token in tokens if self.first < token < self.last)
+        return list(dict.fromkeys([self.first, *later]))
+
+    def windows(self, length: int, shared: int = SHARED) -> list[range]:
         """Tokens of the document, such that a window with the question has at most `length`."""
         room = length - (len(self.ids) - (self.last - self.first))
-        return [range(*each) for each in windows(self.first, self.last, room)]
+        return [range(*each) for each in windows(self.first, self.last, room, shared)]
 
 
 def encode(
@@ -75,3 +86,39 @@ def encode(
             first,
             last,
         )
+
+
+def part_of(values: Sequence[int], first: int, last: int, start: int, stop: int) -> list[int]:
+    """Of the values of all tokens, those of a window with what is around the document."""
+    return [*values[:first], *values[start:stop], *values[last:]]
+
+
+def positions(
+    count: int, first: int, last: int, start: int, stop: int, paragraphs: Sequence[int], rows: int
+) -> list[int]:
+    """Positions of the tokens of a window, which count anew in every paragraph.
+
+    The question keeps its own, and every paragraph has those behind it, as if it were alone.
+
+    Args:
+        count: Of all tokens.
+        first: The first of the document.
+        last: The one behind it.
+        start: The first of the window.
+        stop: The one behind it.
+        paragraphs: The first token of each paragraph.
+        rows: Of the table of positions; a longer paragraph begins again.
+
+    Examples:
+        >>> positions(9, 2, 8, 3, 8, [2, 5], 512)
+        [0, 1, 3, 4, 2, 3, 4, 5]
+    """
+    begins = paragraphs[bisect_right(paragraphs, start) - 1] if stop > start else first
+    ahead = bisect_right(paragraphs, start)
+    inside: list[int] = []
+    for token in range(start, stop):
+        if ahead < len(paragraphs) and token == paragraphs[ahead]:
+            begins, ahead = token, ahead + 1
+        inside.append(first + (token - begins) % (rows - first))
+    after = (inside[-1] + 1 if inside else first) % rows
+    return [*range(first), *inside, *((after + more) % rows for more in range(count - last))]

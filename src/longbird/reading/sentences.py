@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 
 ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof st sr jr gen col lt sgt capt rev hon gov sen rep pres vs etc al cf ca approx "
-    "fig figs eq eqs sec ch vol no nos pp ed eds dept univ inc ltd co corp bros est jan feb mar apr "
-    "jun jul aug sep sept oct nov dec mt ft e.g i.e u.s u.k a.m p.m".split()
+    "mr mrs ms dr prof st sr jr gen col lt sgt capt rev hon gov sen rep pres vs etc al cf ca "
+    "approx fig figs eq eqs sec ch vol no nos pp ed eds dept univ inc ltd co corp bros est jan "
+    "feb mar apr jun jul aug sep sept oct nov dec mt ft e.g i.e u.s u.k a.m p.m".split()
 )
 """Words that a full stop belongs to, in lower case and without their last stop."""
 
@@ -25,10 +25,10 @@ LONGEST = 1000
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """The first character of each sentence and the one behind its last, without space around.
+    r"""The first character of each sentence and the one behind its last, without space around.
 
     Examples:
-        >>> text = "Dr. Ann Lee left at 5 p.m. on Monday. She came back!\\n\\nA heading"
+        >>> text = "Dr. Ann Lee left at 5 p.m. on Monday. She came back!\n\nA heading"
         >>> [text[start:end] for start, end in sentences(text)]
         ['Dr. Ann Lee left at 5 p.m. on Monday.', 'She came back!', 'A heading']
     """
@@ -63,7 +63,7 @@ def _is_abbreviation(text: str, start: int, found: re.Match[str]) -> bool:
     before = text[start : found.start()].strip()
     if not before or before.isdigit():
         return True  # the number of an item
-    last = before[-20:].split()[-1].lstrip("\"'“‘([")
+    last = before[-20:].split()[-1].lstrip("\"'“‘([")  # noqa: RUF001
     return last.lower() in ABBREVIATIONS or (len(last) == 1 and last.isupper() and last != "I")
 
 

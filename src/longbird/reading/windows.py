@@ -12,10 +12,11 @@ SHARED = 4
 """A window shares at least one of so many parts of it with the next."""
 
 
-def windows(first: int, last: int, size: int) -> list[tuple[int, int]]:
+def windows(first: int, last: int, size: int, shared: int = SHARED) -> list[tuple[int, int]]:
     """Where windows over the tokens from `first` to before `last` begin and end.
 
-    All have `size` tokens if there is more than one, and are spread evenly.
+    All have `size` tokens if there is more than one, and are spread evenly; two neighbours share
+    at least one of `shared` parts.
 
     Examples:
         >>> windows(1, 9, 8)
@@ -26,7 +27,7 @@ def windows(first: int, last: int, size: int) -> list[tuple[int, int]]:
     more = last - first - size
     if more <= 0:
         return [(first, last)]
-    step = max(1, size - size // SHARED)
+    step = max(1, size - size // shared)
     steps = -(-more // step)
     begins = [first + more * number // steps for number in range(steps + 1)]
     return [(begin, begin + size) for begin in begins]

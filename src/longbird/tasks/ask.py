@@ -11,14 +11,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from longbird.reading.answering import (
+    NONE,
+    TYPES,
+    best_answer,
+    join,
+    log_softmax,
+    margin,
+    said,
+)
+from longbird.reading.confidence import Confidence, features
+from longbird.reading.pairs import Encoded, encode, part_of, positions
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import hotpot, squad
-from longbird.reading.pairs import Encoded, encode
-from longbird.tasks.questions import TYPES, Question, questions
+from longbird.tasks.questions import Question, questions
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction, Task
 
-SPAN, NONE = TYPES.index("span"), TYPES.index("none")
 MENTIONS = 16
 """Places of an answer in a document that are learned from."""
 LABELS = ("start_positions", "end_positions", "answer_types", "sentence_support")
@@ -34,6 +43,9 @@ class Ask(Task):
         no_answer: By how much the logit of no answer must exceed those of answers; None if there
             always is one.
         support: The probability from which on a sentence supports the answer.
+        positions: Count from the beginning of the document ("document", or None), or anew in each
+            paragraph.
+        confidence: The fields of `longbird.reading.confidence.Confidence`, once it is fitted.
     """
 
     name = "ask"
@@ -41,7 +53,7 @@ class Ask(Task):
     best = "f1"
     inputs = (
         "input_ids", "token_type_ids", "first", "last", "windows", "starts_of_mentions",
-        "ends_of_mentions", "answer_types", "sentence_tokens", "sentence_support",
+        "ends_of_mentions", "answer_types", "sentence_tokens", "sentence_support", "paragraphs",
     )  # fmt: skip
     joins = ("first", "windows", "sentence_tokens", "starts", "ends", "skipped", "names")
     on_disk = tuple({*inputs, *joins})
@@ -52,10 +64,20 @@ class Ask(Task):
         supported: bool = False,
         no_answer: float | None = 0.0,
         support: float = 0.5,
+        positions: str | None = None,
+        confidence: Mapping[str, Any] | None = None,
     ) -> None:
         self.typed, self.supported = typed, supported
         self.no_answer, self.support = no_answer, support
-        self.longest = Settings.answer_tokens
+        self.positions = positions
+        self.confidence = None if confidence is None else Confidence(**confidence)
+        self.longest, self.length = Settings.answer_tokens, Settings.length
+
+    def prepare(self, settings: Settings, tokenizer: Any) -> None:
+        """Takes what the run says of answers and positions."""
+        self.longest, self.length = settings.answer_tokens, settings.length
+        if settings.positions is not None:
+            self.positions = settings.positions
 
     # ---- rows to examples
 
@@ -63,7 +85,6 @@ class Ask(Task):
         self, rows: Iterable[Row], settings: Settings, say: Callable[[str], None]
     ) -> Iterator[dict[str, Any]]:
         """The questions of the rows."""
-        self.longest = settings.answer_tokens
         columns = {
             "question": settings.question,
             "context": settings.context,
@@ -109,6 +130,23 @@ class Ask(Task):
             "num_answer_types": len(TYPES) if self.typed else 0,
             "supporting_sentences": self.supported,
         }
+
+    def start_from(self, config: Any) -> None:
+        """A model that was trained before counts positions as it did then."""
+        before = (getattr(config, "task_specific_params", None) or {}).get(self.head, {})
+        self.positions = self.positions or before.get("positions", "document")
+        config.task_specific_params = self._kept()
+
+    def _kept(self) -> dict[str, Any]:
+        """What the configuration of the model says of the task."""
+        kept: dict[str, Any] = {
+            "no_answer": self.no_answer,
+            "support": self.support,
+            "positions": self.positions,
+        }
+        if self.confidence is not None:
+            kept["confidence"] = self.confidence.as_json()
+        return {self.head: kept}
 
     @classmethod
     def of_model(cls, config: Any) -> Ask:
@@ -166,9 +204,15 @@ class Ask(Task):
             if low in column and high in column
         ][:MENTIONS]
         absent = [-1] * (MENTIONS - len(mentions))
+        places: dict[str, Any] = {}
+        if self.positions == "paragraph":
+            count, begins = len(row["input_ids"]), row["paragraphs"]
+            rows = self.length
+            places["position_ids"] = positions(count, first, last, start, stop, begins, rows)
         return {
-            "input_ids": _cut(row, "input_ids", start, stop),
-            "token_type_ids": _cut(row, "token_type_ids", start, stop),
+            **places,
+            "input_ids": part_of(row["input_ids"], first, last, start, stop),
+            "token_type_ids": part_of(row["token_type_ids"], first, last, start, stop),
             "global_attention_mask": [1] * first + [0] * (stop - start) + [1] * after,
             "start_positions": [low for low, _ in mentions] + absent,
             "end_positions": [high for _, high in mentions] + absent,
@@ -183,30 +227,13 @@ class Ask(Task):
         The best span is that of highest logit, where the type is likely to be a span. An answer
         in any window is an answer; that there is none must be so in all of them.
         """
-        spans = [
-            part["logit"] + (0.0 if part["types"] is None else _log_softmax(part["types"])[SPAN])
-            for part in parts
-        ]
-        at = int(np.argmax(spans))
-        best, span = parts[at], None
-        if best["logit"] > -np.inf:
-            (begin, _), first = row["windows"][at], row["first"]
-            low, high = (token - first + begin for token in best["tokens"])
-            start, end = row["starts"][low], row["ends"][high]
-            text = row["text"][row["skipped"] :][start:end]
-            span = {"text": text, "start": start, "end": end, "chance": best["chance"]}
-        types = None
-        if self.typed:
-            every = np.array([part["types"] for part in parts])
-            types = [*every[:, :NONE].max(0).tolist(), float(every[:, NONE].min())]
-        support: dict[tuple[str, int], float] = {}
-        if self.supported:
-            logits = np.max(
-                [part["sentences"][: len(row["sentence_tokens"])] for part in parts], 0
-            )
-            for (title, index), logit in zip(json.loads(row["names"]), logits, strict=False):
-                support[title, index] = float(logit)
-        return {"span": span, "types": types, "support": support}
+        found = join(row, parts, self.typed, self.supported)
+        names = json.loads(row["names"])
+        support = {
+            (title, index): logit
+            for (title, index), logit in zip(names, found["sentences"], strict=False)
+        }
+        return {**found, "support": support}
 
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Without token types where the tokenizer has none: some models then have their own."""
@@ -219,7 +246,16 @@ class Ask(Task):
     def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
         """The question is global; the loss is computed here, over all mentions of an answer."""
         unused = LABELS if self.supported else (*LABELS, "sentence_positions")
-        return model(**{name: x for name, x in batch.items() if name not in unused})
+        given = {name: x for name, x in batch.items() if name not in unused}
+        if "position_ids" in given:
+            config = getattr(model, "module", model).config  # of one among several processes, too
+            given["position_ids"] = given["position_ids"] + config.first_position
+            if config.positions == "none":
+                raise ValueError(
+                    'positions="paragraph" needs a model with a table of positions, and this one '
+                    "has none: leave it out"
+                )
+        return model(**given)
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
         """Where the answer is, its type, and which sentences support it; summed over the latter.
@@ -256,35 +292,16 @@ class Ask(Task):
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """Of each window: its best span, the logits of the types, and those of sentences."""
         outputs = self.run(model, batch)
-        text = batch["attention_mask"] > 0
-        possible = text & (batch["global_attention_mask"] == 0)
-        padding = text.int().argmax(1)  # before the text
-        start, end = outputs.start_logits.float(), outputs.end_logits.float()
-        low, high, logit, chance = (
-            x.tolist() for x in best_spans(start, end, possible, self.longest)
-        )
-        rows, before = len(text), padding.tolist()
-        types = outputs.answer_type_logits.float().tolist() if self.typed else [None] * rows
-        sentences = outputs.sentence_logits.float().tolist() if self.supported else [None] * rows
-        return [
-            {
-                "tokens": (low[row] - before[row], high[row] - before[row]),
-                "logit": logit[row],
-                "chance": chance[row],
-                "types": types[row],
-                "sentences": sentences[row],
-            }
-            for row in range(rows)
-        ]
+        return said(outputs, batch, self.longest, self.typed, self.supported)
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it; start and end are characters of the document."""
         span, types = prediction["span"], prediction["types"]
         kind, sure = "span", 1.0
         if types is not None:
-            silent = self.no_answer is not None and _margin(types) > self.no_answer
+            silent = self.no_answer is not None and margin(types) > self.no_answer
             kind = "none" if silent else TYPES[int(np.argmax(types[:NONE]))]
-            sure = float(np.exp(_log_softmax(types)[TYPES.index(kind)]))
+            sure = float(np.exp(log_softmax(types)[TYPES.index(kind)]))
         if kind == "span" and span is None:
             kind = "none"
         found: dict[str, Any] = {
@@ -379,7 +396,7 @@ class Ask(Task):
         golds = [_gold(example) for example in examples]
         sides = {bool(gold["answers"]) for gold in golds}
         if self.no_answer is not None and self.typed and sides == {True, False}:
-            margins = np.array([_margin(each["types"]) for each in predictions])
+            margins = np.array([margin(each["types"]) for each in predictions])
             self.no_answer = np.inf
             answered = self.scores(examples, predictions)["f1"]
             self.no_answer = -np.inf
@@ -392,9 +409,46 @@ class Ask(Task):
                 for tenth in tenths
             ]
             self.support = float(tenths[int(np.argmax(joint))])
-        config.task_specific_params = {
-            self.head: {"no_answer": self.no_answer, "support": self.support}
-        }
+        self.confidence = self._fitted(examples, predictions)
+        config.task_specific_params = self._kept()
+
+    def _fitted(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> Confidence | None:
+        """How often answers like these are right; None if all are right, or none.
+
+        An answer counts as right with an F1 of a half or more. The threshold is what gives the
+        highest F1 over all questions, where silence is right if there is no answer.
+        """
+        golds = [_gold(example) for example in examples]
+        scores = np.array(
+            [
+                squad.score(self._best(prediction), gold["answers"], False)[1]
+                for gold, prediction in zip(golds, predictions, strict=True)
+            ]
+        )
+        silent = np.array([float(not gold["answers"]) for gold in golds])
+        right = scores >= 0.5
+        if right.all() or not right.any():
+            return None
+        from sklearn.linear_model import LogisticRegression
+
+        fit = LogisticRegression(max_iter=1000).fit(
+            [features(each) for each in predictions], right
+        )
+        weights, bias = tuple(fit.coef_[0].tolist()), float(fit.intercept_[0])
+        free = Confidence(weights, bias, 0.0)
+        doubts = np.array([-free.of(each) for each in predictions])
+        least = -squad.best_threshold(doubts, scores, silent) if silent.any() else 0.0
+        return Confidence(weights, bias, float(np.clip(least, 0.0, 1.0)))
+
+    @staticmethod
+    def _best(prediction: Prediction) -> str:
+        """The best answer, whether or not there is one."""
+        kind, span = best_answer(prediction), prediction["span"]
+        if kind != "span":
+            return kind
+        return "" if span is None else span["text"]
 
     def wrongness(self, example: Example, prediction: Prediction) -> float:
         """How wrong an answer is; of answers that are as wrong, the surer is worse."""
@@ -408,39 +462,6 @@ class Ask(Task):
         if gold["support"] is None:
             return gold["answers"]
         return {"answer": gold["answers"][0], "supporting_facts": gold["support"]}
-
-
-def best_spans(
-    start: Tensor, end: Tensor, possible: Tensor, longest: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The best span of each row: its first and last token, its logit and its probability.
-
-    Args:
-        start: Logits, [rows, n].
-        end: The same.
-        possible: Where an answer can be, bool [rows, n].
-        longest: Tokens that an answer can have.
-    """
-    start = start.masked_fill(~possible, -torch.inf)
-    end = end.masked_fill(~possible, -torch.inf)
-    rows, n = start.shape
-    best = torch.full((rows,), -torch.inf, device=start.device)
-    low, high = torch.zeros_like(best, dtype=torch.long), torch.zeros_like(best, dtype=torch.long)
-    for more in range(min(longest, n)):
-        value, at = (start[:, : n - more] + end[:, more:]).max(1)
-        better = value > best
-        best = torch.where(better, value, best)
-        low, high = torch.where(better, at, low), torch.where(better, at + more, high)
-    return low, high, best, (best - start.logsumexp(1) - end.logsumexp(1)).exp()
-
-
-def _margin(types: Sequence[float]) -> float:
-    """By how much the logit of no answer exceeds that of the best answer."""
-    return types[NONE] - max(types[:NONE])
-
-
-def _log_softmax(logits: Sequence[float]) -> np.ndarray:
-    return np.asarray(logits) - np.logaddexp.reduce(logits)
 
 
 def _encoded(
@@ -510,16 +531,11 @@ def _features(asked: Question, tokens: Encoded, windows: Sequence[range]) -> dic
         "starts_of_mentions": [low for low, _ in spans],
         "ends_of_mentions": [high for _, high in spans],
         "answer_types": TYPES.index(asked.kind),
+        "paragraphs": tokens.paragraphs(asked.text),
         "sentence_tokens": [token for _, token in sentences] or [-1],
         "sentence_support": [int((each.title, each.index) in support) for each, _ in sentences]
         or [0],
     }
-
-
-def _cut(row: Example, name: str, start: int, stop: int) -> list[int]:
-    """Of the values of all tokens, those of a window with what is around the document."""
-    values = row[name]
-    return [*values[: row["first"]], *values[start:stop], *values[row["last"] :]]
 
 
 def _gold(example: Example) -> dict[str, Any]:

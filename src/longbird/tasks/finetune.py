@@ -114,7 +114,9 @@ def _run(settings: Settings, folder: RunFolder, state: Any, say: Callable[[str],
 
     def anew() -> Any:
         head = ours.head_settings()
-        return adapted(starting_model(settings, ours.head, head, folder, tokenizer), settings)
+        model = starting_model(settings, ours.head, head, folder, tokenizer)
+        ours.start_from(model.config)
+        return adapted(model, settings)
 
     with state.main_process_first():
         parts, data = read_parts(ours, settings, tokenizer, folder, say)

@@ -12,9 +12,6 @@ from typing import Any
 from longbird.tasks.columns import find_column, value_of
 from longbird.tasks.files import Row
 
-TYPES = ("span", "yes", "no", "none")
-"""What an answer is: words of the document, yes, no, or that there is none."""
-
 
 @dataclass(frozen=True)
 class Sentence:

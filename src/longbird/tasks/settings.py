@@ -30,6 +30,7 @@ class Settings:
         context: Column of the document that a question is about.
         answer: Column of the answer, or of several.
         answer_tokens: Tokens of the longest answer that is given.
+        positions: Count from the beginning of the document, or anew in each paragraph.
         choices: Column of the choices of a question.
         summary: Column of the summary.
         summary_tokens: Tokens of the longest summary that is learned or written.
@@ -85,6 +86,7 @@ class Settings:
     context: str | None = None
     answer: str | None = None
     answer_tokens: int = 30
+    positions: str | None = None
     choices: str | None = None
     summary: str | None = None
     summary_tokens: int = 128
@@ -176,13 +178,13 @@ class Settings:
             raise ValueError(f"steps must be at least 1, received {self.steps}")
         for name, choices in (
             ("schedule", ("linear", "cosine", "constant")),
+            ("positions", (None, "document", "paragraph")),
             ("class_weights", ("none", "balanced")),
             ("documents", ("file", "line", "paragraph")),
         ):
             if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(choices)}, received {getattr(self, name)}"
-                )
+                known = ", ".join(each for each in choices if each is not None)
+                raise ValueError(f"{name} must be one of {known}, received {getattr(self, name)}")
 
     def _check_type(self, name: str, kind: str) -> None:
         """Raises for what is of another type, as a file of settings may have it."""

@@ -14,13 +14,13 @@ from datasets import Dataset
 from torch import Tensor
 
 from longbird.nn.checks import IGNORED
+from longbird.reading.windows import owned, windows
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import tagging
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 from longbird.tasks.tagged import tagged
 from longbird.tasks.task import Example, Prediction, Task
-from longbird.reading.windows import owned, windows
 
 OUTSIDE = "O"
 PIECE = 2**20

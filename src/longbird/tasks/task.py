@@ -77,6 +77,9 @@ class Task:
         """What the configuration of the model says of the head."""
         return {}
 
+    def start_from(self, config: Any) -> None:
+        """Looks at the configuration of the model that is to learn, and may add to it."""
+
     @classmethod
     def of_model(cls, config: Any) -> Task:
         """The task that a model was trained for."""

@@ -1,0 +1,35 @@
+"""Makes the files of the reader that ships, of a finished run.
+
+    python recipes/reader/ship.py RUN
+
+They go into src/longbird/reading/shipped: the configuration, and the difference to MiniLM's weights.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from safetensors.torch import load_file
+
+from longbird.data import minilm
+from longbird.reading.default import DIFFERENCE, SHIPPED, starting_weights
+from longbird.reading.difference import write_difference
+
+
+def main(run: Path) -> None:
+    """Writes them."""
+    model = run / "model"
+    SHIPPED.mkdir(exist_ok=True)
+    trained = load_file(model / "model.safetensors")
+    config = json.loads((model / "config.json").read_text("utf-8"))
+    start = starting_weights(minilm.path(), config["max_position_embeddings"])
+    write_difference(trained, start, SHIPPED / DIFFERENCE)
+    (SHIPPED / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+    size = (SHIPPED / DIFFERENCE).stat().st_size
+    print(f"{SHIPPED / DIFFERENCE}: {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,89 @@
+"""`longbird search`: what was embedded, by what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from longbird.cli.early import check_model, check_there
+from longbird.cli.options import AsJson
+from longbird.cli.terminal import note, say, stdout, working
+
+if TYPE_CHECKING:
+    from longbird.reading.vectors import Hit
+
+AROUND = 160
+"""Characters that are shown of what stands before and behind."""
+
+
+def search(
+    vectors: Annotated[Path, typer.Argument(help="What `longbird embed` wrote.")],
+    queries: Annotated[list[str], typer.Argument(help="What to look for.")],
+    top: Annotated[int, typer.Option(help="Results for each query.", min=1)] = 10,
+    model: Annotated[
+        str | None, typer.Option(help="The model, if it is no longer where it was.")
+    ] = None,
+    index: Annotated[
+        bool, typer.Option("--index", help="From a million vectors on: look them up in an index.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the documents, paragraphs or sentences that are nearest to a query.
+
+    For example:
+
+    longbird search reports.npy "Why was the plant closed?"
+
+    longbird search thesis.parquet "sparse attention" "random graphs" --top 3 --json
+    """
+    check_there([vectors])
+    if model is not None:
+        check_model(model)
+    if not all(query.strip() for query in queries):
+        raise ValueError("a query must have at least one word, received an empty one")
+    from longbird.reading.index import WORTH
+    from longbird.reading.vectors import Vectors
+    from longbird.reading.vectors import as_json as plain
+
+    opened = Vectors.load(vectors)
+    if index and len(opened) < WORTH:
+        note(
+            f"no index for {len(opened):,} vectors: going through all of them is quick, and exact"
+        )
+    with working("Searching"):
+        if model is not None:
+            from longbird.reading.embedder import Embedder
+
+            opened.embedder = opened.checked(Embedder.from_pretrained(model))
+        found = opened.search(queries, top, index=index)
+    if as_json:
+        every = [
+            {"query": query, "results": [plain(hit) for hit in hits]}
+            for query, hits in zip(queries, found, strict=True)
+        ]
+        typer.echo(json.dumps(every, ensure_ascii=False))
+        return
+    for query, hits in zip(queries, found, strict=True):
+        if len(queries) > 1:
+            say(f"{query}\n")
+        for hit in hits:
+            _show(hit)
+
+
+def _show(hit: Hit) -> None:
+    page = f", page {hit.page}" if hit.page is not None else ""
+    say(f"{hit.score:.3f}  {hit.file}{page}, line {hit.line}")
+    before, after = " ".join(hit.before.split()), " ".join(hit.after.split())
+    text = Text()
+    if before:
+        text.append(f"{'…' * (len(before) > AROUND)}{before[-AROUND:]} ", style="dim")
+    cut = "…" if hit.end - hit.start > len(hit.text) else ""
+    text.append(f"{' '.join(hit.text.split())}{cut}", style="bold")
+    if after:
+        text.append(f" {after[:AROUND]}{'…' * (len(after) > AROUND)}", style="dim")
+    stdout.print(text, soft_wrap=True)
+    say("")

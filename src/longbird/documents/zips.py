@@ -1,0 +1,72 @@
+"""What docx and epub files are: zip archives of XML, either of which may be hostile."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+
+from longbird.documents import docx, epub
+from longbird.documents.apart import Limits, Parsed
+from longbird.documents.errors import NotTextError
+from longbird.documents.xml import check_xml
+from longbird.machine import in_words
+
+FILES = 100_000
+"""More than any document has."""
+
+OTHERS = {
+    "xl/workbook.xml": "is an Excel workbook (xlsx), not a text",
+    "ppt/presentation.xml": "is a PowerPoint presentation (pptx): save it as pdf first",
+    "META-INF/MANIFEST.MF": "is a Java archive (jar), not a text",
+}
+
+
+def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
+    """A docx or an epub; anything else in a zip archive is an error that says what it is."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _check_size(archive, limits)
+            names = frozenset(archive.namelist())
+            if "word/document.xml" in names or any(n.startswith("word/document") for n in names):
+                _check_parts(archive)
+                return docx.read(data)
+            if "META-INF/container.xml" in names:
+                return epub.read(archive)
+            raise NotTextError(_other(archive, names))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        raise NotTextError(
+            f"is a damaged or incomplete zip, docx or epub file: {error}"
+        ) from error
+    except RuntimeError as error:  # which zipfile raises where it would need a password
+        if "encrypted" not in str(error):
+            raise
+        raise NotTextError("is protected by a password: unpack it and name its files") from error
+
+
+def _check_size(archive: zipfile.ZipFile, limits: Limits) -> None:
+    """Before anything is unpacked; zipfile unpacks no more of a file than is said here."""
+    files = archive.infolist()
+    size = sum(file.file_size for file in files)
+    if size > limits.unpacked or len(files) > FILES:
+        raise NotTextError(
+            f"would be {in_words(size)} in {len(files):,} files when it is unpacked; the limit is "
+            f"{in_words(limits.unpacked)} in {FILES:,} files"
+        )
+
+
+def _check_parts(archive: zipfile.ZipFile) -> None:
+    for name in archive.namelist():
+        if name.lower().endswith((".xml", ".rels")):
+            check_xml(archive.read(name), name)
+
+
+def _other(archive: zipfile.ZipFile, names: frozenset[str]) -> str:
+    for name, what in OTHERS.items():
+        if name in names:
+            return what
+    if "mimetype" in names:
+        mime = archive.open("mimetype").read(100).decode("ascii", "replace")
+        if "opendocument" in mime:
+            return "is an OpenDocument file (odt or another): save it as docx or pdf first"
+    return f"is a zip archive of {len(names):,} files: unpack it first, and name its folder"

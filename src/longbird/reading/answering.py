@@ -1,0 +1,128 @@
+"""What a model says of a question and a document: the best span, its type, what supports it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+TYPES = ("span", "yes", "no", "none")
+"""What an answer is: words of the document, yes, no, or that there is none."""
+SPAN, NONE = TYPES.index("span"), TYPES.index("none")
+
+
+def said(
+    outputs: Any, batch: Mapping[str, Tensor], longest: int, typed: bool, supported: bool
+) -> list[dict[str, Any]]:
+    """Of each window of a batch: its best span, the logits of the types, and those of sentences.
+
+    Args:
+        outputs: Of `LongbirdForQuestionAnswering`.
+        batch: Its inputs, with all but the document global.
+        longest: Tokens of the longest answer.
+        typed: Does the model tell types of answers apart?
+        supported: Does it say which sentences support them?
+    """
+    text = batch["attention_mask"] > 0
+    possible = text & (batch["global_attention_mask"] == 0)
+    padding = text.int().argmax(1)  # before the text
+    start, end = outputs.start_logits.float(), outputs.end_logits.float()
+    low, high, logit, chance = (x.tolist() for x in best_spans(start, end, possible, longest))
+    rows, before = len(text), padding.tolist()
+    types = outputs.answer_type_logits.float().tolist() if typed else [None] * rows
+    sentences = outputs.sentence_logits.float().tolist() if supported else [None] * rows
+    return [
+        {
+            "tokens": (low[row] - before[row], high[row] - before[row]),
+            "logit": logit[row],
+            "chance": chance[row],
+            "types": types[row],
+            "sentences": sentences[row],
+        }
+        for row in range(rows)
+    ]
+
+
+def join(
+    row: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], typed: bool, supported: bool
+) -> dict[str, Any]:
+    """What was said of the windows of a document as one answer.
+
+    The best span is that of highest logit, where the type is likely to be a span. An answer in any
+    window is an answer; that there is none must be so in all of them. `beside` is the logit that
+    the sentence of the span supports it.
+    """
+    spans = [
+        part["logit"] + (0.0 if part["types"] is None else log_softmax(part["types"])[SPAN])
+        for part in parts
+    ]
+    at = int(np.argmax(spans))
+    best, span, beside = parts[at], None, None
+    sentences = row["sentence_tokens"]
+    logits: list[float] = []
+    if supported:
+        logits = np.max([part["sentences"][: len(sentences)] for part in parts], 0).tolist()
+    if best["logit"] > -np.inf:
+        (begin, _), first = row["windows"][at], row["first"]
+        low, high = (token - first + begin for token in best["tokens"])
+        start, end = row["starts"][low], row["ends"][high]
+        text = row["text"][row["skipped"] :][start:end]
+        span = {"text": text, "start": start, "end": end, "chance": best["chance"]}
+        number = bisect_right(sentences, low) - 1
+        beside = logits[number] if supported and number >= 0 else None
+    types = None
+    if typed:
+        every = np.array([part["types"] for part in parts])
+        types = [*every[:, :NONE].max(0).tolist(), float(every[:, NONE].min())]
+    return {
+        "span": span,
+        "types": types,
+        "sentences": logits,
+        "beside": beside,
+        "parts": len(parts),
+    }
+
+
+def best_spans(
+    start: Tensor, end: Tensor, possible: Tensor, longest: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The best span of each row: its first and last token, its logit and its probability.
+
+    Args:
+        start: Logits, [rows, n].
+        end: The same.
+        possible: Where an answer can be, bool [rows, n].
+        longest: Tokens that an answer can have.
+    """
+    start = start.masked_fill(~possible, -torch.inf)
+    end = end.masked_fill(~possible, -torch.inf)
+    rows, n = start.shape
+    best = torch.full((rows,), -torch.inf, device=start.device)
+    low, high = torch.zeros_like(best, dtype=torch.long), torch.zeros_like(best, dtype=torch.long)
+    for more in range(min(longest, n)):
+        value, at = (start[:, : n - more] + end[:, more:]).max(1)
+        better = value > best
+        best = torch.where(better, value, best)
+        low, high = torch.where(better, at, low), torch.where(better, at + more, high)
+    return low, high, best, (best - start.logsumexp(1) - end.logsumexp(1)).exp()
+
+
+def best_answer(found: Mapping[str, Any]) -> str:
+    """The type of the best answer, whether or not there is one."""
+    if found["types"] is None:
+        return "span"
+    return TYPES[int(np.argmax(found["types"][:NONE]))]
+
+
+def margin(types: Sequence[float]) -> float:
+    """By how much the logit of no answer exceeds that of the best answer."""
+    return types[NONE] - max(types[:NONE])
+
+
+def log_softmax(logits: Sequence[float]) -> np.ndarray:
+    """Log-probabilities."""
+    return np.asarray(logits) - np.logaddexp.reduce(logits)

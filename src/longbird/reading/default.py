@@ -1,0 +1,70 @@
+"""The reader that comes with Longbird: a difference to MiniLM's weights, which are downloaded."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from longbird.data import minilm
+from longbird.data.packages import MODEL_FILES, cached
+from longbird.folders.digest import sha256_of
+from longbird.folders.paths import folder_of
+from longbird.reading.loading import quiet
+
+SHIPPED = Path(__file__).parent / "shipped"
+"""Has config.json, difference.safetensors and the card of the model."""
+DIFFERENCE = "difference.safetensors"
+TOKENIZER = tuple(file for file in MODEL_FILES if file not in ("config.json", "model.safetensors"))
+
+
+def folder_of_reader(source: str | Path) -> Path:
+    """The folder of a reader: "default", that of a run, or that of a model."""
+    if str(source) == "default" and not Path("default").exists():
+        return default_reader()
+    folder = Path(source)
+    if (folder / "run.toml").is_file():
+        if not (folder / "model" / "config.json").is_file():
+            raise FileNotFoundError(
+                f"{folder} is a run that is not finished: the same `longbird finetune` command "
+                "goes on with it"
+            )
+        return folder / "model"
+    return folder_of(source)
+
+
+def default_reader() -> Path:
+    """The folder of the reader that comes with Longbird, put together at its first use.
+
+    MiniLM's weights are downloaded by name and checked by hash, once.
+    """
+    name = f"reader-{sha256_of(SHIPPED / DIFFERENCE)[:12]}"
+    files = ("config.json", "model.safetensors", *TOKENIZER)
+    return cached(name, files, _fill, megabytes=91, doing="putting together")
+
+
+def _fill(folder: Path, scratch: Path) -> None:
+    from safetensors.torch import save_file
+
+    from longbird.reading.difference import apply_difference
+
+    source = minilm.path()
+    weights = apply_difference(starting_weights(source), SHIPPED / DIFFERENCE)
+    contiguous = {name: value.contiguous() for name, value in weights.items()}
+    save_file(contiguous, folder / "model.safetensors", metadata={"format": "pt"})
+    shutil.copyfile(SHIPPED / "config.json", folder / "config.json")
+    for file in TOKENIZER:
+        shutil.copyfile(source / file, folder / file)
+
+
+def starting_weights(source: str | Path, rows: int = 4096) -> dict[str, object]:
+    """MiniLM's weights by our names, with its positions again and again up to that many."""
+    import torch
+
+    from longbird.models import LongbirdModel
+
+    with quiet():
+        model = LongbirdModel.from_pretrained(source, add_pooling_layer=False)
+    weights = {f"longbird.{name}": value for name, value in model.state_dict().items()}
+    table = weights["longbird.embeddings.positions.weight"]
+    weights["longbird.embeddings.positions.weight"] = table[torch.arange(rows) % len(table)]
+    return weights

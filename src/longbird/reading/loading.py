@@ -1,0 +1,53 @@
+"""Models and tokenizers of folders, with no more of transformers than that takes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def load_model(folder: str | Path, wanted: str, **options: Any) -> Any:
+    """The model of a folder, to read with.
+
+    Args:
+        folder: As `save_pretrained` writes it.
+        wanted: The name of our class that it must have been saved from.
+        options: For `from_pretrained`.
+
+    Raises:
+        ValueError: It is a model of another kind.
+    """
+    from longbird import models
+    from longbird.checkpoints.configs import read_config
+
+    config = read_config(folder)
+    named = (config.architectures or ["a model without a head"])[0]
+    if named != wanted:
+        raise ValueError(f"{folder} is {named}, expected {wanted}")
+    with quiet():
+        return getattr(models, wanted).from_pretrained(folder, **options).eval()
+
+
+def load_tokenizer(folder: str | Path) -> Any:
+    """The tokenizer of a folder."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the bar of loading, which takes a moment, and the report of what was loaded."""
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    log = logging.getLogger("longbird")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)

@@ -1,0 +1,286 @@
+"""Questions about documents, answered by a trained model."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from longbird.reading.answering import best_answer, join, margin, said
+from longbird.reading.confidence import Confidence
+from longbird.reading.pairs import Encoded, encode, part_of, positions
+from longbird.reading.sentences import sentences
+
+SHARED = 16
+"""A passage shares a sixteenth with the next: more would be read twice, and answers are short."""
+LONGEST_ANSWER = 30
+"""Tokens."""
+EVIDENCE = 3
+"""Sentences that are shown."""
+TOKENS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A sentence that supports an answer, or the closest there is.
+
+    Attributes:
+        text: The sentence.
+        start: Its first character in the document.
+        end: The character behind it.
+        score: The probability that it supports the answer, by the model.
+    """
+
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question about a document.
+
+    Attributes:
+        text: Words of the document, "yes" or "no"; None if the model is not sure.
+        confidence: The probability that the best answer is right.
+        start: The first character of the answer in the document; None for yes, no and None.
+        end: The character behind it.
+        evidence: The sentences that support it, in their order; if the model is not sure, the
+            closest sentences, the closest first.
+        passages: In how many passages the document was read.
+    """
+
+    text: str | None
+    confidence: float
+    start: int | None
+    end: int | None
+    evidence: tuple[Evidence, ...]
+    passages: int = 1
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A document with a question as the model reads it: what `answering.join` takes."""
+
+    text: str
+    tokens: Encoded
+    windows: list[range]
+    sentences: list[tuple[int, int]]
+    sentence_tokens: list[int]
+    paragraphs: list[int]
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "skipped": 0,
+            "starts": self.tokens.starts,
+            "ends": self.tokens.ends,
+            "first": self.tokens.first,
+            "windows": [(each.start, each.stop) for each in self.windows],
+            "sentence_tokens": self.sentence_tokens,
+        }
+
+
+class Reader:
+    """Answers questions about documents of any length, with the sentences that support them.
+
+    Examples:
+        >>> import longbird as lb
+        >>> reader = lb.Reader.from_pretrained("default")
+        >>> text = "The plant was built in 1961. It was closed in May 1998."
+        >>> answer = reader.ask(text, "When was the plant closed?")
+        >>> 0 <= answer.confidence <= 1
+        True
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        """Takes a `LongbirdForQuestionAnswering` and the tokenizer of its words."""
+        self.model, self.tokenizer = model.eval(), tokenizer
+        config = model.config
+        self.typed, self.supported = bool(config.num_answer_types), config.supporting_sentences
+        kept = (getattr(config, "task_specific_params", None) or {}).get("question-answering", {})
+        self.restarts = kept.get("positions") == "paragraph"
+        self.no_answer = kept.get("no_answer")
+        self.support = float(kept.get("support", 0.5))
+        fitted = kept.get("confidence")
+        self.confidence = None if fitted is None else Confidence(**fitted)
+        self.length = int(config.longest_document)
+
+    @classmethod
+    def from_pretrained(
+        cls, source: str | Path = "default", quantize: str | None = None
+    ) -> Reader:
+        """A reader by name, from the folder of a run of `longbird finetune ask`, or of a model.
+
+        Args:
+            source: "default" is the one that comes with Longbird.
+            quantize: "int8" reads faster, and nearly as well.
+
+        Raises:
+            ValueError: It is not a model for questions.
+            OSError: There is no such folder.
+        """
+        from longbird.reading.default import folder_of_reader
+        from longbird.reading.loading import load_model, load_tokenizer
+
+        folder = folder_of_reader(source)
+        options = {} if quantize is None else {"quantize": quantize}
+        model = load_model(folder, "LongbirdForQuestionAnswering", **options)
+        return cls(model, load_tokenizer(folder))
+
+    def ask(self, text: str, question: str) -> Answer:
+        """The answer to a question about a text.
+
+        Raises:
+            ValueError: The question is empty, or has thousands of words.
+        """
+        return next(self.ask_all([(text, question)]))
+
+    def ask_all(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        advance: Callable[[int, int], None] = lambda done, of: None,
+    ) -> Iterator[Answer]:
+        """The answers to several questions, each with its text, in their order.
+
+        Args:
+            pairs: Texts with questions.
+            advance: Is told after each step how many tokens of how many are read, of a pair.
+        """
+        for text, question in pairs:
+            yield self._answer(self._prepared(text, question), advance)
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        return len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+    # ---- a document as the model reads it
+
+    def _prepared(self, text: str, question: str) -> _Reading:
+        for name, value in (("text", text), ("question", question)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be a str, received {type(value).__name__}")
+        if not question.strip():
+            raise ValueError("the question is empty")
+        shown = question if len(question) < 60 else question[:57] + "..."
+        (tokens,) = encode([(question, text)], [repr(shown)], self.tokenizer, self.length)
+        places = [
+            (place, first[0])
+            for place in sentences(text)
+            if (first := tokens.tokens_of(*place)) is not None
+        ]
+        return _Reading(
+            text,
+            tokens,
+            tokens.windows(self.length, SHARED),
+            [place for place, _ in places],
+            [token for _, token in places],
+            tokens.paragraphs(text),
+        )
+
+    def _batch(self, reading: _Reading, windows: list[range]) -> dict[str, torch.Tensor]:
+        tokens, rows = reading.tokens, []
+        first, last, count = tokens.first, tokens.last, len(tokens.ids)
+        for each in windows:
+            at = (first, last, each.start, each.stop)
+            row = {
+                "input_ids": part_of(tokens.ids, *at),
+                "token_type_ids": part_of(tokens.types, *at),
+                "global_attention_mask": [1] * first + [0] * len(each) + [1] * (count - last),
+            }
+            row["attention_mask"] = [1] * len(row["input_ids"])
+            if self.restarts:
+                begins = reading.paragraphs
+                places = positions(count, *at[:2], *at[2:], begins, self.length)
+                row["position_ids"] = [
+                    place + self.model.config.first_position for place in places
+                ]
+            if self.supported:
+                row["sentence_positions"] = [
+                    first + token - each.start if token in each else -1
+                    for token in reading.sentence_tokens
+                ] or [-1]
+            rows.append(row)
+        if not any(any(row["token_type_ids"]) for row in rows):
+            for row in rows:
+                del row["token_type_ids"]
+        # All windows of a document are equally long.
+        return {name: torch.tensor([row[name] for row in rows]) for name in rows[0]}
+
+    # ---- what the model says
+
+    @torch.inference_mode()
+    def _answer(self, reading: _Reading, advance: Callable[[int, int], None]) -> Answer:
+        if reading.tokens.first == reading.tokens.last:
+            return Answer(None, 0.0, None, None, (), 0)
+        size = len(reading.windows[0]) + reading.tokens.first
+        together = max(1, TOKENS_AT_ONCE // size)
+        parts: list[dict[str, Any]] = []
+        for begin in range(0, len(reading.windows), together):
+            batch = self._batch(reading, reading.windows[begin : begin + together])
+            outputs = self.model(**batch)
+            parts += said(outputs, batch, LONGEST_ANSWER, self.typed, self.supported)
+            advance(len(parts) * size, len(reading.windows) * size)
+        found = join(reading.row(), parts, self.typed, self.supported)
+        return self._decided(reading, found)
+
+    def _decided(self, reading: _Reading, found: dict[str, Any]) -> Answer:
+        kind, span = best_answer(found), found["span"]
+        sure = self.confidence
+        if sure is not None:
+            confidence = sure.of(found)
+            silent = confidence < sure.least
+        else:  # of a model that nothing was held out for
+            confidence = span["chance"] if kind == "span" and span is not None else 1.0
+            silent = False
+            if self.typed and self.no_answer is not None:
+                silent = margin(found["types"]) > self.no_answer
+        silent |= kind == "span" and (span is None or not span["text"].strip())
+        given = span if kind == "span" and not silent else None
+        text = None if silent else kind if given is None else given["text"]
+        return Answer(
+            text,
+            confidence,
+            None if given is None else given["start"],
+            None if given is None else given["end"],
+            self._evidence(reading, found, given, silent),
+            len(reading.windows),
+        )
+
+    def _evidence(
+        self, reading: _Reading, found: dict[str, Any], given: Any, silent: bool
+    ) -> tuple[Evidence, ...]:
+        """The sentence of the answer, and those that support it most."""
+        starts = [start for start, _ in reading.sentences]
+        span = given or found["span"]
+        own = -1 if span is None else bisect_right(starts, span["start"]) - 1
+        scores = dict.fromkeys(range(len(starts)), 0.0)
+        if self.supported:
+            logits = np.array(found["sentences"][: len(starts)])
+            scores = dict(enumerate((1 / (1 + np.exp(-logits.clip(-30, 30)))).tolist()))
+        elif own >= 0:
+            scores = {own: span["chance"]}
+        ranked = sorted(scores, key=lambda number: -scores[number])[:EVIDENCE]
+        if not silent:
+            ranked = [each for each in ranked if scores[each] >= self.support]
+            if given is not None and own >= 0:
+                last = reading.sentences[own][1] < span["end"]  # it goes on in the next sentence
+                ranked = [own, *([own + 1] if last else []), *ranked]
+            ranked = sorted(set(ranked) or set(list(scores)[:1]))
+        elif not self.supported:
+            ranked = [own] if own >= 0 else []
+        return tuple(
+            Evidence(
+                reading.text[slice(*reading.sentences[each])],
+                *reading.sentences[each],
+                scores.get(each, 0.0),
+            )
+            for each in ranked
+            if each < len(starts)
+        )
