@@ -239,8 +239,6 @@ def test_words_tell_reviews_apart(scale: str, tmp_path: Path) -> None:
 def test_a_run_of_each(module: Any, scale: str, tmp_path: Path) -> None:
     from longbird.bench.quality.report import Report
 
-    if module is retrieval:
-        pytest.importorskip("longbird.reading.embedder")
     experiment = module.experiment(scale)
     found = run(experiment, (0,), tmp_path / "work", say=lambda _: None)
     assert found.missing == []

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from longbird.bench.quality.experiment import (
     mean_of,
 )
 from longbird.data import questions
+from longbird.reading.embedder import Embedder
 from longbird.tasks.metrics.ranking import METRICS, measured
 from longbird.tasks.starting import source_of, tokenizer_of
 
@@ -222,9 +222,7 @@ def by_document(given: Documents, *, sizes: Sizes, whole: bool) -> Scores:
 
 
 @cache
-def _embedder(sizes: Sizes) -> Any:
-    from longbird.reading.embedder import Embedder
-
+def _embedder(sizes: Sizes) -> Embedder:
     return Embedder.from_pretrained(sizes.model, length=sizes.length)
 
 
