@@ -1,7 +1,8 @@
 """Real weights and data that anyone can install by name, one module for each source.
 
 `minilm` and `mpnet` give folders that `from_pretrained` takes, `questions` files that
-`longbird finetune ask` takes and `licences` one for `classify`; `packages` brings them from the
+`longbird finetune ask` takes, `licences` one for `classify` and `wikitext` those for
+`longbird pretrain`; `packages` brings them from the
 package index that pip is configured with, once, into a cache.
 """
 
