@@ -310,7 +310,7 @@ def test_frequencies_cost_the_entropy_of_bytes(few_articles: None, tmp_path: Pat
     assert found["right"] == spaces  # the most frequent byte
 
 
-@pytest.mark.slow(reason="trains three small models")
+@pytest.mark.slow  # trains three small models
 def test_an_attempt_gives_the_same_again(few_articles: None, tmp_path: Path) -> None:
     sizes = blocks.SIZES["tiny"]
     etc = next(block for block in blocks.BLOCKS if block.added(sizes))
@@ -324,7 +324,7 @@ def test_an_attempt_gives_the_same_again(few_articles: None, tmp_path: Path) -> 
     assert made[0].cost["steps"] == sizes.steps
 
 
-@pytest.mark.slow(reason="trains four small models")
+@pytest.mark.slow  # trains four small models
 def test_the_command_runs_and_goes_on(cli, tmp_path: Path) -> None:
     words = ["bench", "quality", "listops", "--scale", "tiny", "--seeds", "1"]
     words += ["--work", str(tmp_path / "work"), "--out", str(tmp_path / "out")]
