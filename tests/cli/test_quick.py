@@ -42,8 +42,8 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
     [
         "--help", "--version", "", "demo --help", "info --help", "graph --help",
         "graph show --help", "check --help", "plan --help", "convert --help",
-        "bench attention --help", "bench model --help", "bench train --help", "bench quality --help",
-        "nonsense",
+        "bench attention --help", "bench model --help", "bench train --help",
+        "bench quality --help", "nonsense",
         "check", "plan -n ten", "plan --nonsense", "bench model --layers 0", "--show-completion",
     ],
 )  # fmt: skip
