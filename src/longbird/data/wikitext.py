@@ -43,11 +43,11 @@ def _fill(folder: Path, scratch: Path) -> None:
 
 
 def articles(text: str) -> Iterator[tuple[str, str]]:
-    """The titles and texts of a file: an article begins with ` = Title = ` between empty lines.
+    r"""The titles and texts of a file: an article begins with ` = Title = ` between empty lines.
 
     Examples:
-        >>> list(articles(" \\n = A b = \\n \\n A well @-@ known 1 @,@ 000 . \\n = = C = = \\n"))
-        [('A b', 'A b\\n\\nA well-known 1,000 .\\n\\nC')]
+        >>> list(articles(" \n = A b = \n \n A well @-@ known 1 @,@ 000 . \n = = C = = \n"))
+        [('A b', 'A b\n\nA well-known 1,000 .\n\nC')]
     """
     title, lines = "", list[str]()
     every = [line.strip() for line in text.split("\n")]

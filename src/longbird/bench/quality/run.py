@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers.utils.logging import disable_progress_bar
 
 from longbird.bench.environment import command_line, commit, environment, load_average
 from longbird.bench.quality.experiment import Attempt, Contestant, Experiment
@@ -70,6 +71,7 @@ def run(
         only: Names of contestants to run; all by default.
         say: Is told what is going on.
     """
+    disable_progress_bar()  # of saving models, which takes a moment
     where, begun = environment(), datetime.datetime.now(datetime.timezone.utc)
     folder = work / f"{experiment.name}-{experiment.scale}"
     ledger, threads = Ledger(folder), torch.get_num_threads()
