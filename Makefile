@@ -148,7 +148,7 @@ $(STAMPS)/longbird: pyproject.toml CMakeLists.txt $(KERNELS) $(STAMPS)/torch $(S
 	@echo '==> installing the build tools'
 	@$(PIP) scikit-build-core nanobind cmake ninja
 	@echo '==> building the kernels and installing longbird (a minute or two, quietly)'
-	@$(PIP) $(EDITABLE) .
+	@$(PIP) $(EDITABLE) '.[documents]'
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/longbird

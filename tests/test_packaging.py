@@ -40,7 +40,7 @@ def project() -> dict[str, Any]:
 def requirements() -> list[Requirement]:
     """What users install: the dependencies, and the extras that are not for developers."""
     extras = project()["optional-dependencies"]
-    texts = [*project()["dependencies"], *extras["train"], *extras["documents"]]
+    texts = [*project()["dependencies"], *extras["train"], *extras["documents"], *extras["search"]]
     return [Requirement(text) for text in texts]
 
 

@@ -2,7 +2,8 @@
 
     python recipes/reader/ship.py RUN
 
-They go into src/longbird/reading/shipped: the configuration, and the difference to MiniLM's weights.
+They go into src/longbird/reading/shipped: the configuration, and the difference to the weights of
+MiniLM.
 """
 
 from __future__ import annotations

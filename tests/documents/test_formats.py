@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-import files
+import made_files as files
 import pytest
 
 from longbird.documents import Document, read_document
@@ -232,6 +232,33 @@ def test_what_word_hides_from_simple_readers(tmp_path: Path) -> None:
 
     text = read(tmp_path, "a.docx", files.docx(build)).text
     assert text == "In a control\n\nKept inserted\n\nOutside\n\nInside a box"
+
+
+def test_footnotes_stand_at_the_end(tmp_path: Path) -> None:
+    from docx.opc.packuri import PackURI
+    from docx.opc.part import Part
+    from docx.oxml import parse_xml
+
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes"
+    notes = (
+        f'<w:footnotes {space}><w:footnote w:type="separator" w:id="-1"><w:p><w:r><w:t>no</w:t>'
+        '</w:r></w:p></w:footnote><w:footnote w:id="1"><w:p><w:r><w:t>See the map.</w:t></w:r>'
+        "</w:p></w:footnote></w:footnotes>"
+    )
+    claim = (
+        f'<w:p {space}><w:r><w:t>A claim</w:t></w:r><w:r><w:footnoteReference w:id="1"/></w:r>'
+        "<w:r><w:t>.</w:t></w:r></w:p>"
+    )
+
+    def build(document: Any) -> None:
+        document.element.body.insert(0, parse_xml(claim))
+        name = PackURI("/word/footnotes.xml")
+        part = Part(name, "application/xml", notes.encode(), document.part.package)
+        document.part.relate_to(part, kind)
+
+    text = read(tmp_path, "a.docx", files.docx(build)).text
+    assert text == "A claim[1].\n\n[1] See the map."
 
 
 def test_epub_in_the_order_of_reading(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_one_bad_file_among_many(folder: Path, tmp_path: Path) -> None:
 
 
 def test_many_units(folder: Path, tmp_path: Path) -> None:
-    """20,000 sentences in one document, far longer than the model; read beside a few alone."""
+    """In one document that is far longer than the model reads at once."""
     embedder = lb.Embedder.from_pretrained(folder / "model")
     found = embedder.embed(["It is. " * 2000], "sentence")
     assert len(found) == 2000 and found.ends[-1] == 13999
@@ -212,7 +212,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     out, model = str(tmp_path / "out.npy"), str(folder / "model")
     texts = str(folder / "texts")
     done = run(app, ["embed", texts, "--out", out, "--unit", "sentence", "--model", model])
-    assert done.exit_code == 0 and "7 vectors of 16 numbers" in done.stdout, done.output
+    assert done.exit_code == 0 and "8 vectors of 16 numbers" in done.stdout, done.output
     done = run(app, ["search", out, "It closed.", "bird", "--top", "3", "--json"])
     found = json.loads(done.stdout)
     assert [each["query"] for each in found] == ["It closed.", "bird"]

@@ -16,7 +16,7 @@ from longbird.cli.flags import Command, Group
 # In the order of `longbird --help`. The file of that name has a function of that name, or a
 # `typer.Typer` if the command has subcommands.
 COMMANDS = (
-    "demo", "finetune", "pretrain", "tokenizer", "evaluate", "classify", "tag", "summarize",
+    "ask", "demo", "finetune", "pretrain", "tokenizer", "evaluate", "classify", "tag", "summarize",
     "embed", "search", "convert", "info", "graph", "check", "plan", "bench",
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ it the text. It imports nothing but the parser, so that it is there in a tenth o
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import math
@@ -24,7 +25,7 @@ SECONDS, MEMORY = "LONGBIRD_READ_SECONDS", "LONGBIRD_READ_GB"
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a file may take to be read; `None` for the environment's, or 120 s and 2 GB.
+    """How much a file may take to be read: what the environment says, or 120 s and 2 GB.
 
     Args:
         seconds: Of time; LONGBIRD_READ_SECONDS in the environment.
@@ -76,7 +77,9 @@ def parse_apart(
         NotTextError: What is wrong with the file, or that parsing it was too much.
         ImportError: A package is not installed.
     """
-    code = CHILD.format(path=sys.path, kind=kind, limits=asdict(limits), encoding=encoding)
+    code = CHILD.format(
+        path=[*map(str, sys.path)], kind=kind, limits=asdict(limits), encoding=encoding
+    )
     given: dict[str, Any] = {"input": source} if isinstance(source, bytes) else {"stdin": source}
     try:
         done = subprocess.run(
@@ -139,7 +142,8 @@ def _restrict(limits: Limits) -> None:
             continue
         soft, hard = resource.getrlimit(which)
         least = [each for each in (int(most), soft, hard) if each != resource.RLIM_INFINITY]
-        resource.setrlimit(which, (min(least), hard))
+        with contextlib.suppress(ValueError, OSError):  # systems have limits that cannot be set
+            resource.setrlimit(which, (min(least), hard))
 
 
 def _crash(code: int, stderr: str, limits: Limits) -> str:

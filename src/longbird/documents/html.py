@@ -49,13 +49,16 @@ def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
 
 def page(data: bytes, encoding: str | None = None) -> tuple[str, list[str]]:
     """The text of a page, its paragraphs apart by an empty line, and notes on its encoding."""
-    from selectolax.lexbor import LexborHTMLParser
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
     declared = DECLARED.search(data[:4096])
     source, notes = decode(data, encoding, declared[1].decode() if declared else None)
     if source[:200].lstrip().startswith("<?xml"):
         source = SELF_CLOSED.sub(_opened, source)
-    tree = LexborHTMLParser(source)
+    try:
+        tree = LexborHTMLParser(source)
+    except SelectolaxError as error:  # any text is html, and so this is all that can go wrong
+        raise MemoryError from error
     found = _Text()
     if tree.body is not None:
         _walk(tree.body, found)

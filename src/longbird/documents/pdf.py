@@ -56,14 +56,12 @@ def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
     if empty:
         verb = "has" if empty == 1 else "have"
         notes.append(f"{empty:,} of {len(pages):,} pages {verb} no text; OCR finds it on scans")
-    if _drop_running_heads(pages):
+    usual = _usual_distance(pages)
+    if _drop_running_heads(pages, usual):
         notes.append("running heads and page numbers are left out")
-    parsed = _assemble(pages)
+    parsed = _assemble(pages, usual)
     parsed.notes = notes
-    odd = sum(parsed.text.count(mark) for mark in "\ufffd") + len(
-        re.findall("[\ue000-\uf8ff]", parsed.text)
-    )
-    if odd > 0.1 * len(parsed.text):
+    if len(re.findall("[\ue000-\uf8ff\ufffd]", parsed.text)) > 0.1 * len(parsed.text):
         notes.append("many of its characters are not known: its fonts do not say what they are")
     return parsed
 
@@ -75,7 +73,12 @@ def _pages(data: bytes) -> Iterator[Iterator[Line]]:
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
-        if pdfium.FPDF_GetLastError() == pdfium.FPDF_ERR_PASSWORD or "assword" in str(error):
+        why = pdfium.FPDF_GetLastError()
+        if why == pdfium.FPDF_ERR_SECURITY:
+            raise NotTextError(
+                "is encrypted in a way that is not known here: save a copy without, and read that"
+            ) from error
+        if why == pdfium.FPDF_ERR_PASSWORD:
             raise NotTextError(
                 "is protected by a password: save a copy without it, and read that"
             ) from error
@@ -131,30 +134,37 @@ def _base(page: Any, number: int, pdfium: Any) -> float:
     return y.value
 
 
-def _drop_running_heads(pages: list[list[Line]]) -> bool:
-    """Leaves out what stands at the edges of many pages, but where it stands first."""
-    if len(pages) < 4:
-        return False
-    edges = [(line, _form(line)) for page in pages for line in _edges(page)]
-    counts = Counter(form for _, form in edges)
+def _drop_running_heads(pages: list[list[Line]], usual: float) -> bool:
+    """Leaves out what stands apart at the edges of many pages, but where it stands first."""
+    edges = [line for page in pages for line in (*page[:EDGE], *page[-EDGE:])]
+    counts = Counter(map(_form, edges))
     often = {form for form, count in counts.items() if count >= max(4, 0.3 * len(pages))}
     seen: set[str] = set()
-    for line, form in edges:
-        if form in often:
+    for page in pages:
+        for line in (*_apart(page, often, usual), *_apart(page[::-1], often, usual)):
+            form = _form(line)
             line.kept = form not in seen and any(letter.isalpha() for letter in form)
             seen.add(form)
-    return bool(often)
+    return not all(line.kept for page in pages for line in page)
 
 
-def _edges(page: list[Line]) -> list[Line]:
-    return page if len(page) <= 2 * EDGE else [*page[:EDGE], *page[-EDGE:]]
+def _apart(page: list[Line], often: set[str], usual: float) -> list[Line]:
+    """The first lines of a page that other pages have too, if there is a gap behind them."""
+    for number in range(min(EDGE, len(page) - 1), 0, -1):
+        inner, outer = page[number], page[number - 1]
+        near = _is_below(*sorted((inner, outer), key=lambda line: -line.base))
+        distance = abs(inner.base - outer.base) / outer.size
+        heads = page[:number]
+        if all(_form(line) in often for line in heads) and (not near or distance > 1.25 * usual):
+            return heads
+    return []
 
 
 def _form(line: Line) -> str:
     return re.sub(r"\d+", "#", line.text)
 
 
-def _assemble(pages: list[list[Line]]) -> Parsed:
+def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
     """The text of all pages, with spaces between lines that belong together."""
     words = Counter(
         word
@@ -162,7 +172,6 @@ def _assemble(pages: list[list[Line]]) -> Parsed:
         for line in page
         for word in re.findall(r"\w+(?:-\w+)*(?!\x02)", line.text.lower())
     )
-    usual = _usual_distance(pages)
     pieces: list[str] = []
     starts: list[int] = []
     lines: list[int] = []
@@ -249,7 +258,8 @@ def _between_lines(lines: list[Line], usual: float) -> Iterator[str]:
         if number < len(lines):
             above, below = lines[number - 1], lines[number]
             beside = abs(above.base - below.base) <= 0.4 * above.size and below.left >= above.left
-            yield " " if beside or _goes_on(above, below) else "\n\n"
+            elsewhere = abs(above.base - below.base) > 2.5 * above.size  # the next column
+            yield " " if beside or (elsewhere and _goes_on(above, below)) else "\n\n"
         begin = number
 
 
@@ -278,8 +288,5 @@ def _between(block: list[Line], place: int, usual: float) -> str:
 
 def _goes_on(above: Line, below: Line) -> bool:
     """Does a sentence go on in the next column or on the next page?"""
-    if not _is_alike(above, below) or not below.text[0].islower():
-        return False
-    if abs(above.base - below.base) < 2.5 * above.size:  # there was room below it
-        return False
-    return not above.text.endswith(STOPS)
+    goes_on = below.text[0].islower() and not above.text.endswith(STOPS)
+    return goes_on and _is_alike(above, below)

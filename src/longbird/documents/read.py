@@ -9,7 +9,9 @@ import stat
 import sys
 import warnings
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any
 
 from longbird.documents.apart import Limits, Parsed, parse_apart
@@ -96,32 +98,34 @@ def read_documents(
     return _documents(named, encoding, limits or Limits(), tell or _warn)
 
 
-def files_in(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """The files that are read in a folder: by the ending of their names, in order of these."""
+def _files_in(folder: str) -> Iterator[tuple[str, OSError | None]]:
+    """The files that are read in a folder, by the ending of their names and in order of these.
+
+    With them what cannot be looked at: a link to nothing, a folder that may not be opened.
+    """
     seen: set[tuple[int, int]] = set()
 
-    def look(place: str) -> Iterator[str]:
+    def look(place: str) -> Iterator[tuple[str, OSError | None]]:
         status = os.stat(place)
         if (status.st_dev, status.st_ino) in seen:  # a link to a folder around it
             return
         seen.add((status.st_dev, status.st_ino))
-        for entry in sorted(os.scandir(place), key=lambda entry: entry.name):
-            if entry.name.startswith("."):
+        with os.scandir(place) as entries:
+            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+        for name in names:
+            path = os.path.join(place, name)
+            try:
+                mode = os.stat(path).st_mode
+                if stat.S_ISDIR(mode):
+                    yield from look(path)
+            except OSError as error:
+                if os.path.isdir(path) or ending(name) in ENDINGS:
+                    yield path, error
                 continue
-            if entry.is_dir():
-                yield from look(entry.path)
-            elif ending(entry.name) in ENDINGS and _is_there(entry):
-                yield entry.path
+            if stat.S_ISREG(mode) and ending(name) in ENDINGS:
+                yield path, None
 
-    yield from look(os.fspath(folder))
-
-
-def _is_there(entry: os.DirEntry[str]) -> bool:
-    """A file, or something named like one that cannot be opened, which is then told of."""
-    try:
-        return stat.S_ISREG(entry.stat().st_mode)
-    except OSError:
-        return True
+    yield from look(folder)
 
 
 def _documents(
@@ -132,24 +136,50 @@ def _documents(
             yield read_document(name, encoding, limits=limits)
             continue
         found = read = 0
-        for file in files_in(name):
+        for document in _read_ahead(_files_in(name), encoding, limits):
             found += 1
-            try:
-                document = read_document(file, encoding, limits=limits)
-            except (UnreadableError, OSError) as error:
-                why = f"{error.strerror}: {file}" if isinstance(error, OSError) else str(error)
-                tell(f"left out: {why}")
-                continue
-            read += 1
-            yield document
+            if isinstance(document, Document):
+                read += 1
+                yield document
+            else:
+                tell(f"left out: {document}")
         if not found:
             raise UnreadableError(f"{name} has no files of a kind that is read: {READ}")
         if not read:
-            raise UnreadableError(f"none of the {found:,} files in {name} can be read")
+            raise UnreadableError(f"{name} has no file that can be read (tried: {found:,})")
+
+
+def _read_ahead(
+    files: Iterator[tuple[str, OSError | None]], encoding: str | None, limits: Limits
+) -> Iterator[Document | str]:
+    """Documents, or why there is none, a few files ahead: their parsers run side by side."""
+
+    def read(file: str, failure: OSError | None) -> Document | str:
+        try:
+            if failure is not None:
+                raise failure
+            return read_document(file, encoding, limits=limits)
+        except UnreadableError as error:
+            return str(error)
+        except OSError as error:
+            return f"{error.strerror}: {file}"
+
+    ahead = os.cpu_count() or 1
+    waiting: deque[Future[Document | str]] = deque()
+    with ThreadPoolExecutor(ahead) as pool:
+        try:
+            for file in files:
+                waiting.append(pool.submit(read, *file))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=4)
+    warnings.warn(line, stacklevel=3)
 
 
 def _open(name: str) -> IO[bytes]:
@@ -157,7 +187,10 @@ def _open(name: str) -> IO[bytes]:
     if name == STDIN:
         if sys.stdin is None:
             raise NotTextError("is closed: give a file, or pipe something into it")
-        return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+        try:
+            return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+        except (OSError, ValueError):  # something in its place, as in notebooks and tests
+            return io.BytesIO(sys.stdin.buffer.read())
     mode = os.stat(name).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(21, "a folder, expected a file", name)
@@ -167,15 +200,16 @@ def _open(name: str) -> IO[bytes]:
 
 
 def _read(opened: IO[bytes], name: str, encoding: str | None, limits: Limits) -> Parsed:
-    if not opened.seekable():
+    if not opened.seekable() or isinstance(opened, io.BytesIO):
         return _read_bytes(_all(opened, limits.unpacked), name, encoding, limits)
+    start = opened.tell()
     head = opened.read(HEAD)
-    opened.seek(0)
+    opened.seek(start)
     if not head:
         raise NotTextError("is empty")
     kind = kind_of(head, name)
     if kind in ("pdf", "html", "zip"):
-        os.lseek(opened.fileno(), 0, os.SEEK_SET)  # where the other process begins
+        os.lseek(opened.fileno(), start, os.SEEK_SET)  # where the other process begins
         return parse_apart(kind, opened, limits, encoding)
     size = os.fstat(opened.fileno()).st_size
     if 3 * size > available_bytes():
@@ -228,7 +262,7 @@ def _all(opened: Any, most: float) -> bytes:
 
 def _misnamed(name: str, kind: str) -> list[str]:
     said = ENDINGS.get(ending(name))
-    if said is None or said == kind or {said, kind} <= {"text", "markdown", "html"}:
+    if said is None or said == kind or {said, kind} == {"text", "markdown"}:
         return []
     return [f"its name ends in {ending(name)}, but it is {kind}, and read as that"]
 

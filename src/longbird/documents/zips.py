@@ -50,8 +50,8 @@ def _check_size(archive: zipfile.ZipFile, limits: Limits) -> None:
     size = sum(file.file_size for file in files)
     if size > limits.unpacked or len(files) > FILES:
         raise NotTextError(
-            f"would be {in_words(size)} in {len(files):,} files when it is unpacked; the limit is "
-            f"{in_words(limits.unpacked)} in {FILES:,} files"
+            f"would be {in_words(size)} when it is unpacked, and holds {len(files):,} names; the "
+            f"limits are {in_words(limits.unpacked)} and {FILES:,}"
         )
 
 
@@ -69,4 +69,4 @@ def _other(archive: zipfile.ZipFile, names: frozenset[str]) -> str:
         mime = archive.open("mimetype").read(100).decode("ascii", "replace")
         if "opendocument" in mime:
             return "is an OpenDocument file (odt or another): save it as docx or pdf first"
-    return f"is a zip archive of {len(names):,} files: unpack it first, and name its folder"
+    return f"is a zip archive ({len(names):,} inside): unpack it first, and name its folder"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from longbird.data import minilm
 from longbird.data.packages import MODEL_FILES, cached
@@ -56,7 +57,7 @@ def _fill(folder: Path, scratch: Path) -> None:
         shutil.copyfile(source / file, folder / file)
 
 
-def starting_weights(source: str | Path, rows: int = 4096) -> dict[str, object]:
+def starting_weights(source: str | Path, rows: int = 4096) -> dict[str, Any]:
     """MiniLM's weights by our names, with its positions again and again up to that many."""
     import torch
 

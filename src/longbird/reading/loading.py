@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def load_tokenizer(folder: str | Path) -> Any:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> Generator[None, None, None]:
     """Without the bar of loading, which takes a moment, and the report of what was loaded."""
     from transformers.utils.logging import disable_progress_bar
 

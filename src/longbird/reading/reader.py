@@ -215,7 +215,6 @@ class Reader:
 
     # ---- what the model says
 
-    @torch.inference_mode()
     def _answer(self, reading: _Reading, advance: Callable[[int, int], None]) -> Answer:
         if reading.tokens.first == reading.tokens.last:
             return Answer(None, 0.0, None, None, (), 0)
@@ -224,7 +223,8 @@ class Reader:
         parts: list[dict[str, Any]] = []
         for begin in range(0, len(reading.windows), together):
             batch = self._batch(reading, reading.windows[begin : begin + together])
-            outputs = self.model(**batch)
+            with torch.inference_mode():
+                outputs = self.model(**batch)
             parts += said(outputs, batch, LONGEST_ANSWER, self.typed, self.supported)
             advance(len(parts) * size, len(reading.windows) * size)
         found = join(reading.row(), parts, self.typed, self.supported)
@@ -264,14 +264,14 @@ class Reader:
         if self.supported:
             logits = np.array(found["sentences"][: len(starts)])
             scores = dict(enumerate((1 / (1 + np.exp(-logits.clip(-30, 30)))).tolist()))
-        elif own >= 0:
+        elif span is not None and own >= 0:
             scores = {own: span["chance"]}
         ranked = sorted(scores, key=lambda number: -scores[number])[:EVIDENCE]
         if not silent:
             ranked = [each for each in ranked if scores[each] >= self.support]
             if given is not None and own >= 0:
-                last = reading.sentences[own][1] < span["end"]  # it goes on in the next sentence
-                ranked = [own, *([own + 1] if last else []), *ranked]
+                goes_on = reading.sentences[own][1] < given["end"]
+                ranked = [own, *([own + 1] if goes_on else []), *ranked]
             ranked = sorted(set(ranked) or set(list(scores)[:1]))
         elif not self.supported:
             ranked = [own] if own >= 0 else []

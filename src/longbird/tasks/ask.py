@@ -258,7 +258,7 @@ class Ask(Task):
         return model(**given)
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
-        """Where the answer is, its type, and which sentences support it; summed over the latter.
+        """Where the answer is, its type, and which sentences support it.
 
         The answer is one of its mentions, whichever: their probabilities are added.
         """
@@ -278,13 +278,16 @@ class Ask(Task):
                 outputs.answer_type_logits.float(), batch["answer_types"].long()
             )
         if self.supported:
-            real = batch["sentence_positions"] >= 0
+            real = batch["sentence_positions"] >= 0  # [rows, sentences]
             each = F.binary_cross_entropy_with_logits(
-                outputs.sentence_logits.float()[real],
-                batch["sentence_support"][real].float(),
-                reduction="sum",
+                outputs.sentence_logits.float(),
+                batch["sentence_support"].float(),
+                reduction="none",
             )
-            loss = loss + each / len(start)
+            # A sum lets documents of a hundred sentences drown the answers, and a mean lets those
+            # of few drown them.
+            weight = real.sum(1, keepdim=True).clamp(min=1).rsqrt()
+            loss = loss + (each * weight).masked_fill(~real, 0.0).sum() / len(start)
         return loss
 
     # ---- outputs to results

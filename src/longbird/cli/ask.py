@@ -1,0 +1,268 @@
+"""`longbird ask`: the answers of documents to questions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from longbird.cli.options import AsJson, Encoding
+from longbird.cli.terminal import note, stderr, stdout, working
+
+if TYPE_CHECKING:
+    from longbird.documents import Document
+    from longbird.reading.asking import Asked, Asking
+
+QUIT = (":quit", ":q", ":exit")
+SHOWN = 300
+"""Characters of a sentence around an answer that are shown."""
+
+
+def ask(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="txt, md, html, pdf, docx or epub, folders of these, or - for stdin; a question "
+            "may come last.",
+            metavar="FILE... [QUESTION]",
+        ),
+    ],
+    question: Annotated[
+        list[str] | None, typer.Option("-q", "--question", help="A question; as often as wanted.")
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="default, the folder of a run of `longbird finetune ask`, or a model's."
+        ),
+    ] = "default",
+    as_json: AsJson = False,
+    encoding: Encoding = None,
+    read: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens of all files together that are read whole for a question; of more, the "
+            "closest passages are. [131072]",
+            min=1024,
+        ),
+    ] = None,
+    quantize: Annotated[
+        str | None, typer.Option(help="int8 reads faster, and nearly as well.")
+    ] = None,
+) -> None:
+    """Ask documents questions: answers, how sure they are, and the sentences that support them.
+
+    Without a question, it asks you for one after the other.
+
+    For example:
+
+    longbird ask report.pdf "When was the plant closed?"
+
+    longbird ask minutes/*.docx -q "Who chaired the meeting?" -q "What was decided?"
+
+    longbird ask essay.txt --json -q "Why did the author leave?"
+    """
+    names, asked = _sorted_out(files, question or [])
+    if quantize not in (None, "int8"):
+        raise ValueError(f"--quantize must be int8, received {quantize}")
+    _check_model(model)
+    documents = _documents(names, encoding)
+    talk = not asked
+    if talk and "-" in names:
+        raise ValueError("- takes the document from stdin, so give the questions with -q")
+    with working("Loading the reader"):
+        asking = _asking(documents, model, quantize, read)
+    for line in asking.about():
+        note(line)
+    found: list[Any] = []
+    for each in _questions(asked):
+        answers = list(_answered(asking, each))
+        if as_json:
+            found += [answer.as_json() for answer in answers]
+        else:
+            _show(answers, len(documents) > 1)
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
+
+
+def _sorted_out(files: list[str], questions: list[str]) -> tuple[list[str], list[str]]:
+    """Files and questions; the last argument is a question if it is no file and looks like one."""
+    names, asked = list(files), list(questions)
+    last = names[-1]
+    like_one = any(each.isspace() for each in last.strip()) or last.rstrip().endswith("?")
+    if not asked and last != "-" and like_one and not _exists(last):
+        asked = [names.pop()]
+        if not names:
+            raise ValueError(f"which file is to be asked {last!r}? Give it before the question")
+    for each in asked:
+        if not each.strip():
+            raise ValueError("a question is empty")
+    for name in names:
+        if name != "-" and not _exists(name):
+            hint = "" if asked else "; a question comes last, in quotes, or after -q"
+            raise FileNotFoundError(f"there is no file or folder {name}{hint}")
+    return names, asked
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # too long for a name, or with a NUL
+        return False
+
+
+def _check_model(model: str) -> None:
+    """Raises before seconds of imports if there is no such folder."""
+    from longbird.folders.paths import folder_of
+
+    if model != "default":
+        folder_of(model)
+
+
+def _documents(names: list[str], encoding: str | None) -> list[Document]:
+    from longbird.documents import read_documents
+
+    documents = list(read_documents(names, encoding))
+    for each in documents:
+        for line in each.notes:
+            note(f"{each.file}: {line}")
+    if not documents:
+        raise ValueError(f"{', '.join(names)}: there is no document to read")
+    return documents
+
+
+def _asking(
+    documents: list[Document], model: str, quantize: str | None, read: int | None
+) -> Asking:
+    from longbird.reading.asking import READ_WHOLE, Asking
+    from longbird.reading.reader import Reader
+
+    def embedder() -> Any:
+        from longbird.reading.embedder import Embedder
+
+        return Embedder.from_pretrained("minilm")
+
+    reader = Reader.from_pretrained(model, quantize)
+    return Asking(reader, documents, embedder, READ_WHOLE if read is None else read)
+
+
+def _questions(given: list[str]) -> Iterator[str]:
+    """Those that were given, or those that are typed until `:quit`."""
+    if given:
+        yield from given
+        return
+    typing = sys.stdin.isatty()
+    if typing:
+        _remember()
+        note("Ask a question, or :quit")
+    while True:
+        try:
+            line = input("? " if typing else "").strip()
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            note("")
+            return
+        if line in QUIT:
+            return
+        if line:
+            yield line
+
+
+def _remember() -> None:
+    """Keeps what was typed, for the arrow keys, in the cache folder."""
+    try:
+        import atexit
+        import readline
+
+        from longbird.data.packages import cache_folder
+
+        file = cache_folder() / "questions-asked"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists():
+            readline.read_history_file(file)
+        readline.set_history_length(1000)
+        atexit.register(readline.write_history_file, file)
+    except (ImportError, OSError):
+        return  # without a history
+
+
+def _answered(asking: Asking, question: str) -> Iterator[Asked]:
+    if not stderr.is_terminal:
+        yield from asking.ask(question)
+        return
+    with stderr.status("Reading") as status:
+        yield from asking.ask(question, status.update)
+
+
+# ---- what is shown
+
+
+def _show(answers: list[Asked], many: bool) -> None:
+    """Answers, the surest first; documents without one in a line."""
+    from rich.text import Text
+
+    if not answers:
+        return
+    stdout.print(Text(answers[0].question, style="bold"))
+    given = [each for each in answers if each.answer.text is not None]
+    given.sort(key=lambda each: -each.answer.confidence)
+    for each in given:
+        line = Text("  ")
+        line.append(str(each.answer.text), style="bold green")
+        line.append(f"  ({each.answer.confidence:.0%} sure")
+        line.append(f", {each.document.file})" if many else ")")
+        stdout.print(line, soft_wrap=True)
+        _show_evidence(each)
+    if not given:
+        stdout.print("  Not sure: the answer may not be there. The closest passages:")
+        closest = sorted(answers, key=lambda each: -_best(each))[:3]
+        for each in closest:
+            _show_evidence(each, with_file=many)
+    elif len(given) < len(answers):
+        silent = [each.document.file for each in answers if each.answer.text is None]
+        more = f" and {len(silent) - 5:,} others" if len(silent) > 5 else ""
+        stdout.print(f"  no sure answer in {', '.join(silent[:5])}{more}", soft_wrap=True)
+
+
+def _best(asked: Asked) -> float:
+    return max((each.score for each in asked.answer.evidence), default=0.0)
+
+
+def _show_evidence(asked: Asked, with_file: bool = False) -> None:
+    from rich.text import Text
+
+    document, answer = asked.document, asked.answer
+    for each in answer.evidence:
+        place = document.place(each.start)
+        where = f"{document.file}, {place}" if with_file else str(place)
+        line = Text(f"    {where}, character {each.start:,}: ", style="dim")
+        line.append_text(_marked(each.text, each.start, answer.start, answer.end))
+        stdout.print(line, soft_wrap=True)
+
+
+def _marked(text: str, begins: int, start: int | None, end: int | None) -> Any:
+    """A sentence on one line, with the answer marked: bold on a terminal, in ** otherwise."""
+    from rich.text import Text
+
+    low = 0 if start is None else min(max(start - begins, 0), len(text))
+    high = 0 if end is None else min(max(end - begins, 0), len(text))
+    before, inside, after = text[:low], text[low:high], text[high:]
+    if len(before) > SHOWN:
+        before = "… " + before[-SHOWN:]
+    if len(after) > SHOWN:
+        after = after[:SHOWN] + " …"
+    mark = "" if stdout.is_terminal else "**"
+    line = Text(_one_line(before))
+    if inside.strip():
+        line.append(f"{mark}{_one_line(inside)}{mark}", style="bold underline")
+    line.append(_one_line(after))
+    return line
+
+
+def _one_line(text: str) -> str:
+    return "".join(" " if each.isspace() else each for each in text)

@@ -1,0 +1,172 @@
+"""Many questions about many documents: all of it is read, or what is closest to each question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from longbird.documents import Document
+from longbird.reading.narrow import Narrow, Passage, merged
+from longbird.reading.reader import EVIDENCE, Answer, Evidence, Reader
+
+READ_WHOLE = 131_072
+"""Tokens of all documents together, up to which they are read whole for each question."""
+NARROWED = 32_768
+"""Of more, tokens of the passages that are read for each question."""
+CHARACTERS = 4.2
+"""Of a token, about, where counting tokens would take as long as reading."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question about a document, with its answer.
+
+    Attributes:
+        document: The document.
+        question: The question.
+        answer: Of `Reader.ask`, by characters of the whole document.
+        narrowed: Were only the closest passages read, or none?
+    """
+
+    document: Document
+    question: str
+    answer: Answer
+    narrowed: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """What `longbird ask --json` prints of it."""
+        return {
+            "file": self.document.file,
+            "question": self.question,
+            "answer": self.answer.text,
+            "confidence": round(self.answer.confidence, 4),
+            "start": self.answer.start,
+            "end": self.answer.end,
+            "evidence": [
+                {
+                    "text": each.text,
+                    "start": each.start,
+                    "end": each.end,
+                    "score": round(each.score, 4),
+                }
+                for each in self.answer.evidence
+            ],
+        }
+
+
+class Asking:
+    """Answers questions about documents.
+
+    Args:
+        reader: Reads them.
+        documents: What is asked about.
+        embedder: Makes a `longbird.Embedder`, if the documents are too many to be read whole.
+        most: Tokens of all documents together that are read whole for each question.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        documents: Sequence[Document],
+        embedder: Callable[[], Any],
+        most: int = READ_WHOLE,
+    ) -> None:
+        self.reader, self.documents, self.embedder = reader, documents, embedder
+        self.most = most
+        self.tokens = sum(self._tokens(each.text) for each in documents)
+        self.narrow: Narrow | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Are all documents read whole?"""
+        return self.tokens <= self.most
+
+    def about(self) -> Iterator[str]:
+        """What the user should know of how the documents are read."""
+        if not self.whole:
+            yield (
+                f"{len(self.documents):,} documents have about {self.tokens:,} tokens, more than "
+                f"the {self.most:,} that are read whole for a question (--read): the passages "
+                f"closest to the question by embedding are read, about {self._room():,} tokens"
+            )
+            return
+        long = [each for each in self.documents if self._tokens(each.text) > self.reader.length]
+        for each in long[:3]:
+            yield (
+                f"{each.file} has about {self._tokens(each.text):,} tokens, and the model reads "
+                f"{self.reader.length:,} at once: it is read in passages that overlap"
+            )
+        if len(long) > 3:
+            yield f"so are {len(long) - 3:,} others"
+
+    def ask(
+        self, question: str, advance: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Asked]:
+        """The answers of all documents to a question, in their order."""
+        if not self.whole:
+            advance("Narrowing down what to read")
+            yield from self._narrowed(question, advance)
+            return
+        for document in self.documents:
+
+            def told(done: int, of: int, file: str = document.file) -> None:
+                advance(f"Reading {file}: {min(done, of):,} of {of:,} tokens")
+
+            (answer,) = self.reader.ask_all([(document.text, question)], told)
+            yield Asked(document, question, answer)
+
+    def _narrowed(self, question: str, advance: Callable[[str], None]) -> Iterator[Asked]:
+        if self.narrow is None:
+            embedder = self.embedder()
+            texts = [document.text for document in self.documents]
+            self.narrow = Narrow(texts, embedder.embed_alone, embedder.embed_queries)
+        closest = self.narrow.closest(question)
+        chosen: list[Passage] = []
+        room = self._room() * CHARACTERS
+        for passage in closest:
+            room -= passage.end - passage.start
+            if room < 0 and chosen:
+                break
+            chosen.append(passage)
+        to_read = merged(chosen)
+        for number, document in enumerate(self.documents):
+            found: list[Answer] = []
+            for passage in (each for each in to_read if each.text == number):
+                advance(f"Reading {document.file}")
+                answer = self.reader.ask(document.text[passage.start : passage.end], question)
+                found.append(_shifted(answer, passage.start))
+            if found:
+                # What was answered counts more than a doubt.
+                best = max(found, key=lambda each: (each.text is not None, each.confidence))
+                if best.text is None:
+                    every = sorted((e for each in found for e in each.evidence), key=_by_score)
+                    best = replace(best, evidence=tuple(every[:EVIDENCE]))
+                yield Asked(document, question, replace(best, passages=len(found)), True)
+                continue
+            near = [each for each in closest if each.text == number][:EVIDENCE]
+            evidence = tuple(
+                Evidence(document.text[each.start : each.end], each.start, each.end, each.score)
+                for each in near
+            )
+            yield Asked(document, question, Answer(None, 0.0, None, None, evidence, 0), True)
+
+    def _room(self) -> int:
+        return min(NARROWED, self.most)
+
+    def _tokens(self, text: str) -> int:
+        return round(len(text) / CHARACTERS)
+
+
+def _by_score(evidence: Evidence) -> float:
+    return -evidence.score
+
+
+def _shifted(answer: Answer, by: int) -> Answer:
+    """The answer about a part of a document, by the characters of the whole."""
+    evidence = tuple(
+        replace(each, start=each.start + by, end=each.end + by) for each in answer.evidence
+    )
+    if answer.start is None or answer.end is None:
+        return replace(answer, evidence=evidence)
+    return replace(answer, start=answer.start + by, end=answer.end + by, evidence=evidence)

@@ -1,0 +1,152 @@
+"""Of more text than can be read at once, the passages that are closest to a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+WORDS = 200
+"""Of a passage, about: what a model for sentences was made for."""
+EMBEDDED = 2000
+"""Passages that are embedded for a question: of more, those that share most words with it."""
+COMMON = frozenset(
+    "a an and are as at be by did do does for from had has have he her his how in is it its of on "
+    "or she that the their there they this to was were what when where which who whom whose why "
+    "will with".split()
+)
+"""Words of a question that say nothing of what it is about."""
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of one of several texts.
+
+    Attributes:
+        text: The number of the text.
+        start: Its first character there.
+        end: The character behind it.
+        score: How close it is to the question: the cosine of their vectors.
+    """
+
+    text: int
+    start: int
+    end: int
+    score: float = 0.0
+
+
+class Narrow:
+    """Finds the passages of texts that are closest to questions.
+
+    By the vectors of passages, which are computed when they are first needed. Where there are more
+    than `EMBEDDED`, those count that have most of the question's rare words.
+
+    Args:
+        texts: Of all documents.
+        embed: Vectors of texts, [texts, width], of length 1.
+        embed_questions: The same for questions.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        embed: Callable[[list[str]], Vectors],
+        embed_questions: Callable[[list[str]], Vectors],
+    ) -> None:
+        self.texts, self.embed, self.embed_questions = texts, embed, embed_questions
+        self.passages = [
+            Passage(number, start, end)
+            for number, text in enumerate(texts)
+            for start, end in passages(text)
+        ]
+        self.vectors: dict[int, Vectors] = {}
+        self.of_text = np.array([each.text for each in self.passages], np.int64)
+        self.starts = np.array([each.start for each in self.passages], np.int64)
+
+    def closest(self, question: str) -> list[Passage]:
+        """Passages with their scores, the closest first."""
+        numbers = self._with_words(question)
+        missing = [number for number in numbers if number not in self.vectors]
+        if missing:
+            some = (self.passages[number] for number in missing)
+            made = self.embed([self.texts[each.text][each.start : each.end] for each in some])
+            self.vectors.update(zip(missing, made, strict=True))
+        (asked,) = self.embed_questions([question])
+        scored = [(float(self.vectors[number] @ asked), number) for number in numbers]
+        return [
+            Passage(each.text, each.start, each.end, score)
+            for score, number in sorted(scored, key=lambda pair: (-pair[0], pair[1]))
+            for each in [self.passages[number]]
+        ]
+
+    def _with_words(self, question: str) -> list[int]:
+        """The passages that have most of the question's words, rare ones counting more."""
+        count = len(self.passages)
+        if count <= EMBEDDED:
+            return list(range(count))
+        scores = np.zeros(count)
+        words = {word for word in re.findall(r"\w+", question.lower()) if word not in COMMON}
+        firsts = np.searchsorted(self.of_text, np.arange(len(self.texts) + 1))
+        for word in sorted(words):
+            pattern = re.compile(rf"\b{re.escape(word[:8])}", re.IGNORECASE)  # other endings, too
+            having = np.zeros(count, bool)
+            for number, text in enumerate(self.texts):
+                low, high = firsts[number], firsts[number + 1]
+                found = [each.start() for each in pattern.finditer(text)]
+                if found and high > low:
+                    at = np.searchsorted(self.starts[low:high], found, side="right") - 1
+                    having[low + np.unique(at.clip(0))] = True
+            scores[having] += np.log(1 + count / (1 + having.sum()))
+        best = np.argsort(-scores, kind="stable")[:EMBEDDED]
+        return sorted(int(each) for each in best)
+
+
+def passages(text: str, words: int = WORDS) -> list[tuple[int, int]]:
+    r"""Characters of passages of about that many words: whole paragraphs, where these are short.
+
+    Examples:
+        >>> passages("One two.\n\nThree four.\n\nFive", words=4)
+        [(0, 21), (23, 27)]
+    """
+    found: list[tuple[int, int]] = []
+    begin, end, count = 0, 0, 0
+    for start, stop, size in _pieces(text, words):
+        if count and count + size > words:
+            found.append((begin, end))
+            count = 0
+        if not count:
+            begin = start
+        end, count = stop, count + size
+    if count:
+        found.append((begin, end))
+    return found
+
+
+def _pieces(text: str, words: int) -> Iterable[tuple[int, int, int]]:
+    """Paragraphs with their number of words, long ones in pieces."""
+    start = 0
+    ends = [found.span() for found in re.finditer(r"\n[^\S\n]*\n\s*", text)]
+    for stop, after in [*ends, (len(text), len(text))]:
+        places = [found.span() for found in re.finditer(r"\S+", text[start:stop])]
+        for first in range(0, len(places), words):
+            some = places[first : first + words]
+            yield start + some[0][0], start + some[-1][1], len(some)
+        start = after
+
+
+def merged(chosen: Iterable[Passage], gap: int = 400) -> list[Passage]:
+    """Passages in the order of their texts, neighbours as one; the score is that of the best."""
+    found: list[Passage] = []
+    for each in sorted(chosen, key=lambda passage: (passage.text, passage.start)):
+        last = found[-1] if found else None
+        if last is not None and last.text == each.text and each.start - last.end <= gap:
+            end, score = max(last.end, each.end), max(last.score, each.score)
+            found[-1] = Passage(last.text, last.start, end, score)
+        else:
+            found.append(each)
+    return found

@@ -1,0 +1,115 @@
+"""`longbird ask`: what it takes for a question, what it prints, and what it refuses early."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from longbird.cli import ask as command
+from longbird.cli.app import app
+from longbird.cli.ask import _sorted_out  # pyright: ignore[reportPrivateUsage]
+from longbird.reading.reader import Answer, Evidence
+
+TEXT = "The mill stands by the river.\n\nIt was built in 1790 by Ann Lee. It closed in 1931."
+
+
+class Known:
+    """A reader whose answers are known: the year in the sentence with the question's last word."""
+
+    length = 4096
+
+    def ask(self, text: str, question: str) -> Answer:
+        word = question.strip(" ?").split()[-1]
+        for sentence in ("It was built in 1790 by Ann Lee.", "It closed in 1931."):
+            at = text.find(sentence)
+            if word in sentence and at >= 0:
+                start = at + sentence.index("1")
+                evidence = Evidence(sentence, at, at + len(sentence), 0.9)
+                return Answer(text[start : start + 4], 0.8, start, start + 4, (evidence,))
+        return Answer(None, 0.1, None, None, (Evidence(text[:29], 0, 29, 0.2),))
+
+    def ask_all(self, pairs: Any, advance: Any) -> Any:
+        for text, question in pairs:
+            yield self.ask(text, question)
+
+
+@pytest.fixture
+def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file, and the reader for it."""
+
+    def asking(documents: Any, model: str, quantize: Any, read: Any) -> Any:
+        from longbird.reading.asking import Asking
+
+        return Asking(Known(), documents, lambda: None)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(command, "_asking", asking)
+    file = tmp_path / "mill.txt"
+    file.write_text(TEXT)
+    return file
+
+
+def test_json_has_an_object_for_each_file_and_question(mill: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("Nothing to see here at all, only this.")
+    line = ["ask", str(mill), str(other), "-q", "When was it built?", "-q", "What closed?", "--json"]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [(each["file"], each["question"]) for each in found] == [
+        (str(file), question)
+        for question in ("When was it built?", "What closed?")
+        for file in (mill, other)
+    ]
+    assert found[0]["answer"] == "1790" and TEXT[found[0]["start"] : found[0]["end"]] == "1790"
+    assert found[1]["answer"] is None and found[1]["start"] is None and found[1]["end"] is None
+    assert set(found[0]) == {
+        "file", "question", "answer", "confidence", "start", "end", "evidence"
+    }  # fmt: skip
+    (evidence,) = found[0]["evidence"]
+    assert TEXT[evidence["start"] : evidence["end"]] == evidence["text"]
+
+
+def test_the_answer_is_marked_in_its_sentence(mill: Path) -> None:
+    done = CliRunner().invoke(app, ["ask", str(mill), "When was it closed?"])
+    assert done.exit_code == 0, done.output
+    assert "1931  (80% sure)" in done.stdout
+    assert "line 3, character 64: It closed in **1931**." in done.stdout
+
+
+def test_doubt_shows_the_closest_passages(mill: Path) -> None:
+    done = CliRunner().invoke(app, ["ask", str(mill), "Who painted it?"])
+    assert "Not sure" in done.stdout and "The mill stands by the river." in done.stdout
+
+
+def test_questions_are_asked_for(mill: Path) -> None:
+    done = CliRunner().invoke(app, ["ask", str(mill)], input="What closed?\n\n:quit\nWho built?\n")
+    assert done.exit_code == 0, done.output
+    assert "1931" in done.stdout and "1790" not in done.stdout
+
+
+def test_a_document_may_come_from_stdin(mill: Path) -> None:
+    done = CliRunner().invoke(app, ["ask", "-", "What closed?", "--json"], input=TEXT)
+    assert json.loads(done.stdout)[0]["file"] == "-"
+    assert json.loads(done.stdout)[0]["answer"] == "1931"
+    done = CliRunner().invoke(app, ["ask", "-"], input=TEXT)
+    assert "give the questions with -q" in str(done.exception)
+
+
+def test_what_is_a_question(tmp_path: Path) -> None:
+    file, odd = tmp_path / "a.txt", tmp_path / "two words?"
+    file.write_text("x")
+    odd.write_text("x")
+    assert _sorted_out([str(file), "Why?"], []) == ([str(file)], ["Why?"])
+    assert _sorted_out([str(file), "who came"], []) == ([str(file)], ["who came"])
+    assert _sorted_out([str(file), str(odd)], []) == ([str(file), str(odd)], [])
+    assert _sorted_out([str(file)], ["b c"]) == ([str(file)], ["b c"])
+    with pytest.raises(FileNotFoundError, match="a question comes last"):
+        _sorted_out([str(file), "nowhere.txt"], [])
+    with pytest.raises(ValueError, match="which file"):
+        _sorted_out(["Who came?"], [])
+    with pytest.raises(ValueError, match="empty"):
+        _sorted_out([str(file)], [" "])

@@ -1,0 +1,99 @@
+"""Narrowing: passages cover the text, and the closest are those of brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import longbird as lb
+from longbird.documents import Document
+from longbird.reading import narrow
+from longbird.reading.asking import Asking
+from longbird.reading.narrow import Narrow, Passage, Vectors, merged, passages
+
+
+@given(st.text(st.sampled_from("ab \n\t"), max_size=300), st.integers(1, 9))
+def test_passages_have_every_word_once(text: str, words: int) -> None:
+    found = passages(text, words)
+    pieces = [text[start:end] for start, end in found]
+    assert " ".join(pieces).split() == text.split()
+    assert all(len(piece.split()) <= words for piece in pieces)
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(found))
+
+
+def letters(texts: list[str]) -> Vectors:
+    """Vectors that count letters, of length 1."""
+    counted = [[text.lower().count(letter) + 0.01 for letter in "abcdefghij"] for text in texts]
+    made = np.array(counted, np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def test_the_closest_are_those_of_brute_force() -> None:
+    drawn = random.Random(0)
+    texts = ["\n\n".join("".join(drawn.choices("abcdefghij ", k=400)) for _ in range(9))] * 2
+    found = Narrow(texts, letters, letters).closest("bad cafe")
+    scores = [
+        float(letters([texts[each.text][each.start : each.end]])[0] @ letters(["bad cafe"])[0])
+        for each in found
+    ]
+    assert scores == pytest.approx([each.score for each in found], abs=1e-6)
+    assert scores == sorted(scores, reverse=True)
+    assert len(found) == 2 * len(passages(texts[0]))
+
+
+def test_of_many_passages_those_with_the_words_are_embedded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(narrow, "EMBEDDED", 5)
+    paragraphs = ["filler " * 150 for _ in range(40)]
+    paragraphs[23] = "The Kestrels nested there. " + "filler " * 140
+    asked: list[int] = []
+
+    def counted(texts: list[str]) -> Vectors:
+        asked.append(len(texts))
+        return letters(texts)
+
+    text = "\n\n".join(paragraphs)
+    found = Narrow(["nothing", text], counted, letters).closest("Where did the kestrels nest?")
+    assert asked == [5]
+    assert any("Kestrels" in text[each.start : each.end] for each in found if each.text == 1)
+
+
+def test_neighbours_become_one() -> None:
+    some = [Passage(1, 0, 10, 0.1), Passage(0, 50, 60, 0.5), Passage(0, 20, 45, 0.7)]
+    assert merged(some, gap=10) == [Passage(0, 20, 60, 0.7), Passage(1, 0, 10, 0.1)]
+
+
+class Letters:
+    """An embedder that counts letters."""
+
+    def embed_alone(self, texts: list[str]) -> Vectors:
+        return letters(texts)
+
+    embed_queries = embed_alone
+
+
+def test_a_corpus_is_narrowed_and_keeps_its_characters(finder: lb.Reader) -> None:
+    """The passage with the answer is read; the other files say what is closest."""
+    filler = "\n\n".join(["The one ship. " * 60] * 30)
+    texts = [filler, f"{filler}\n\nDid bad cafes face the zero ship. Cab.\n\n{filler}"]
+    documents = [Document(f"{number}.txt", text) for number, text in enumerate(texts)]
+    asking = Asking(finder, documents, Letters, most=200)
+    assert not asking.whole
+    assert "passages closest to the question" in next(asking.about())
+    first, second = asking.ask("bad cafes face cab ?")
+    assert first.answer.text is None and first.narrowed
+    answer = second.answer
+    assert answer.text == "zero" and answer.start is not None
+    assert texts[1][answer.start : answer.end] == "zero"
+    for asked in (first, second):
+        for each in asked.answer.evidence:
+            assert asked.document.text[each.start : each.end] == each.text
+    contract = {"file", "question", "answer", "confidence", "start", "end", "evidence"}
+    assert set(second.as_json()) == contract
+    assert set(second.as_json()["evidence"][0]) == {"text", "start", "end", "score"}

@@ -1,0 +1,164 @@
+"""A reader gives the answer, its place and its evidence, however long the document is."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import longbird as lb
+from longbird.reading.pairs import encode, positions
+from longbird.reading.sentences import sentences
+
+
+def document(paragraphs: int, zero_at: int | None) -> str:
+    """Paragraphs of three sentences; one of them has the word that is looked for."""
+    drawn, parts = random.Random(paragraphs), []
+    for number in range(paragraphs):
+        lines = [f"the {' '.join(drawn.choices(['one', 'mine', 'ship'], k=6))}." for _ in range(3)]
+        if number == zero_at:
+            lines[1] = "Then the zero ship."
+        parts.append(" ".join(line.capitalize() for line in lines))
+    return "\n\n".join(parts)
+
+
+@pytest.mark.parametrize(("paragraphs", "at"), [(1, 0), (3, 2), (40, 0), (40, 17), (40, 39)])
+def test_the_answer_is_found_with_its_place(paragraphs: int, at: int, finder: lb.Reader) -> None:
+    text = document(paragraphs, at)
+    answer = finder.ask(text, "the ship ?")
+    assert answer.text == "zero"
+    assert answer.start is not None and text[answer.start : answer.end] == "zero"
+    assert [each.text for each in answer.evidence] == ["Then the zero ship."]
+    for each in answer.evidence:
+        assert text[each.start : each.end] == each.text
+    assert (answer.passages > 1) == (paragraphs == 40)
+
+
+def test_silence_shows_the_closest_sentences(finder: lb.Reader) -> None:
+    text = document(10, None)
+    answer = finder.ask(text, "the ship ?")
+    assert answer.text is None and answer.start is None and answer.end is None
+    assert len(answer.evidence) == 3
+    assert all(text[each.start : each.end] == each.text for each in answer.evidence)
+
+
+def test_every_token_is_read_and_the_question_is_global(finder: lb.Reader) -> None:
+    text, model = document(40, 3), finder.model
+    assert not isinstance(model, lb.LongbirdForQuestionAnswering)
+    finder.ask(text, "the mine ?")
+    read = 0
+    for batch in model.seen:
+        assert batch["input_ids"].shape[1] <= finder.length
+        first = batch["global_attention_mask"][0].tolist().index(0)
+        assert first == 5  # [CLS] the mine ? [SEP]
+        assert bool((batch["global_attention_mask"][:, -1] == 1).all())
+        read += int((batch["global_attention_mask"] == 0).sum())
+    assert read >= len(finder.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def test_it_says_what_the_model_says_window_by_window(small_reader: Path) -> None:
+    """Against a loop over windows, spans and sentences with the model alone."""
+    reader = lb.Reader.from_pretrained(small_reader)
+    text, question = document(20, 11), "the ship ?"
+    (tokens,) = encode([(question, text)], ["here"], reader.tokenizer, reader.length)
+    windows = tokens.windows(reader.length, 16)
+    assert len(windows) > 1
+    begins = [tokens.tokens_of(*each)[0] for each in sentences(text)]  # type: ignore[index]
+    best, types, support = (-1e9, 0, 0), [], []
+    for window in windows:
+        ids = [
+            *tokens.ids[: tokens.first],
+            *tokens.ids[window.start : window.stop],
+            tokens.ids[-1],
+        ]
+        n, first = len(ids), tokens.first
+        at, restarted = 0, []
+        for token in window:  # positions count from the beginning of the paragraph
+            if any(tokens.starts[token] == start for start in paragraph_starts(text)):
+                at = token
+            elif token == window.start:
+                before = [s for s in paragraph_starts(text) if s <= tokens.starts[token]]
+                at = tokens.starts.index(before[-1], first)
+            restarted.append(first + token - at)
+        with torch.no_grad():
+            out = reader.model(
+                torch.tensor([ids]),
+                token_type_ids=torch.tensor([[0] * first + [1] * (n - first)]),
+                global_attention_mask=torch.tensor([[1] * first + [0] * (n - first - 1) + [1]]),
+                position_ids=torch.tensor([[*range(first), *restarted, restarted[-1] + 1]]),
+                sentence_positions=torch.tensor(
+                    [[first + b - window.start if b in window else -1 for b in begins]]
+                ),
+            )
+        start, end = out.start_logits[0], out.end_logits[0]
+        span = out.answer_type_logits[0].log_softmax(0)[0]
+        for low, more in itertools.product(range(first, n - 1), range(30)):
+            if low + more < n - 1:
+                score = float(start[low] + end[low + more] + span)
+                if score > best[0]:
+                    shift = window.start - first
+                    best = (score, low + shift, low + more + shift)
+        types.append(out.answer_type_logits[0])
+        support.append(out.sentence_logits[0])
+    answer = reader.ask(text, question)
+    every = torch.stack(types)
+    kind = ["span", "yes", "no"][int(every[:, :3].amax(0).argmax())]
+    if kind == "span":
+        assert (answer.start, answer.end) == (tokens.starts[best[1]], tokens.ends[best[2]])
+    else:
+        assert answer.text == kind
+    scores = torch.stack(support).amax(0).sigmoid()
+    for each in answer.evidence:
+        number = sentences(text).index((each.start, each.end))
+        assert each.score == pytest.approx(float(scores[number]), abs=1e-4)
+
+
+def paragraph_starts(text: str) -> list[int]:
+    return [0, *(i + 2 for i in range(len(text)) if text[i : i + 2] == "\n\n")]
+
+
+@pytest.mark.parametrize("rows", [16, 512])
+@pytest.mark.parametrize("window", [(4, 30), (9, 21), (4, 5), (12, 12)])
+def test_positions_count_anew_in_every_paragraph(window: tuple[int, int], rows: int) -> None:
+    first, last, count, paragraphs = 4, 30, 31, [4, 9, 10, 25]
+    start, stop = window
+    found = positions(count, first, last, start, stop, paragraphs, rows)
+    assert found[:first] == list(range(first))
+    for token, place in zip(range(start, stop), found[first:], strict=False):
+        begins = max(each for each in paragraphs if each <= token)
+        assert place == first + (token - begins) % (rows - first)
+    assert len(found) == first + stop - start + count - last
+    assert max(found) < rows
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "error", "said"),
+    [
+        ("a mine", "", ValueError, "question is empty"),
+        ("a mine", " \n", ValueError, "question is empty"),
+        ("a mine", "the " * 100, ValueError, "more than half"),
+        (b"a mine", "the ?", TypeError, "text must be a str"),
+        ("a mine", None, TypeError, "question must be a str"),
+    ],
+    ids=["empty", "space", "long", "bytes", "none"],
+)
+def test_odd_input(text: Any, question: Any, error: Any, said: str, finder: lb.Reader) -> None:
+    with pytest.raises(error, match=said):
+        finder.ask(text, question)
+
+
+@pytest.mark.parametrize("text", ["", " \n\n ", "\u200b"], ids=["nothing", "space", "invisible"])
+def test_nothing_to_read_is_no_answer(text: str, finder: lb.Reader) -> None:
+    answer = finder.ask(text, "the ship ?")
+    assert answer.text is None
+
+
+def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
+    config = lb.LongbirdConfig(hidden_size=16, num_attention_heads=2, num_hidden_layers=1)
+    lb.LongbirdModel(config).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="is LongbirdModel, expected"):
+        lb.Reader.from_pretrained(tmp_path)
