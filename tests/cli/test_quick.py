@@ -43,7 +43,8 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
         "--help", "--version", "", "demo --help", "info --help", "graph --help",
         "graph show --help", "embed --help", "search --help",
         "check --help", "plan --help", "convert --help",
-        "bench attention --help", "bench model --help", "bench train --help", "nonsense",
+        "bench attention --help", "bench model --help", "bench train --help",
+        "bench quality --help", "nonsense",
         "check", "plan -n ten", "plan --nonsense", "bench model --layers 0", "--show-completion",
     ],
 )  # fmt: skip
@@ -73,6 +74,8 @@ def test_nothing_heavy_is_imported(line: str) -> None:
         ("check bigbird --impl foo", "--impl must be one of native"),
         ("bench attention --impl foo", "--impl must be one of native"),
         ("bench model --lengths ten", "--lengths"),
+        ("bench quality nonsense", "NAME must be one of"),
+        ("bench quality listops --scale huge", "--scale must be one of"),
     ],
 )
 def test_wrong_values_are_answered_at_once(

@@ -1,13 +1,15 @@
-"""`longbird bench`: how fast it is here, side by side with others."""
+"""`longbird bench`: how fast and how good it is here, side by side with others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longbird.bench.quality import EXPERIMENTS, SCALES
 from longbird.cli.flags import Command, Group
 from longbird.cli.options import (
     IMPLEMENTATIONS,
@@ -16,9 +18,10 @@ from longbird.cli.options import (
     Heads,
     Threads,
     check_known,
+    complete,
     complete_implementation,
 )
-from longbird.cli.terminal import say, stderr, stdout, working
+from longbird.cli.terminal import note, say, stderr, stdout, working
 
 if TYPE_CHECKING:
     from longbird.bench.encoders.case import Shape
@@ -51,7 +54,9 @@ Quick = Annotated[
 RESULTS = Path("benchmarks/results")
 
 bench = typer.Typer(
-    cls=Group, no_args_is_help=True, help="Measure speed and memory side by side with others."
+    cls=Group,
+    no_args_is_help=True,
+    help="Measure speed, memory and quality side by side with others.",
 )
 
 
@@ -200,6 +205,65 @@ def train(
     _publish(result, report.report(result), goals.training_goals(result), out)
 
 
+@bench.command(cls=Command)
+def quality(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help=f"The experiment: {', '.join(EXPERIMENTS)}.",
+            autocompletion=complete(EXPERIMENTS),
+        ),
+    ],
+    seeds: Annotated[int, typer.Option(help="Runs of each contestant.", min=1, max=1000)] = 3,
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="default, or tiny to see in seconds that it runs.",
+            autocompletion=complete(SCALES),
+        ),
+    ] = "default",
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="A contestant to run, instead of all; may be given several times."),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of what is done so far, to go on from; in the cache by default.",
+            file_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+    threads: Threads = None,
+    out: Out = RESULTS,
+) -> None:
+    """Measure how good models are: experiments with baselines, seeds and confidence intervals.
+
+    What was stopped goes on with the same command: each attempt that is done is kept in the work
+    folder. Writes JSON, Markdown and a picture. Each takes up to an hour on two idle cores.
+    """
+    check_known("NAME", [name], EXPERIMENTS)
+    check_known("--scale", [scale], SCALES)
+    with working("Loading torch"):
+        import torch
+
+        from longbird.bench.quality.report import Report
+        from longbird.bench.quality.run import run
+        from longbird.data.packages import cache_folder
+
+        experiment = import_module(f"longbird.bench.quality.{name}").experiment(scale)
+    check_known("--only", only or [], [each.name for each in experiment.contestants])
+    work = cache_folder() / "quality" if work is None else work
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        found = run(experiment, tuple(range(seeds)), work, only or (), note)
+    finally:
+        torch.set_num_threads(before)
+    _show(Report(found).write(out))
+
+
 def _shapes(text: str) -> tuple[Shape, ...]:
     from longbird.bench.encoders.case import SHAPES
 
@@ -273,9 +337,13 @@ def _run(name: str, settings: Settings, steps: Sequence[Step], threads: int | No
 
 def _publish(result: Result, report: Report, goals: Sequence[Goal], out: Path) -> None:
     """Write the results, then print them."""
+    _show(report.write(result, goals, out))
+
+
+def _show(written: Sequence[Path]) -> None:
+    """Print a page, and the names of all files."""
     from rich.markdown import Markdown
 
-    written = report.write(result, goals, out)
     stdout.print(Markdown(written[0].read_text()))
     for path in written:
         say(f"Wrote {path}")

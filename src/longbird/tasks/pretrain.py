@@ -167,7 +167,7 @@ class LanguageModelling(Task):
     # ---- outputs to results
 
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-        """The loss of each row, summed over its tokens, and how many these are."""
+        """The loss of each row, summed over its tokens, how many these are, and how many right."""
         model.config.sparse_prediction = True  # also of a model that was trained elsewhere
         logits, counted = model(**batch).logits, self.counted(batch["labels"])
         targets, each = batch["labels"][counted], counted.sum(1).tolist()
@@ -175,10 +175,12 @@ class LanguageModelling(Task):
             F.cross_entropy(some.float(), right, reduction="none")
             for some, right in zip(logits.split(1024), targets.split(1024), strict=True)
         ]
-        by_row = torch.cat([*losses, torch.zeros(0, device=logits.device)]).double().split(each)
+        none = torch.zeros(0, device=logits.device)
+        by_row = torch.cat([*losses, none]).double().split(each)
+        found = (logits.argmax(-1) == targets).split(each)
         return [
-            {"nats": float(nats.sum()), "predicted": count}
-            for nats, count in zip(by_row, each, strict=True)
+            {"nats": float(nats.sum()), "predicted": count, "right": int(right.sum())}
+            for nats, right, count in zip(by_row, found, each, strict=True)
         ]
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
@@ -196,14 +198,14 @@ class LanguageModelling(Task):
                 continue
             for name in ("tokens", "ordinary", "unknown", "bytes"):
                 wholes[number][name] += example[name]
-            for name in ("nats", "predicted"):
+            for name in ("nats", "predicted", "right"):
                 said[number][name] += prediction[name]
         return list(wholes.values()), list(said.values())
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
-        """Loss, perplexity and bits per byte."""
+        """Loss, accuracy, perplexity and bits per byte."""
         sums = self._sums(examples, predictions).sum(0)
         counts = dict(zip(language.SUMS, sums.tolist(), strict=True))
         measured = language.measure(sums, self.masked)
@@ -225,7 +227,7 @@ class LanguageModelling(Task):
 
     @staticmethod
     def _sums(examples: Sequence[Example], predictions: Sequence[Prediction]) -> np.ndarray:
-        """[documents, 5], as `language.SUMS` names them."""
+        """[documents, 6], as `language.SUMS` names them."""
         return np.array(
             [
                 [said.get(name, example.get(name)) for name in language.SUMS]

@@ -1,0 +1,18 @@
+"""How good models are: experiments with seeds, budgets, baselines and intervals.
+
+An experiment is a module of its own here, with a function `experiment(scale)`; `experiment.py`
+says what one is. `run` runs what is missing, `ledger` keeps what was found, `intervals` says how
+sure it is, and `report` and `picture` write it down.
+"""
+
+EXPERIMENTS = {
+    "blocks": "BigBird's building blocks on masked language modelling, with one budget",
+    "classification": "licences and reviews, over and up to 512 tokens, beside TF-IDF",
+    "listops": "nested lists of operators, as in Long Range Arena, from scratch",
+    "retrieval": "paragraphs and articles found by questions, with late and plain chunks",
+    "summarisation": "manual pages to the line of their section NAME",
+}
+"""What `longbird bench quality` runs, each a module of that name, and what it is about."""
+
+SCALES = ("default", "tiny")
+"""The scale of recorded results, and one that shows in seconds that everything runs."""

@@ -1,0 +1,52 @@
+"""The documents of experiments: read from files, counted in tokens, and cut into chunks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from longbird.reading.windows import windows
+
+Row = Mapping[str, Any]
+
+
+def read_rows(file: Path) -> list[Row]:
+    """The objects of a file of JSON lines."""
+    with file.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def write_rows(file: Path, rows: Iterable[Row]) -> Path:
+    """Writes a file of JSON lines, and gives its name."""
+    with file.open("w", encoding="utf-8") as lines:
+        for row in rows:
+            lines.write(json.dumps(row) + "\n")
+    return file
+
+
+def tokens_of(texts: Sequence[str], tokenizer: Any) -> list[int]:
+    """Tokens of each text, with the special ones."""
+    return [len(ids) for ids in tokenizer(list(texts), verbose=False)["input_ids"]]
+
+
+def chunks(text: str, tokenizer: Any, size: int) -> list[str]:
+    """A text in chunks of `size` tokens with the special ones; a quarter of each is shared.
+
+    Examples:
+        >>> from longbird.data import minilm
+        >>> from transformers import AutoTokenizer
+        >>> tokenizer = AutoTokenizer.from_pretrained(minilm.path())
+        >>> chunks("one two three four five six", tokenizer, size=6)
+        ['one two three four', 'three four five six']
+    """
+    special = tokenizer.num_special_tokens_to_add()
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    places = encoded["offset_mapping"]
+    if not places:
+        return [text]
+    return [
+        text[places[begin][0] : places[end - 1][1]]
+        for begin, end in windows(0, len(places), size - special)
+    ]
