@@ -53,7 +53,7 @@ def write_new_model(
         graph=graph,
         **more,
     )
-    model = LongbirdModel(config)
+    model = LongbirdModel(config, add_pooling_layer=False)
     with torch.no_grad():
         model.relative_bias.weight.copy_(near(heads))
     model.save_pretrained(folder)
