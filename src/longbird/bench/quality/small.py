@@ -64,7 +64,7 @@ def near(heads: int) -> torch.Tensor:
 
     Examples:
         >>> near(4)[1].tolist()  # the token before: for the head that looks to the left, best
-        [0.0, -5.0, -0.25, -0.03125]
+        [-0.0, -6.0, -0.25, -0.03125]
     """
     half = BUCKETS // 2
     exact = half // 2
