@@ -53,7 +53,7 @@ def write_new_model(
         graph=graph,
         **more,
     )
-    model = LongbirdModel(config)
+    model = LongbirdModel(config, add_pooling_layer=False)
     with torch.no_grad():
         model.relative_bias.weight.copy_(near(heads))
     model.save_pretrained(folder)
@@ -64,7 +64,7 @@ def near(heads: int) -> torch.Tensor:
 
     Examples:
         >>> near(4)[1].tolist()  # the token before: for the head that looks to the left, best
-        [0.0, -5.0, -0.25, -0.03125]
+        [-0.0, -6.0, -0.25, -0.03125]
     """
     half = BUCKETS // 2
     exact = half // 2
