@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -163,114 +162,6 @@ def without_answer(
         yield {**row, "answer": "", "supporting_facts": [], "context": context}
 
 
-# ---- questions made out of statements, to begin with
-
-MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-NAME = r"[A-Z][\w'’-]+(?:\s(?:(?:of|the|de|and|von|van)\s)?[A-Z][\w'’.-]*\w)*"  # noqa: RUF001
-DATE = (
-    rf"(?:(?:{MONTHS})\s\d{{1,2}},\s\d{{4}}|\d{{1,2}}\s(?:{MONTHS})\s\d{{4}}|"
-    rf"(?:{MONTHS})\s\d{{4}}|1[5-9]\d\d|20\d\d)"
-)
-UNITS = "million|billion|percent|km|miles|people|years|episodes"
-NUMBER = rf"(?!(?:1[5-9]|20)\d\d\b)\$?\d[\d,.]*\d?(?:\s(?:{UNITS}))?%?"
-THING = r"(?:[a-z-]+\s){0,2}[a-z-]{4,}(?=[ ,.;])"
-KINDS = tuple(
-    (re.compile(rf"{before}(?P<answer>{answer})"), asking)
-    for before, answer, asking in (
-        (r"\b", DATE, ("when", "what year", "when was it that", "on what date")),
-        (r"(?<!\w)", NUMBER, ("how many", "how much", "what number")),
-        (r"\b(?:in|at|from|near)\s", NAME, ("where", "what place", "in which place", "what")),
-        (r"\bby\s", NAME, ("who", "by whom", "which person", "what")),
-        (r"(?<=[a-z,]\s)", NAME, ("who", "what", "which", "what is the name of")),
-        (r"\b(?:a|an)\s", THING, ("what", "what kind of", "what type of", "which")),
-    )
-)
-"""What is asked for, and the words that ask for it."""
-PRONOUN = re.compile(
-    r"^(?:He|She|It|They|This|The (?:film|band|album|book|song|series|company))\b"
-)
-
-
-def statements(
-    rows: Iterable[dict[str, Any]], draw: random.Random, count: int
-) -> Iterator[dict[str, Any]]:
-    """Pseudo-questions about paragraphs: a statement, scrambled a little, with a word to ask for.
-
-    After Lewis et al. 2019 (unsupervised question answering by cloze translation), with rules
-    where they had a translation model.
-    """
-    pools = [row["context"] for row in rows]
-    seen: set[str] = set()
-    made = 0
-    while made < count:
-        pool = draw.choice(pools)
-        title, parts = draw.choice(pool)
-        words = sum(len(part.split()) for part in parts)
-        if title in seen or len(parts) < 2 or not 40 <= words <= 300:
-            continue
-        seen.add(title)
-        found = _statement(title, parts, draw)
-        if found is None:
-            continue
-        question, answer, index = found
-        others = [each for each in pool if each[0] != title and answer not in " ".join(each[1])]
-        context = [
-            [title, parts],
-            *draw.sample(others, min(len(others), draw.choice((0, 0, 1, 2)))),
-        ]
-        facts = [[title, index]]
-        if draw.random() < 0.2:  # the statement is gone, and the paragraph does not answer
-            left = [part for part in parts if answer not in part]
-            if not left:
-                continue
-            context[0], facts, answer = [title, left], [], ""
-        draw.shuffle(context)
-        yield {
-            "_id": f"statement {made}",
-            "question": question,
-            "answer": answer,
-            "supporting_facts": facts,
-            "context": context,
-        }
-        made += 1
-
-
-def _statement(title: str, parts: list[str], draw: random.Random) -> tuple[str, str, int] | None:
-    order = list(range(len(parts)))
-    draw.shuffle(order)
-    for index in order:
-        part = parts[index].strip()
-        kinds = list(KINDS)
-        draw.shuffle(kinds)
-        for pattern, asking in kinds:
-            spans = [each.span("answer") for each in pattern.finditer(part)]
-            spans = [(a, b) for a, b in spans if 1 < b - a < 60 and part[a:b] not in title]
-            if spans:
-                start, end = draw.choice(spans)
-                return (
-                    _asked(title, part, start, end, draw.choice(asking), draw),
-                    part[start:end],
-                    index,
-                )
-    return None
-
-
-def _asked(title: str, part: str, start: int, end: int, asking: str, draw: random.Random) -> str:
-    before = PRONOUN.sub(lambda _: title, part[:start])
-    before = re.sub(r"\((?:[^)]*)\)?", "", before).split()[-draw.randint(4, 14) :]
-    after = re.sub(r"[.;].*$", "", part[end:]).split()[: draw.randint(0, 9)]
-    if before and before[-1].lower() in ("in", "on", "by", "a", "an", "the", "at", "from", "of"):
-        before.pop()
-    if title.split()[0] not in " ".join(before + after) and draw.random() < 0.5:
-        before = [*title.split(), *before]
-    words = [*after, *before] if draw.random() < 0.3 else [*before, *after]
-    words = [word for word in words if draw.random() > 0.12]
-    for at in range(len(words) - 1):
-        if draw.random() < 0.08:
-            words[at], words[at + 1] = words[at + 1], words[at]
-    return f"{asking.capitalize()} {' '.join(words).strip(' ,.')}?"
-
-
 # ---- the files
 
 
@@ -294,7 +185,6 @@ def main(folder: Path) -> None:
     draw = random.Random(SEED)
     paragraphs = {side: list(of_squad(articles)) for side, articles in squad.items()}
 
-    write(folder / "statements.jsonl", statements(hotpot["train"], draw, 16_000))
     write(folder / "squad-train.jsonl", paragraphs["train"])
     write(folder / "squad-validation.jsonl", paragraphs["validation"])
     write(folder / "hotpot-short.jsonl", shorter(hotpot["train"], draw, 2))

@@ -510,6 +510,9 @@ def test_thresholds_are_chosen_by_what_is_held_out() -> None:
             "types": [0.0, -9.0, -9.0, 3.0 if number % 2 else 1.0],
             "span": {"text": "gold", "start": 0, "end": 4, "chance": 0.5},
             "support": {},
+            "sentences": [],
+            "beside": None,
+            "parts": 1,
         }
         for number in range(20)
     ]
@@ -527,3 +530,36 @@ def test_thresholds_are_chosen_by_what_is_held_out() -> None:
             drawn = np.repeat(np.arange(20), row)
             alone = task.measure([examples[x] for x in drawn], [said[x] for x in drawn])
             assert values[sample] == pytest.approx(alone[name]), name
+
+
+def test_confidence_is_how_often_answers_are_right() -> None:
+    """Answers that are right as often as their chance says, and questions without an answer."""
+    drawn = np.random.default_rng(0)
+    chances = drawn.uniform(0.02, 0.98, 3000)
+    right = drawn.uniform(size=3000) < chances
+    none = ~right & (drawn.uniform(size=3000) < 0.6)
+    examples: list[Any] = []
+    said: list[Any] = []
+    for chance, is_right, is_none in zip(chances, right, none, strict=True):
+        answers = [] if is_none else ["gold" if is_right else "coal"]
+        gold = {"metric": "squad2", "support": None, "answers": answers}
+        examples.append({"gold": json.dumps(gold)})
+        said.append(
+            {
+                "types": [0.0, -9.0, -9.0, -np.log(chance / (1 - chance))],
+                "span": {"text": "gold", "start": 0, "end": 4, "chance": chance},
+                "support": {}, "sentences": [], "beside": None, "parts": 1,
+            }
+        )  # fmt: skip
+    task, config = Ask(typed=True), lb.LongbirdConfig()
+    task.calibrate(examples, said, config)
+    assert task.confidence is not None
+    sure = np.array([task.confidence.of(each) for each in said])
+    for low in np.arange(0.1, 0.9, 0.2):
+        bin_ = (sure >= low) & (sure < low + 0.2)
+        assert right[bin_].mean() == pytest.approx(sure[bin_].mean(), abs=0.06)
+    # The threshold gives the highest score there is.
+    scores = [np.where(sure < least, none, right).mean() for least in np.unique(sure)]
+    reached = np.where(sure < task.confidence.least, none, right).mean()
+    assert reached == pytest.approx(max(scores), abs=1e-9)
+    assert Ask.of_model(config).confidence == task.confidence

@@ -85,10 +85,12 @@ class Asking:
     def about(self) -> Iterator[str]:
         """What the user should know of how the documents are read."""
         if not self.whole:
+            many = len(self.documents) > 1
+            what = f"the {len(self.documents):,} files have" if many else "the document has"
             yield (
-                f"{len(self.documents):,} documents have about {self.tokens:,} tokens, more than "
-                f"the {self.most:,} that are read whole for a question (--read): the passages "
-                f"closest to the question by embedding are read, about {self._room():,} tokens"
+                f"{what} about {self.tokens:,} tokens, more than the {self.most:,} that are read "
+                "whole for a question (--read): the passages closest to the question by embedding "
+                f"are read, about {self._room():,} tokens"
             )
             return
         long = [each for each in self.documents if self._tokens(each.text) > self.reader.length]

@@ -36,6 +36,10 @@ class Confidence:
         logit = float(np.dot(self.weights, features(found))) + self.bias
         return float(1 / (1 + np.exp(-logit)))
 
+    def __post_init__(self) -> None:
+        """A configuration file has a list."""
+        object.__setattr__(self, "weights", tuple(self.weights))
+
     def as_json(self) -> dict[str, Any]:
         """For a configuration."""
         return {**asdict(self), "weights": list(self.weights)}

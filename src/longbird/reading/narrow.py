@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,16 +127,19 @@ def passages(text: str, words: int = WORDS) -> list[tuple[int, int]]:
     return found
 
 
-def _pieces(text: str, words: int) -> Iterable[tuple[int, int, int]]:
-    """Paragraphs with their number of words, long ones in pieces."""
-    start = 0
-    ends = [found.span() for found in re.finditer(r"\n[^\S\n]*\n\s*", text)]
-    for stop, after in [*ends, (len(text), len(text))]:
-        places = [found.span() for found in re.finditer(r"\S+", text[start:stop])]
-        for first in range(0, len(places), words):
-            some = places[first : first + words]
-            yield start + some[0][0], start + some[-1][1], len(some)
-        start = after
+def _pieces(text: str, words: int) -> Iterator[tuple[int, int, int]]:
+    """Paragraphs with their number of words, long ones in pieces: one may be a gigabyte."""
+    start = end = count = 0
+    for found in re.finditer(r"\S+|\n[^\S\n]*\n", text):
+        is_word = not found.group().isspace()
+        if count and (count == words or not is_word):
+            yield start, end, count
+            count = 0
+        if is_word:
+            start = start if count else found.start()
+            end, count = found.end(), count + 1
+    if count:
+        yield start, end, count
 
 
 def merged(chosen: Iterable[Passage], gap: int = 400) -> list[Passage]:
