@@ -1,6 +1,6 @@
 # Everything a newcomer needs, from a bare machine with Python 3.11 and g++:
 #
-#   make demo        install, then draw, check and time the BigBird graph
+#   make demo        install, then ask a document of 34,000 words questions
 #   make test        install, then run every check there is (CI runs exactly this)
 #   make test-fast   the tests that are not marked slow
 #   make test-ROOM   the tests and doctests of one room: make test-graph, make test-ops, ...

@@ -221,7 +221,7 @@ def test_info_says_what_to_do_without_native_kernels(run, monkeypatch: pytest.Mo
 def test_demo_draws_checks_and_times(run, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setattr(demo_module, "BUDGET", 0.1)
     monkeypatch.setattr(demo_module, "CHECKED_TOKENS", 100)
-    output = run("demo", "--out", str(tmp_path), "-n", "256")
+    output = run("demo", "kernel", "--out", str(tmp_path), "-n", "256")
     assert (tmp_path / "bigbird.png").read_bytes().startswith(b"\x89PNG")
     assert "ok" in output
     words = " ".join(output.split())

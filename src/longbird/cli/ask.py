@@ -16,6 +16,7 @@ from longbird.cli.terminal import note, stderr, stdout, working
 if TYPE_CHECKING:
     from longbird.documents import Document
     from longbird.reading.asking import Asked, Asking
+    from longbird.reading.reader import Answer
 
 QUIT = (":quit", ":q", ":exit")
 SHOWN = 300
@@ -217,12 +218,12 @@ def _show(answers: list[Asked], many: bool) -> None:
         line.append(f"  ({each.answer.confidence:.0%} sure")
         line.append(f", {each.document.file})" if many else ")")
         stdout.print(line, soft_wrap=True)
-        _show_evidence(each)
+        show_evidence(each.document, each.answer)
     if not given:
         stdout.print("  Not sure: the answer may not be there. The closest passages:")
         closest = sorted(answers, key=lambda each: -_best(each))[:3]
         for each in closest:
-            _show_evidence(each, with_file=many)
+            show_evidence(each.document, each.answer, with_file=many)
     elif len(given) < len(answers):
         silent = [each.document.file for each in answers if each.answer.text is None]
         more = f" and {len(silent) - 5:,} others" if len(silent) > 5 else ""
@@ -233,10 +234,10 @@ def _best(asked: Asked) -> float:
     return max((each.score for each in asked.answer.evidence), default=0.0)
 
 
-def _show_evidence(asked: Asked, with_file: bool = False) -> None:
+def show_evidence(document: Document, answer: Answer, with_file: bool = False) -> None:
+    """The sentences that support an answer, a line each, with their places."""
     from rich.text import Text
 
-    document, answer = asked.document, asked.answer
     for each in answer.evidence:
         place = document.place(each.start)
         where = f"{document.file}, {place}" if with_file else str(place)

@@ -1,20 +1,22 @@
-"""`longbird demo`: the BigBird graph drawn, checked and timed on this machine."""
+"""`longbird demo`: a long document asked questions; or the kernel drawn, checked and timed."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from longbird.cli.check import print_report
 from longbird.cli.graph import draw_in_terminal
-from longbird.cli.options import Tokens
+from longbird.cli.options import Tokens, check_known
 from longbird.cli.terminal import say, stdout, working
 
 if TYPE_CHECKING:
     from longbird.bench.attention.case import Case
+
+WHAT = ("ask", "kernel")
 
 # Not a multiple of the block, so that the check sees a ragged tail.
 CHECKED_TOKENS = 1000
@@ -23,12 +25,79 @@ BUDGET = 15.0
 
 
 def demo(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="ask: questions about a long document. kernel: the BigBird graph drawn, checked "
+            "and timed against dense attention."
+        ),
+    ] = "ask",
     out: Annotated[
-        Path, typer.Option("-o", "--out", help="Folder for the picture.", file_okay=False)
+        Path, typer.Option("-o", "--out", help="Folder for what is written.", file_okay=False)
     ] = Path(),
     n: Tokens = 4096,
 ) -> None:
-    """Build the BigBird graph, draw it, check it, and time it against dense attention here."""
+    """Show what Longbird is for: ask a document of 34,000 words questions, with the evidence.
+
+    Beside it, the same with chunks of 512 tokens and with dense attention; demo.html has it all.
+    """
+    check_known("what to show", [what], WHAT)
+    if what == "kernel":
+        _kernel(out, n)
+    else:
+        _ask(out)
+
+
+def _ask(out: Path) -> None:
+    """The main job; every answer is shown as soon as it is there."""
+    from longbird.cli.ask import show_evidence
+
+    say("Loading the reader")
+    from longbird.bench.demo.page import NAMES
+    from longbird.bench.demo.story import CHUNK, TITLE, tell
+
+    found: dict[str, Any] = {}
+
+    def show(part: str, value: Any) -> None:
+        if part == "document":
+            found["document"] = value.document
+            stdout.rule("The document")
+            say(f"{TITLE}: {value.words:,} words")
+            stdout.rule("Questions")
+        elif part == "once":
+            if "once" not in found:
+                stdout.rule("Reading at once")
+                found["once"] = True
+            say(
+                f"{value['tokens']:>7,} tokens  {NAMES[value['who']]:<16} "
+                f"{value['seconds']:6.2f} s  {value['bytes'] / 1e6:6,.0f} MB"
+            )
+        else:
+            if part == "chunks" and "chunks" not in found:
+                stdout.rule(f"The same model, chunks of {CHUNK} tokens")
+                found["chunks"] = True
+            given = "not sure" if value.answer.text is None else value.answer.text
+            verdict = "right" if value.right else "wrong"
+            sure = f"{value.answer.confidence:.0%} sure"
+            say(value.known.question)
+            say(f"  {given}  ({verdict}; {sure}, {value.seconds:.1f} s)")
+            if part == "whole":
+                show_evidence(found["document"], value.answer)
+
+    story = tell(out, show)
+    stdout.rule("In plain words")
+    counts = [sum(told.right for told in way) for way in (story.whole, story.chunks)]
+    seconds = [sum(told.seconds for told in way) for way in (story.whole, story.chunks)]
+    say(
+        f"In passages of 4,096 tokens, {counts[0]} of {len(story.whole)} questions are "
+        f"answered rightly, in {seconds[0]:.0f} s; in chunks of {CHUNK}, {counts[1]}, in "
+        f"{seconds[1]:.0f} s."
+    )
+    say(f"Wrote {out / 'demo.html'}")
+
+
+def _kernel(out: Path, n: int) -> None:
+    """Builds the BigBird graph, draws it, checks it, and times it against dense attention."""
     with working("Loading torch"):
         import torch
 

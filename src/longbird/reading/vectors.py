@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -439,7 +439,7 @@ def check_out(path: Path, force: bool) -> None:
 
 
 @contextmanager
-def writing_vectors(path: Path, about: Mapping[str, Any]) -> Iterator[Any]:
+def writing_vectors(path: Path, about: Mapping[str, Any]) -> Generator[Any, None, None]:
     """What takes vectors and rows; the files are there when it is done, or not at all."""
     about = {"longbird": version("longbird"), **about}
     with writing_files(files_of(path)) as files:

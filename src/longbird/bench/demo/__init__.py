@@ -1,0 +1,1 @@
+"""The main job shown: a long document is asked questions whose answers are known."""

@@ -1,0 +1,124 @@
+"""The document of the demo, and questions about it whose answers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from longbird.documents import Document
+
+TITLE = "Jimmy Carter's last State of the Union message, 16 January 1981"
+CHUNK = 512
+"""Tokens that a short model reads."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A question with the answers that are right; none if the document does not answer it."""
+
+    question: str
+    answers: tuple[str, ...]
+
+
+QUESTIONS = (
+    Known(
+        "Which commission reviewed the accident at Three Mile Island?",
+        ("Kemeny Commission", "the Kemeny Commission"),
+    ),
+    Known(
+        "How many lawsuits have been brought by the hazardous waste strike force?",
+        ("50", "50 lawsuits"),
+    ),
+    Known(
+        "How many Cubans expelled by Fidel Castro were accepted for entry?",
+        ("125,000", "125,000 Cubans"),
+    ),
+    Known(
+        "Which treaty was signed between Egypt and Israel?", ("Peace Treaty", "the Peace Treaty")
+    ),
+    Known("Who won the Nobel Prize in Literature in 1995?", ()),
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a way of reading answered.
+
+    Attributes:
+        known: The question.
+        answer: As `longbird.Reader.ask` gives it.
+        seconds: How long it took.
+    """
+
+    known: Known
+    answer: Any
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        """Is it one of the right answers, or silence where there is none?"""
+        from longbird.bench.demo.score import same
+
+        if not self.known.answers:
+            return self.answer.text is None
+        return any(same(str(self.answer.text or ""), each) for each in self.known.answers)
+
+
+@dataclass
+class Story:
+    """All that the demo found, for the terminal and for the page."""
+
+    document: Document
+    words: int
+    whole: list[Told] = field(default_factory=list[Told])
+    chunks: list[Told] = field(default_factory=list[Told])
+    once: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+def document() -> Document:
+    """The longest of the State of the Union addresses."""
+    from longbird.data import addresses
+
+    found = addresses.longest()
+    return Document(f"{found.name}.txt", found.text)
+
+
+def answered(reader: Any, text: str) -> Iterator[Told]:
+    """The answers to all questions, and how long each took."""
+    for known in QUESTIONS:
+        start = perf_counter()
+        answer = reader.ask(text, known.question)
+        yield Told(known, answer, perf_counter() - start)
+
+
+def tell(out: Path, show: Callable[[str, Any], None]) -> Story:
+    """Runs all of it.
+
+    Args:
+        out: The folder of the page.
+        show: Is called with the name of a part and what was found, as soon as it is.
+    """
+    from longbird.bench.demo.once import measured
+    from longbird.bench.demo.page import write_page
+    from longbird.reading.reader import Reader
+
+    text = document()
+    story = Story(text, len(text.text.split()))
+    show("document", story)
+    reader = Reader.from_pretrained("default")
+    reader.ask(text.text[:20000], QUESTIONS[0].question)  # what is built at its first use
+    for told in answered(reader, text.text):
+        story.whole.append(told)
+        show("whole", told)
+    reader.length = CHUNK
+    for told in answered(reader, text.text):
+        story.chunks.append(told)
+        show("chunks", told)
+    for found in measured(text.text):
+        story.once.append(found)
+        show("once", found)
+    write_page(story, out / "demo.html")
+    return story
