@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,6 +40,7 @@ def answer() -> None:
     """What the process does: the model reads once to warm up, then what is measured."""
     import torch
 
+    from longbird.bench.memory import peak_resident_bytes, reset_peak
     from longbird.graph import Full
     from longbird.models import LongbirdForQuestionAnswering
     from longbird.reading.default import default_reader
@@ -60,13 +60,11 @@ def answer() -> None:
     small = slice(0, CHUNK)
     with torch.inference_mode():
         for part in (small, slice(None)):
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            start = perf_counter()
+            before, start = reset_peak(), perf_counter()
             model(
                 inputs[:, part],
                 global_attention_mask=question[:, part],
                 position_ids=places[:, part],
             )
             seconds = perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"seconds": seconds, "bytes": 1024 * (after - before)}))
+    print(json.dumps({"seconds": seconds, "bytes": peak_resident_bytes() - before}))
