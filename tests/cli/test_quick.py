@@ -45,7 +45,8 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
         "check --help", "plan --help", "convert --help",
         "bench attention --help", "bench model --help", "bench train --help",
         "bench quality --help", "nonsense",
-        "check", "plan -n ten", "plan --nonsense", "bench model --layers 0", "--show-completion",
+        "check", "plan -n ten", "plan --nonsense", "embed", "embed x --unit page",
+        "bench model --layers 0", "--show-completion",
     ],
 )  # fmt: skip
 def test_nothing_heavy_is_imported(line: str) -> None:
@@ -65,7 +66,6 @@ def test_nothing_heavy_is_imported(line: str) -> None:
         ("embed nowhere.txt --out out.npy", "there is no file nowhere.txt"),
         ("embed full --out out.csv", "out.csv ends in '.csv'"),
         ("embed full --out out.npy --model nowhere", "there is no folder nowhere"),
-        ("embed full --out out.npy --unit page", "--unit"),
         ("search nowhere.npy word", "there is no file nowhere.npy"),
         ("convert there out --task sorting", "--task must be one of"),
         ("convert there out --problem-type sums", "--problem-type must be one of"),

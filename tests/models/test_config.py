@@ -40,7 +40,7 @@ DECODER = "decoder_layers decoder_attention_heads decoder_intermediate_size"
 OPTIONAL = {
     *DECODER.split(), *IDS.split(), "eos_token_id", "classifier_dropout", "lm_activation",
     "problem_type", "architectures", "transformers_version", "dtype", "id2label", "label2id",
-    "output_hidden_states", "return_dict",
+    "output_hidden_states", "return_dict", "quantize",
 }  # fmt: skip
 FLAGS = (
     "tie_word_embeddings use_cache is_decoder is_encoder_decoder rescale_embeddings "
