@@ -159,7 +159,8 @@ def without_answer(
         needed = {title for title, _ in row["supporting_facts"]}
         context = [each for each in row["context"] if each[0] not in needed]
         draw.shuffle(context)
-        yield {**row, "answer": "", "supporting_facts": [], "context": context}
+        if context:
+            yield {**row, "answer": "", "supporting_facts": [], "context": context}
 
 
 # ---- the files

@@ -563,3 +563,18 @@ def test_confidence_is_how_often_answers_are_right() -> None:
     reached = np.where(sure < task.confidence.least, none, right).mean()
     assert reached == pytest.approx(max(scores), abs=1e-9)
     assert Ask.of_model(config).confidence == task.confidence
+
+
+def test_a_row_of_another_format_is_read_as_what_it_is(tmp_path: Path) -> None:
+    """In one file: HotpotQA's format, then columns."""
+    file = tmp_path / "both.jsonl"
+    first = {
+        "question": "Who?", "answer": "Ann", "supporting_facts": [["t", 0]],
+        "context": [["t", ["Ann left."]]],
+    }  # fmt: skip
+    second = {"question": "What?", "answer": "rain", "context": "It was rain."}
+    file.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
+    columns = dict.fromkeys(("question", "context", "answer", "separator", "group"))
+    found = list(questions(rows([file], "utf-8"), columns, lambda _: None))
+    assert [each.answers for each in found] == [["Ann"], ["rain"]]
+    assert found[1].spans == [(7, 11)]

@@ -76,7 +76,7 @@ def questions(
                 say(f"{file} is in HotpotQA's format")
             read = [_hotpot(row)]
         else:
-            if new:
+            if new or not found:  # rows before it may have been of another format
                 found = {
                     wanted: find_column(wanted, columns[wanted], list(row.values), say)
                     for wanted in ("question", "context", "answer")
