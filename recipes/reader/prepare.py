@@ -28,8 +28,6 @@ HELD_OUT = {"validation": 300, "test": 1000}
 """Questions of HotpotQA."""
 TOKENS_PER_WORD = 1.35
 
-Paragraph = tuple[str, list[str]]  # its title, its sentences
-
 
 # ---- the splits
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longbird.cli.early import check_model
 from longbird.cli.options import AsJson, Encoding
-from longbird.cli.terminal import note, stderr, stdout, working
+from longbird.cli.terminal import note, stdout, working
 
 if TYPE_CHECKING:
     from longbird.documents import Document
@@ -70,7 +71,8 @@ def ask(
     names, asked = _sorted_out(files, question or [])
     if quantize not in (None, "int8"):
         raise ValueError(f"--quantize must be int8, received {quantize}")
-    _check_model(model)
+    if model != "default":
+        check_model(model)
     documents = _documents(names, encoding)
     talk = not asked
     if talk and "-" in names:
@@ -114,14 +116,6 @@ def _exists(name: str) -> bool:
         return Path(name).exists()
     except (OSError, ValueError):  # too long for a name, or with a NUL
         return False
-
-
-def _check_model(model: str) -> None:
-    """Raises before seconds of imports if there is no such folder."""
-    from longbird.folders.paths import folder_of
-
-    if model != "default":
-        folder_of(model)
 
 
 def _documents(names: list[str], encoding: str | None) -> list[Document]:
@@ -193,11 +187,8 @@ def _remember() -> None:
 
 
 def _answered(asking: Asking, question: str) -> Iterator[Asked]:
-    if not stderr.is_terminal:
-        yield from asking.ask(question)
-        return
-    with stderr.status("Reading") as status:
-        yield from asking.ask(question, status.update)
+    with working("Reading") as show:
+        yield from asking.ask(question, show)
 
 
 # ---- what is shown

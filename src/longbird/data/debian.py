@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import io
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from longbird.data.packages import cache_folder, check_sha256
+from longbird.data.packages import cache_folder, check_sha256, run_in_new
 
 HEADER = 60
 """Bytes before each member of an `ar` archive: name 16, dates and owners 32, size 10, end 2."""
@@ -32,15 +31,7 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
             f"this on Debian, or copy {cache_folder()} from a machine that has the data."
         )
     folder = scratch / name
-    folder.mkdir()
-    done = subprocess.run(
-        [apt_get, "download", "-q", f"{name}={version}"],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
+    done = run_in_new(folder, [apt_get, "download", "-q", f"{name}={version}"])
     packages = list(folder.glob("*.deb"))
     if done.returncode or len(packages) != 1:
         raise RuntimeError(

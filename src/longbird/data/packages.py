@@ -80,6 +80,22 @@ def _is_complete(folder: Path, files: Iterable[str]) -> bool:
     return all((folder / file).is_file() for file in files)
 
 
+def run_in_new(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a program that downloads, in a folder that is made for it.
+
+    An empty one: `python -m` imports from the working folder first, and npm reads what lies there.
+    """
+    folder.mkdir()
+    return subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+
+
 def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
     """The wheel of a package, by pip, which knows the user's package index.
 
@@ -88,15 +104,9 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
             the one expected.
     """
     folder = scratch / name
-    folder.mkdir()
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *options, "-d", folder, f"{name}=={version}"],
-        cwd=folder,  # python -m imports from the working folder first: let it be an empty one
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
+    pip = [sys.executable, "-m", "pip", "download", *options, "-d", str(folder)]
+    done = run_in_new(folder, [*pip, f"{name}=={version}"])
     if "No module named pip" in done.stderr:
         raise RuntimeError(
             f"{name} {version} is downloaded with pip, and {sys.executable} has no pip. Install "

@@ -9,8 +9,7 @@ from typing import Any
 from longbird.data import minilm
 from longbird.data.packages import MODEL_FILES, cached
 from longbird.folders.digest import sha256_of
-from longbird.folders.paths import folder_of
-from longbird.reading.loading import quiet
+from longbird.reading.loading import folder_of_model, quiet
 
 SHIPPED = Path(__file__).parent / "shipped"
 """Has config.json, difference.safetensors and the card of the model."""
@@ -22,15 +21,7 @@ def folder_of_reader(source: str | Path) -> Path:
     """The folder of a reader: "default", that of a run, or that of a model."""
     if str(source) == "default" and not Path("default").exists():
         return default_reader()
-    folder = Path(source)
-    if (folder / "run.toml").is_file():
-        if not (folder / "model" / "config.json").is_file():
-            raise FileNotFoundError(
-                f"{folder} is a run that is not finished: the same `longbird finetune` command "
-                "goes on with it"
-            )
-        return folder / "model"
-    return folder_of(source)
+    return folder_of_model(source)
 
 
 def default_reader() -> Path:

@@ -10,8 +10,7 @@ from typing import Any
 from longbird.documents import Document, UnreadableError, read_documents
 from longbird.reading.embedder import Embedded, Embedder
 from longbird.reading.embedding_model import DOCUMENT
-from longbird.reading.sentences import sentences
-from longbird.reading.units import CONTEXTS, UNITS, Range, check_one_of
+from longbird.reading.units import CONTEXTS, UNITS, Range, check_one_of, units_of
 from longbird.reading.vectors import SHOWN, Vectors, check_out, writing_vectors
 
 
@@ -86,7 +85,7 @@ def embed_files(
     def texts() -> Iterator[tuple[str, list[Range]]]:
         for document in _documents(paths, encoding, say):
             reading.append(document)
-            yield document.text, _units(document, unit)
+            yield document.text, units_of(document.text, unit)
 
     with writing_vectors(out, about) as writer:
         for found in embedder.stream(texts(), unit == "document", context, prompt):
@@ -98,16 +97,6 @@ def embed_files(
         if writer.count == 0:
             raise ValueError("none of the files has text to make vectors of; nothing was written")
     return Vectors.load(out)
-
-
-def _units(document: Document, unit: str) -> list[Range]:
-    match unit:
-        case "document":
-            return [(0, len(document.text))]
-        case "paragraph":
-            return document.paragraphs()
-        case _:
-            return sentences(document.text)
 
 
 def _documents(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from longbird.folders.digest import sha256_of
-from longbird.folders.paths import check_path, folder_of
-from longbird.reading.loading import load_tokenizer, quiet
+from longbird.folders.paths import check_path
+from longbird.reading.loading import folder_of_model, load_tokenizer, quiet
 
 LENGTH = 4096
 """Tokens that a short model of another library is made to read at once."""
@@ -92,14 +92,7 @@ def find_model(path: str | os.PathLike[str]) -> tuple[str, Path]:
             return str(path), NAMED[str(path)].path()
         except RuntimeError as error:  # no network, most likely
             raise OSError(str(error)) from error
-    folder = folder_of(path)
-    if (folder / "run.toml").is_file():
-        if not (folder / "result.json").is_file():
-            raise FileNotFoundError(
-                f"{folder} is a run that is not finished: the same `longbird finetune` command "
-                "goes on with it"
-            )
-        folder /= "model"
+    folder = folder_of_model(path)
     if not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{folder} has no config.json: it is not the folder of a model")
     return str(Path(path).absolute() if Path(path).exists() else path), folder

@@ -4,9 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+
+from longbird.folders.paths import folder_of
+
+
+def folder_of_model(path: str | os.PathLike[str]) -> Path:
+    """The folder of a model: one of its own, that of a finished run, or one of the hub.
+
+    Raises:
+        FileNotFoundError: There is no such folder, or a run that is not finished.
+    """
+    folder = folder_of(path)
+    if not (folder / "run.toml").is_file():
+        return folder
+    if not (folder / "result.json").is_file():
+        raise FileNotFoundError(
+            f"{folder} is a run that is not finished: the same `longbird finetune` command "
+            "goes on with it"
+        )
+    return folder / "model"
 
 
 def load_model(folder: str | Path, wanted: str, **options: Any) -> Any:

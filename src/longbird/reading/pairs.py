@@ -88,9 +88,25 @@ def encode(
         )
 
 
-def part_of(values: Sequence[int], first: int, last: int, start: int, stop: int) -> list[int]:
-    """Of the values of all tokens, those of a window with what is around the document."""
-    return [*values[:first], *values[start:stop], *values[last:]]
+def window_inputs(
+    ids: Sequence[int], types: Sequence[int], first: int, last: int, start: int, stop: int
+) -> dict[str, list[int]]:
+    """What the model takes of a window, with what is around the document, which is global.
+
+    Args:
+        ids: Of all tokens.
+        types: Of all tokens.
+        first: The first of the document.
+        last: The one behind it.
+        start: The first of the window.
+        stop: The one behind it.
+    """
+    before, after = slice(0, first), slice(last, len(ids))
+    return {
+        "input_ids": [*ids[before], *ids[start:stop], *ids[after]],
+        "token_type_ids": [*types[before], *types[start:stop], *types[after]],
+        "global_attention_mask": [1] * first + [0] * (stop - start) + [1] * (len(ids) - last),
+    }
 
 
 def positions(

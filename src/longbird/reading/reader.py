@@ -13,7 +13,7 @@ import torch
 
 from longbird.reading.answering import best_answer, join, margin, said
 from longbird.reading.confidence import Confidence
-from longbird.reading.pairs import Encoded, encode, part_of, positions
+from longbird.reading.pairs import Encoded, encode, positions, window_inputs
 from longbird.reading.sentences import sentences
 
 SHARED = 16
@@ -156,10 +156,6 @@ class Reader:
         for text, question in pairs:
             yield self._answer(self._prepared(text, question), advance)
 
-    def count(self, text: str) -> int:
-        """Tokens of a text."""
-        return len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
-
     # ---- a document as the model reads it
 
     def _prepared(self, text: str, question: str) -> _Reading:
@@ -189,15 +185,11 @@ class Reader:
         first, last, count = tokens.first, tokens.last, len(tokens.ids)
         for each in windows:
             at = (first, last, each.start, each.stop)
-            row = {
-                "input_ids": part_of(tokens.ids, *at),
-                "token_type_ids": part_of(tokens.types, *at),
-                "global_attention_mask": [1] * first + [0] * len(each) + [1] * (count - last),
-            }
+            row = window_inputs(tokens.ids, tokens.types, *at)
             row["attention_mask"] = [1] * len(row["input_ids"])
             if self.restarts:
                 begins = reading.paragraphs
-                places = positions(count, *at[:2], *at[2:], begins, self.length)
+                places = positions(count, *at, begins, self.length)
                 row["position_ids"] = [
                     place + self.model.config.first_position for place in places
                 ]

@@ -21,7 +21,7 @@ from longbird.reading.answering import (
     said,
 )
 from longbird.reading.confidence import Confidence, features
-from longbird.reading.pairs import Encoded, encode, part_of, positions
+from longbird.reading.pairs import Encoded, encode, positions, window_inputs
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import hotpot, squad
 from longbird.tasks.questions import Question, questions
@@ -196,7 +196,6 @@ class Ask(Task):
         """The inputs of a window; all but the document is global: the question."""
         start, stop = row["windows"][part]
         first, last = row["first"], row["last"]
-        after = len(row["input_ids"]) - last
         column = {token: first + token - start for token in range(start, stop)}
         mentions = [
             (column[low], column[high])
@@ -211,9 +210,7 @@ class Ask(Task):
             places["position_ids"] = positions(count, first, last, start, stop, begins, rows)
         return {
             **places,
-            "input_ids": part_of(row["input_ids"], first, last, start, stop),
-            "token_type_ids": part_of(row["token_type_ids"], first, last, start, stop),
-            "global_attention_mask": [1] * first + [0] * (stop - start) + [1] * after,
+            **window_inputs(row["input_ids"], row["token_type_ids"], first, last, start, stop),
             "start_positions": [low for low, _ in mentions] + absent,
             "end_positions": [high for _, high in mentions] + absent,
             "answer_types": row["answer_types"],

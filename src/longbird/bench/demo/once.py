@@ -19,6 +19,7 @@ READINGS = (
 )
 """Who reads, and how many tokens: the BigBird graph, all pairs of tokens, or chunks of 512."""
 CHUNK = 512
+"""Tokens that a short model reads."""
 
 
 def measured(text: str) -> Iterator[dict[str, Any]]:

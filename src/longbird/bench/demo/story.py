@@ -8,11 +8,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from longbird.bench.demo.once import CHUNK
 from longbird.documents import Document
+from longbird.reading.normalized import normalized
 
 TITLE = "Jimmy Carter's last State of the Union message, 16 January 1981"
-CHUNK = 512
-"""Tokens that a short model reads."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,10 @@ class Told:
     @property
     def right(self) -> bool:
         """Is it one of the right answers, or silence where there is none?"""
-        from longbird.bench.demo.score import same
-
         if not self.known.answers:
             return self.answer.text is None
-        return any(same(str(self.answer.text or ""), each) for each in self.known.answers)
+        given = normalized(self.answer.text or "")
+        return given in [normalized(each) for each in self.known.answers]
 
 
 @dataclass

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from longbird.tasks.metrics.squad import normalized, overlap
+from longbird.reading.normalized import normalized
+from longbird.tasks.metrics.squad import overlap
 
 Fact = tuple[str, int]
 """The title of a paragraph and the index of a sentence in it."""

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import string
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-PUNCTUATION = str.maketrans("", "", string.punctuation)
-ARTICLES = re.compile(r"\b(a|an|the)\b")
-
-
-def normalized(answer: str) -> str:
-    """Without capitals, punctuation, articles and superfluous space.
-
-    Examples:
-        >>> normalized("The  U.S.A.!")
-        'usa'
-    """
-    return " ".join(ARTICLES.sub(" ", answer.lower().translate(PUNCTUATION)).split())
+from longbird.reading.normalized import normalized
 
 
 def overlap(given: str, right: str) -> tuple[float, float, float]:
