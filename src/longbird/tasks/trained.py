@@ -62,8 +62,12 @@ class Trained:
                 yield {**example, "tokens": made["tokens"]}, prediction
 
 
-def load_trained(path: str | Path) -> Trained:
+def load_trained(path: str | Path, **options: Any) -> Trained:
     """The model of a run, or in a folder of its own.
+
+    Args:
+        path: The folder.
+        **options: For `from_pretrained`: another graph, or `quantize`.
 
     Raises:
         FileNotFoundError: The run is not finished.
@@ -92,7 +96,7 @@ def load_trained(path: str | Path) -> Trained:
             f"{source} is {named}, which has not been trained for a task: `longbird finetune` "
             "trains it"
         )
-    model = getattr(models, WRITERS.get(named, named)).from_pretrained(source).eval()
+    model = getattr(models, WRITERS.get(named, named)).from_pretrained(source, **options).eval()
     task = BY_HEAD[head].of_model(model.config)
     longest = model.config.longest_document
     length = min(values.get("length", longest), longest)

@@ -6,8 +6,10 @@ sure it is, and `report` and `picture` write it down.
 """
 
 EXPERIMENTS = {
+    "articles": "questions about whole articles of SQuAD, beside retrieving a paragraph",
     "blocks": "BigBird's building blocks on masked language modelling, with one budget",
     "classification": "licences and reviews, over and up to 512 tokens, beside TF-IDF",
+    "hotpotqa": "questions about ten paragraphs, whole, cut off, in chunks, and dense",
     "listops": "nested lists of operators, as in Long Range Arena, from scratch",
     "retrieval": "paragraphs and articles found by questions, with late and plain chunks",
     "summarisation": "manual pages to the line of their section NAME",

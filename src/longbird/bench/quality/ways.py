@@ -1,0 +1,136 @@
+"""One reader, and several ways to have it read a document that is longer than 512 tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from datasets import Dataset
+
+from longbird.bench.quality.documents import Row, write_rows
+from longbird.graph import Full
+from longbird.reading.default import default_reader
+from longbird.reading.windows import windows
+from longbird.tasks.ask import Ask
+from longbird.tasks.documents import features_of
+from longbird.tasks.predict import predict
+from longbird.tasks.task import Example, Prediction
+from longbird.tasks.trained import Trained, load_trained
+
+Window = tuple[int, int]
+"""The first token that is read, and the one behind the last."""
+SHORT = 512
+"""Tokens of what BERT reads at once, with the question."""
+TOKENS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to read.
+
+    Attributes:
+        name: Of the contestant.
+        about: What it is, in a sentence.
+        windows: `windows(number, features)`: what is read at once of the document of a question;
+            of all windows the best answer counts.
+        options: For loading the reader.
+    """
+
+    name: str
+    about: str
+    windows: Callable[[int, Row], Sequence[Window]]
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def of_size(size: int) -> Callable[[int, Row], list[Window]]:
+    """Windows of `size` tokens with the question; a quarter of each is shared with the next."""
+
+    def of(number: int, row: Row) -> list[Window]:
+        around = len(row["input_ids"]) - (row["last"] - row["first"])
+        return windows(row["first"], row["last"], size - around)
+
+    return of
+
+
+def first_of(size: int) -> Callable[[int, Row], list[Window]]:
+    """The first `size` tokens, with the question."""
+    return lambda number, row: of_size(size)(number, row)[:1]
+
+
+def paragraphs(number: int, row: Row) -> list[Window]:
+    """Each paragraph alone."""
+    begins = row["paragraphs"]
+    return list(zip(begins, [*begins[1:], row["last"]], strict=True))
+
+
+def one_paragraph(chosen: Sequence[int]) -> Callable[[int, Row], list[Window]]:
+    """That paragraph of the document which was chosen for the question of a number."""
+    return lambda number, row: [paragraphs(number, row)[chosen[number]]]
+
+
+def whole(length: int) -> Way:
+    """Everything at once, through the reader's own graph."""
+    return Way(
+        "whole",
+        f"up to {length:,} tokens at once, through the graph that it was trained with",
+        of_size(length),
+    )
+
+
+def ways(length: int) -> list[Way]:
+    """Those that can read any document."""
+    return [
+        whole(length),
+        Way("first 512", f"the first {SHORT} tokens, as BERT would", first_of(SHORT)),
+        Way(
+            "chunks",
+            f"chunks of {SHORT} tokens with the question, a quarter shared, and the best answer "
+            "of all counts",
+            of_size(SHORT),
+        ),
+        Way(
+            "dense",
+            f"up to {length:,} tokens at once, every token seeing all: the same weights, which "
+            "were trained with the graph",
+            of_size(length),
+            {"graph": Full()},
+        ),
+        Way("int8", "as whole, with weights in bytes", of_size(length), {"quantize": "int8"}),
+    ]
+
+
+def load(way: Way) -> tuple[Trained, Ask]:
+    """The reader that ships, for one way to read; every question has an answer to be given."""
+    reader = load_trained(default_reader(), **way.options)
+    task = reader.task
+    assert isinstance(task, Ask)
+    task.no_answer = None
+    return reader, task
+
+
+def read(
+    reader: Trained, rows: Sequence[Row], way: Way, scratch: Path, say: Callable[[str], None]
+) -> tuple[list[Example], list[Prediction]]:
+    """What a reader says of questions.
+
+    Args:
+        reader: The model with its task.
+        rows: Questions in HotpotQA's format.
+        way: How their documents are read.
+        scratch: A folder for them.
+        say: Is told what is going on.
+    """
+    task, settings = reader.task, reader.settings
+    file = write_rows(scratch / "questions.jsonl", rows)
+    examples = task.examples(task.rows([file], settings), settings, lambda _: None)
+    features: list[dict[str, Any]] = []
+    for number, each in enumerate(features_of(task, examples, reader.tokenizer, reader.length)):
+        chosen = {**each, "windows": [list(window) for window in way.windows(number, each)]}
+        features.append({**chosen, "lengths": [int(x) for x in task.lengths(chosen)]})
+    tokens = sum(sum(each["lengths"]) for each in features)
+    say(f"{len(rows):,} questions, {tokens:,} tokens to read")
+    table = Dataset.from_list(features)
+    said = predict(reader.model, task, table, reader.tokenizer, TOKENS_AT_ONCE)
+    return cast(list[Example], list(table.remove_columns([*task.on_disk]))), [*said]
