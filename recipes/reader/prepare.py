@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from longbird.bench.quality.question_sets import (
+    EVERY_WORD,
     SEED,
     in_articles,
     of_squad,
@@ -71,26 +72,62 @@ def write(file: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def main(folder: Path) -> None:
-    """Writes all files."""
+    """Writes all files, stage by stage."""
     folder.mkdir(parents=True, exist_ok=True)
     hotpot, squad = split_hotpot(), split_squad()
-    draw = random.Random(SEED)
     paragraphs = {side: list(of_squad(articles)) for side, articles in squad.items()}
+    answered = [row for row in paragraphs["train"] if row["answer"]]
+    silent = [row for row in paragraphs["train"] if not row["answer"]]
 
-    write(folder / "squad-train.jsonl", paragraphs["train"])
-    write(folder / "squad-validation.jsonl", paragraphs["validation"])
-    write(folder / "hotpot-short.jsonl", shorter(hotpot["train"], draw, 2))
-    write(folder / "hotpot-train.jsonl", hotpot["train"])
-    some = draw.sample(hotpot["train"], 800)
-    write(folder / "hotpot-none.jsonl", without_answer(some, draw))
-    write(folder / "hotpot-validation.jsonl", hotpot["validation"])
-    write(folder / "hotpot-test.jsonl", hotpot["test"])
-    long = draw.sample(paragraphs["train"], 3000)
-    write(folder / "articles-train.jsonl", in_articles(long, squad["train"], draw, (500, 2800)))
+    write(folder / "1-paragraphs.jsonl", paragraphs["train"])
+    write(folder / "1-validation.jsonl", paragraphs["validation"])
+
+    draw = random.Random(SEED + 7)
+    again = [{**row, "_id": f"{row['_id']}-2"} for row in draw.sample(answered, 2400)]
+    write(folder / "2-paragraphs.jsonl", answered + again + draw.sample(silent, 1500))
+    write(folder / "2-hotpot.jsonl", shorter(hotpot["train"], draw, 1))
+    some = draw.sample(answered, 800) + draw.sample(silent, 150)
+    write(folder / "2-articles.jsonl", in_articles(some, squad["train"], draw, (250, 900)))
+
+    draw = random.Random(SEED + 8)
+    write(folder / "3-paragraphs.jsonl", draw.sample(answered, 1800) + draw.sample(silent, 700))
+    every = list(hotpot["train"])
+    draw.shuffle(every)
+    none = list(without_answer(every[3000:3250], draw))
+    write(folder / "3-hotpot.jsonl", every[:3000] + none)
+    some = draw.sample(answered, 800) + draw.sample(silent, 120)
+    write(folder / "3-articles.jsonl", in_articles(some, squad["train"], draw, (500, 2800)))
+
     for side in ("validation", "test"):
-        whole = in_articles(paragraphs[side], squad[side], draw, (10**6, 10**6))
-        write(folder / f"articles-{side}.jsonl", whole)
-        (folder / f"squad-{side}.json").write_text(json.dumps({"data": squad[side]}), "utf-8")
+        write(folder / f"{side}.jsonl", mixed(paragraphs[side], squad[side], hotpot[side]))
+
+
+def mixed(
+    paragraphs: list[dict[str, Any]],
+    articles: list[dict[str, Any]],
+    hotpot: list[dict[str, Any]],
+) -> Iterator[dict[str, Any]]:
+    """Questions of all kinds, as users have them: one in four has no answer in its document."""
+    draw = random.Random(SEED + 9)
+    answered = [row for row in paragraphs if row["answer"]]
+    silent = [row for row in paragraphs if not row["answer"]]
+    yield from draw.sample(answered, 150)
+    yield from draw.sample(silent, 50)
+    some = draw.sample(hotpot, 200)
+    yield from some[:150]
+    yield from without_answer(some[150:], draw)
+    whole = draw.sample(answered, 150) + draw.sample(silent, 25)
+    yield from in_articles(whole, articles, draw, EVERY_WORD)
+    # Questions about another article: this one says nothing of it.
+    for row in draw.sample(answered, 25):
+        other = draw.choice([x for x in articles if not _is_about(x, row)])
+        strange = {**row, "answer": "", "answers": [], "supporting_facts": [], "paragraph": 0}
+        strange["context"] = [[other["title"].replace("_", " "), []]]
+        yield from in_articles([strange], articles, draw, EVERY_WORD)
+
+
+def _is_about(article: dict[str, Any], row: dict[str, Any]) -> bool:
+    return article["title"].replace("_", " ") == row["context"][0][0]
 
 
 if __name__ == "__main__":

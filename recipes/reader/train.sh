@@ -1,17 +1,39 @@
 #!/usr/bin/env bash
 # Trains the reader that ships. Run it again after a stop: every stage goes on where it was.
 #
-#   recipes/reader/train.sh FOLDER      # for data and runs; about 35 minutes of two idle cores
+#   recipes/reader/train.sh FOLDER      # for data and runs; about two hours of two idle cores
 #
-# Then `python recipes/reader/ship.py FOLDER/1-paragraphs` makes the files that go into the package.
+# Then `python recipes/reader/ship.py FOLDER/3-documents` makes the files that go into the package, and
+# `python recipes/reader/calibrate.py FOLDER/data` fits and measures how sure it is.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1
 data=$folder/data
+common=(--length 4096 --positions paragraph --frozen-words --bf16)
 
-[ -e "$data/squad-test.json" ] || python "$here/prepare.py" "$data"
+[ -e "$data/test.jsonl" ] || python "$here/prepare.py" "$data"
 
-# Short paragraphs first: with whole documents from the start nothing is learned for hours.
-longbird finetune ask "$data/squad-train.jsonl" --validation "$data/squad-validation.jsonl" \
-    --out "$folder/1-paragraphs" --model minilm --length 4096 --positions paragraph --frozen-words --bf16 \
+# The last step of a stage, as a model: where the next begins.
+last() {
+    [ -e "$2/model.safetensors" ] && return
+    mkdir -p "$2"
+    newest=$(find "$1/checkpoints" -mindepth 1 -maxdepth 1 | sort -t- -k2 -n | tail -n 1)
+    cp "$newest"/{config.json,tokenizer.json,tokenizer_config.json,model.safetensors} "$2"
+}
+
+# Paragraphs first: with whole documents from the start nothing is learned for hours.
+longbird finetune ask "$data/1-paragraphs.jsonl" --validation "$data/1-validation.jsonl" \
+    --out "$folder/1-paragraphs" --model minilm "${common[@]}" \
     --tokens-per-batch 2560 --epochs 2.5 --learning-rate 1.5e-4 --warmup 0.06 --evaluate-every 300
+last "$folder/1-paragraphs" "$folder/1-last"
+
+# Then a few paragraphs at once, in small batches.
+longbird finetune ask "$data"/2-{paragraphs,hotpot,articles}.jsonl --validation "$data/validation.jsonl" \
+    --out "$folder/2-several" --model "$folder/1-last" "${common[@]}" \
+    --tokens-per-batch 1024 --epochs 1 --learning-rate 1e-4 --warmup 0.03 --evaluate-every 5000
+last "$folder/2-several" "$folder/2-last"
+
+# Then whole documents.
+longbird finetune ask "$data"/3-{paragraphs,hotpot,articles}.jsonl --validation "$data/validation.jsonl" \
+    --out "$folder/3-documents" --model "$folder/2-last" "${common[@]}" \
+    --tokens-per-batch 2048 --epochs 1 --learning-rate 8e-5 --warmup 0.03 --evaluate-every 1500

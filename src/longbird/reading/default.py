@@ -29,7 +29,8 @@ def default_reader() -> Path:
 
     MiniLM's weights are downloaded by name and checked by hash, once.
     """
-    name = f"reader-{sha256_of(SHIPPED / DIFFERENCE)[:12]}"
+    parts = (sha256_of(SHIPPED / file)[:8] for file in (DIFFERENCE, "config.json"))
+    name = f"reader-{'-'.join(parts)}"
     files = ("config.json", "model.safetensors", *TOKENIZER)
     return cached(name, files, _fill, megabytes=91, doing="putting together")
 

@@ -20,16 +20,20 @@ from longbird.bench.quality.experiment import (
     Outcome,
     mean_of,
 )
-from longbird.bench.quality.question_sets import SEED, TEST, in_articles, of_squad, split_squad
+from longbird.bench.quality.question_sets import (
+    EVERY_WORD,
+    SEED,
+    TEST,
+    in_articles,
+    of_squad,
+    split_squad,
+)
 from longbird.bench.quality.ways import Way, load, one_paragraph, paragraphs, read, ways
 from longbird.data import questions
 from longbird.folders.digest import sha256_of
 from longbird.reading.default import DIFFERENCE, SHIPPED
 from longbird.reading.embedder import Embedder
 from longbird.tasks.metrics import squad
-
-EVERY_WORD = (10**6, 10**6)
-"""More than an article has."""
 
 
 @dataclass(frozen=True)

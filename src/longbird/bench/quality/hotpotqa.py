@@ -107,9 +107,9 @@ def experiment(scale: str) -> Experiment:
         budget="nothing is trained: one reader, the one that ships, reads in all ways.",
         data=[
             f"{questions.NAME} (sha256 {questions.SHA256}): HotpotQA development set "
-            f"(distractor), {sizes.test:,} held-out questions that share no paragraph with those that the "
-            f"reader learned from or was chosen by; {sizes.validation} others choose for each way "
-            "from which probability on a sentence is said to support an answer.",
+            f"(distractor), {sizes.test:,} held-out questions that share no paragraph with those "
+            f"that the reader learned from or was chosen by; {sizes.validation} others choose for "
+            "each way from which probability on a sentence is said to support an answer.",
         ],
         claims=[
             Claim("answers are better by five points than with 512 tokens", whole, cut,

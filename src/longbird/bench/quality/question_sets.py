@@ -22,6 +22,8 @@ VALIDATION = ("Pharmacy", "Packet_switching", "Harvard_University", "Amazon_rain
 TEST = ("Warsaw", "Oxygen", "Scottish_Parliament", "Fresno,_California", "Black_Death", "Force")
 HELD_OUT = {"validation": 300, "test": 1000}
 """Questions of HotpotQA."""
+EVERY_WORD = (10**6, 10**6)
+"""More than an article has."""
 
 
 # ---- the splits
