@@ -578,3 +578,9 @@ def test_a_row_of_another_format_is_read_as_what_it_is(tmp_path: Path) -> None:
     found = list(questions(rows([file], "utf-8"), columns, lambda _: None))
     assert [each.answers for each in found] == [["Ann"], ["rain"]]
     assert found[1].spans == [(7, 11)]
+
+
+def test_a_question_without_an_answer_is_expected_to_have_none() -> None:
+    gold = {"answers": [], "metric": "squad2", "support": []}
+    expected = Ask(typed=True, supported=True).expected({"gold": json.dumps(gold)})
+    assert expected == {"answer": "", "supporting_facts": []}

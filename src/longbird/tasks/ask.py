@@ -461,7 +461,8 @@ class Ask(Task):
         gold = _gold(example)
         if gold["support"] is None:
             return gold["answers"]
-        return {"answer": gold["answers"][0], "supporting_facts": gold["support"]}
+        answer = gold["answers"][0] if gold["answers"] else ""
+        return {"answer": answer, "supporting_facts": gold["support"]}
 
 
 def _encoded(
