@@ -255,21 +255,8 @@ class Ask(Task):
         return model(**given)
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
-        """Where the answer is, its type, and which sentences support it.
-
-        The answer is one of its mentions, whichever: their probabilities are added.
-        """
-        start, end = batch["start_positions"], batch["end_positions"]  # [rows, mentions]
-        counts = (start >= 0) & (end >= 0)
-        both = sum(
-            logits.float().log_softmax(1).gather(1, at.clamp(min=0))
-            for logits, at in ((outputs.start_logits, start), (outputs.end_logits, end))
-        )
-        assert isinstance(both, Tensor)
-        # Rows without a mention are left out before the sum, whose gradient is NaN there.
-        there = counts.any(1)
-        marginal = both.masked_fill(~counts, -torch.inf)[there].logsumexp(1)
-        loss = -marginal.sum() / 2 / len(start)  # one mention: the mean of both cross-entropies
+        """Where the answer is, its type, and which sentences support it."""
+        loss = self.span_loss(outputs, batch)
         if self.typed:
             loss = loss + F.cross_entropy(
                 outputs.answer_type_logits.float(), batch["answer_types"].long()
@@ -284,8 +271,22 @@ class Ask(Task):
             # A sum lets documents of a hundred sentences drown the answers, and a mean lets those
             # of few drown them.
             weight = real.sum(1, keepdim=True).clamp(min=1).rsqrt()
-            loss = loss + (each * weight).masked_fill(~real, 0.0).sum() / len(start)
+            loss = loss + (each * weight).masked_fill(~real, 0.0).sum() / len(real)
         return loss
+
+    def span_loss(self, outputs: Any, batch: Mapping[str, Tensor]) -> Tensor:
+        """The answer is one of its mentions, whichever: their probabilities are added."""
+        start, end = batch["start_positions"], batch["end_positions"]  # [rows, mentions]
+        counts = (start >= 0) & (end >= 0)
+        both = sum(
+            logits.float().log_softmax(1).gather(1, at.clamp(min=0))
+            for logits, at in ((outputs.start_logits, start), (outputs.end_logits, end))
+        )
+        assert isinstance(both, Tensor)
+        # Rows without a mention are left out before the sum, whose gradient is NaN there.
+        there = counts.any(1)
+        marginal = both.masked_fill(~counts, -torch.inf)[there].logsumexp(1)
+        return -marginal.sum() / 2 / len(start)  # one mention: the mean of both cross-entropies
 
     # ---- outputs to results
 

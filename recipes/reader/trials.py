@@ -1,0 +1,141 @@
+"""What else was tried for the reader: the third stage, shorter, in other ways.
+
+    python recipes/reader/trials.py NAME FOLDER
+
+FOLDER is that of train.sh, whose second stage is done. All trials have the same questions, steps
+and seed, and are measured on the validation questions; `--steps` says how many (600).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from calibrate import kind
+from torch import Tensor
+
+from longbird.bench.quality.documents import read_rows
+from longbird.tasks.ask import Ask
+from longbird.tasks.evaluate import read_for
+from longbird.tasks.every import BY_HEAD, BY_NAME
+from longbird.tasks.finetune import finetune
+from longbird.tasks.metrics import squad
+from longbird.tasks.predict import predict
+from longbird.tasks.trained import load_trained
+
+MOST_SENTENCES = 256
+LONGEST = 30
+"""Tokens of an answer."""
+
+
+class QuestionLocal(Ask):
+    """The question is global only as far as it is in the first block."""
+
+    def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
+        """Nothing is named as global."""
+        mask = torch.zeros_like(batch["global_attention_mask"])
+        return super().run(model, {**batch, "global_attention_mask": mask})
+
+
+class SentencesGlobal(Ask):
+    """The first token of every sentence is global, too, as in Longformer's HotpotQA."""
+
+    def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
+        """Adds them to the question."""
+        mask = batch["global_attention_mask"] + _begins(batch)
+        return super().run(model, {**batch, "global_attention_mask": mask.clamp(max=1)})
+
+
+class Etc(Ask):
+    """BigBird-ETC: an added global token for each sentence, which knows its tokens."""
+
+    def head_settings(self) -> dict[str, Any]:
+        """With tokens for the sentences."""
+        return {**super().head_settings(), "num_global_tokens": MOST_SENTENCES}
+
+    def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
+        """Numbers the sentences."""
+        number = (_begins(batch).cumsum(1) - 1).clamp(max=MOST_SENTENCES - 1)
+        number = number.masked_fill(batch["global_attention_mask"] > 0, -1)
+        return super().run(model, {**batch, "segment_ids": number})
+
+
+class WholeSpans(Ask):
+    """A softmax over all spans of up to 30 tokens, rather than over starts and over ends."""
+
+    def span_loss(self, outputs: Any, batch: Mapping[str, Tensor]) -> Tensor:
+        """The answer is one of its mentions."""
+        start, end = batch["start_positions"], batch["end_positions"]  # [rows, mentions]
+        first, last = outputs.start_logits.float(), outputs.end_logits.float()  # [rows, n]
+        n = first.shape[1]
+        spans = [first[:, : n - more] + last[:, more:] for more in range(min(LONGEST, n))]
+        every = torch.cat(spans, 1).logsumexp(1)
+        counts = (start >= 0) & (end >= 0)
+        mention = first.gather(1, start.clamp(min=0)) + last.gather(1, end.clamp(min=0))
+        there = counts.any(1)
+        right = mention.masked_fill(~counts, -torch.inf)[there].logsumexp(1)
+        return (every[there] - right).sum() / 2 / len(start)
+
+
+class OneMention(Ask):
+    """Only the first mention of an answer counts."""
+
+    def span_loss(self, outputs: Any, batch: Mapping[str, Tensor]) -> Tensor:
+        """The others are taken away."""
+        first = {name: batch[name][:, :1] for name in ("start_positions", "end_positions")}
+        return super().span_loss(outputs, {**batch, **first})
+
+
+def _begins(batch: Mapping[str, Tensor]) -> Tensor:
+    """1 where a sentence begins, [rows, n]."""
+    at = batch["sentence_positions"]  # [rows, sentences], -1 for none
+    marks = torch.zeros_like(batch["global_attention_mask"])
+    return marks.scatter_reduce(1, at.clamp(min=0), (at >= 0).to(marks.dtype), "amax")
+
+
+TRIALS: dict[str, tuple[type[Ask], dict[str, Any]]] = {
+    "as it is": (Ask, {}),
+    "positions over the document": (Ask, {"positions": "document"}),
+    "question not global": (QuestionLocal, {}),
+    "sentences global": (SentencesGlobal, {}),
+    "etc": (Etc, {}),
+    "whole spans": (WholeSpans, {}),
+    "one mention": (OneMention, {}),
+}
+
+
+def main(name: str, folder: Path, steps: int) -> None:
+    """Trains and measures."""
+    task, changed = TRIALS[name]
+    options: dict[str, Any] = {"positions": "paragraph", **changed}
+    BY_NAME["ask"] = BY_HEAD["question-answering"] = task
+    data, out = folder / "data", folder / "trials" / name.replace(" ", "-")
+    files = [data / f"3-{part}.jsonl" for part in ("paragraphs", "hotpot", "articles")]
+    finetune(
+        "ask", files, out, model=str(folder / "2-last"), length=4096, frozen_words=True,
+        bf16=True, tokens_per_batch=2048, steps=steps, learning_rate=8e-5, warmup=0.05,
+        hold_out=0.0, say=print, **options,
+    )  # fmt: skip
+    trained = load_trained(out)
+    questions = data / "validation.jsonl"
+    rows = read_for(trained, questions, print)
+    said = predict(trained.model, trained.task, rows, trained.tokenizer, 8192)
+    found: dict[str, list[float]] = {}
+    for row, each in zip(read_rows(questions), said, strict=True):
+        if row["answer"]:
+            f1 = squad.score(task._best(each), [row["answer"]], False)[1]
+            found.setdefault(kind(row), []).append(f1)
+    print(name, {each: (round(100 * np.mean(x), 1), len(x)) for each, x in found.items()})
+
+
+if __name__ == "__main__":
+    given = argparse.ArgumentParser()
+    given.add_argument("name", choices=TRIALS)
+    given.add_argument("folder", type=Path)
+    given.add_argument("--steps", type=int, default=600)
+    asked = given.parse_args()
+    main(asked.name, asked.folder, asked.steps)
