@@ -15,6 +15,7 @@ from longbird.bench.demo import once, story
 from longbird.bench.demo.page import write_page
 from longbird.bench.demo.story import QUESTIONS, Known, Story, Told
 from longbird.documents import Document
+from longbird.reading.confidence import Confidence
 from longbird.reading.reader import Answer, Evidence
 
 TEXT = "Profits <fell> & rose.\n\nThe mill closed in 1931."
@@ -72,6 +73,7 @@ def test_a_reading_is_measured_in_its_own_process(monkeypatch: pytest.MonkeyPatc
 def test_all_parts_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Reader:
         length = 4096
+        confidence = Confidence((0.0,) * 6, 0.0, least=0.5)
 
         @classmethod
         def from_pretrained(cls, name: str) -> Reader:
@@ -90,3 +92,4 @@ def test_all_parts_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert shown == ["document", *["whole"] * count, *["chunks"] * count]
     assert [each.right for each in done.whole] == [not each.answers for each in QUESTIONS]
     assert (tmp_path / "demo.html").exists()
+    assert Reader.confidence.least == 0.5  # the guesses are those of that one reader alone

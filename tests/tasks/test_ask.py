@@ -563,6 +563,11 @@ def test_confidence_is_how_often_answers_are_right() -> None:
     reached = np.where(sure < task.confidence.least, none, right).mean()
     assert reached == pytest.approx(max(scores), abs=1e-9)
     assert Ask.of_model(config).confidence == task.confidence
+    # Of a model that is never very sure, too, most answers that are given are right.
+    few = np.flatnonzero(chances < 0.6)
+    task.calibrate([examples[x] for x in few], [said[x] for x in few], config)
+    given = np.array([task.confidence.of(said[x]) >= task.confidence.least for x in few])
+    assert 0.1 < given.mean() < 0.9 and right[few][given].mean() >= 0.5
 
 
 def test_a_row_of_another_format_is_read_as_what_it_is(tmp_path: Path) -> None:
@@ -574,7 +579,8 @@ def test_a_row_of_another_format_is_read_as_what_it_is(tmp_path: Path) -> None:
     }  # fmt: skip
     second = {"question": "What?", "answer": "rain", "context": "It was rain."}
     file.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
-    columns = dict.fromkeys(("question", "context", "answer", "separator", "group"))
+    names = ("question", "context", "answer", "separator", "group")
+    columns: dict[str, str | None] = dict.fromkeys(names)
     found = list(questions(rows([file], "utf-8"), columns, lambda _: None))
     assert [each.answers for each in found] == [["Ann"], ["rain"]]
     assert found[1].spans == [(7, 11)]

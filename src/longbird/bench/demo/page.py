@@ -40,6 +40,8 @@ came.</p>
 <h2>Answers</h2>
 {"".join(_question(story, told) for told in story.whole)}
 <h2>Beside chunks of 512 tokens, with the same model</h2>
+<p>Chunks do not see each other, and how sure an answer in one of a hundred is was never fitted:
+for them, the best guess is shown, however sure.</p>
 {_ways(story)}
 <h2>Reading at once: time and memory</h2>
 <p>One pass over the first tokens of the document, the same weights each time: over the BigBird

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -112,7 +112,10 @@ def tell(out: Path, show: Callable[[str, Any], None]) -> Story:
     for told in answered(reader, text.text):
         story.whole.append(told)
         show("whole", told)
+    # How sure the reader is was fitted to long passages; of chunks, its best guess counts.
     reader.length = CHUNK
+    if reader.confidence is not None:
+        reader.confidence = replace(reader.confidence, least=0.0)
     for told in answered(reader, text.text):
         story.chunks.append(told)
         show("chunks", told)
