@@ -20,7 +20,7 @@ from longbird.theory.furthest import (
     solve,
     solved,
 )
-from longbird.theory.furthest_picture import draw
+from longbird.theory.pictures import draw_furthest
 
 
 def by_distance(u: torch.Tensor) -> list[set[int]]:
@@ -161,9 +161,9 @@ def test_experiment_and_picture(tmp_path) -> None:
     outcomes = experiment((8, 16), graphs=["bigbird(block=2)"])
     assert [outcome.n for outcome in outcomes] == [8] * 4 + [16] * 4
     assert [outcome.layers for outcome in outcomes if outcome.accuracy] == [1, 8, 9, 1, 16, 17]
-    draw(outcomes, tmp_path / "furthest.svg")
+    draw_furthest(outcomes, tmp_path / "furthest.svg")
     assert (tmp_path / "furthest.svg").stat().st_size > 5000
     with pytest.raises(ValueError, match=r"ends in .png"):
-        draw(outcomes, tmp_path / "furthest.txt")
+        draw_furthest(outcomes, tmp_path / "furthest.txt")
     with pytest.raises(ValueError, match="planted, bits"):
         experiment((8,), instance="hard")

@@ -9,7 +9,7 @@ import torch
 import longbird as lb
 from longbird.theory import turing
 from longbird.theory.machines import Machine, built_in
-from longbird.theory.tape_picture import draw
+from longbird.theory.pictures import draw_run
 from longbird.theory.turing import Decoder, first_node, places
 
 
@@ -254,10 +254,10 @@ def test_a_changed_weight_is_caught(seed: int) -> None:
 def test_the_picture(tmp_path) -> None:
     run = Decoder(Machine.load("increment")).run()
     for name in ("run.png", "run.svg"):
-        draw(run, tmp_path / name)
+        draw_run(run, tmp_path / name)
         assert (tmp_path / name).stat().st_size > 5000
     with pytest.raises(ValueError, match=r"ends in .png"):
-        draw(run, tmp_path / "run.txt")
+        draw_run(run, tmp_path / "run.txt")
 
 
 def test_sources_are_the_last_writes() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import longbird as lb
 from longbird.theory import universality
+from longbird.theory.pictures import draw_codes
 from longbird.theory.universality import (
     Construction,
     Shift,
@@ -180,3 +181,10 @@ def test_mistakes() -> None:
         check(STAR, 20)
     with pytest.raises(ValueError, match="n must be"):
         check(STAR, 1)
+
+
+def test_the_picture(tmp_path) -> None:
+    draw_codes([check(STAR), check("Window(1)")], tmp_path / "codes.svg")
+    assert "the same code" in (tmp_path / "codes.svg").read_text()
+    with pytest.raises(ValueError, match=r"ends in .png"):
+        draw_codes([check(STAR)], tmp_path / "codes.txt")

@@ -169,9 +169,12 @@ class Machine:
         yield Configuration(state, tape.get(cell, self.blank), cell)
 
 
-def built_in() -> tuple[str, ...]:
-    """The names of the machines that come along."""
-    return tuple(sorted(path.stem for path in PROGRAMS.glob("*.tm")))
+def built_in() -> dict[str, str]:
+    """The machines that come along: for each name, what the machine does."""
+    return {
+        path.stem: path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+        for path in sorted(PROGRAMS.glob("*.tm"))
+    }
 
 
 class _Parser:

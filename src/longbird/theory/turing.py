@@ -333,7 +333,7 @@ class Decoder:
             given = outputs[-1]
             blocks.append(outputs)
             here = self._configuration(given)
-            if here != expected:
+            if here is None or here != expected:
                 problem = (
                     f"after step {step}, node {first_node(step + 1)} has "
                     f"{here or given.tolist()}, and the simulation {expected}"
