@@ -117,8 +117,8 @@ def _draw_attention(axes: Any, run: Run, colours: list[str]) -> None:
 def draw_codes(reports: Sequence[Report], path: str | Path) -> None:
     """Writes a PNG, SVG or PDF file, by the ending of its name: a panel for each report.
 
-    Sequences are across, in lexicographic order; a dot is the code of a token. What shares its
-    code with another is ringed.
+    Sequences are across, in lexicographic order. A dot is a token, as high as the rank of its code
+    among all codes: dots at one height have one code, and are ringed.
 
     Raises:
         ValueError: The name has another ending.
@@ -126,32 +126,38 @@ def draw_codes(reports: Sequence[Report], path: str | Path) -> None:
     from matplotlib.figure import Figure
 
     check_name(path)
-    figure = Figure(figsize=(1 + 5 * len(reports), 4.6), layout="constrained")
-    for axes, report in zip(
-        figure.subplots(1, len(reports), squeeze=False)[0], reports, strict=True
-    ):
+    figure = Figure(figsize=(1 + 5 * len(reports), 4.8), layout="constrained")
+    panels = figure.subplots(1, len(reports), squeeze=False)[0]
+    for axes, report in zip(panels, reports, strict=True):
         owners = Counter(code for result in report.results.values() for code in result.codes)
+        rank = {code: place for place, code in enumerate(sorted(owners), start=1)}
         for token in range(report.construction.n):
             codes = [result.codes[token] for result in report.results.values()]
-            heights = [float(code) for code in codes]
+            heights = [rank[code] for code in codes]
             colour = COLOURS[token % len(COLOURS)]
             axes.scatter(
                 range(len(codes)), heights, s=14, color=colour, label=f"token {token + 1}"
             )
-            shared = [place for place, code in enumerate(codes) if owners[code] > 1]
+        shared = [
+            (place, rank[code])
+            for place, result in enumerate(report.results.values())
+            for code in result.codes
+            if owners[code] > 1
+        ]
+        if shared:
             axes.scatter(
-                shared,
-                [heights[place] for place in shared],
+                *zip(*shared, strict=True),
                 s=70,
                 facecolors="none",
                 edgecolors=WARNING,
-                label="the same code as another" if token == 0 and shared else None,
+                label="the same code as another",
             )
         star = "no star" if report.centre is None else f"star around token {report.centre}"
+        total = sum(owners.values())
         axes.set_title(
-            f"{report.graph!r:.60}\n{star}: {report.distinct} codes of {owners.total()}"
+            f"{report.graph!r:.60}\n{star}: {report.distinct} codes for {total} tokens", fontsize=9
         )
-        axes.set(xlabel="sequence, in lexicographic order", ylabel="code")
+        axes.set(xlabel="sequence, in lexicographic order", ylabel="code, by rank")
         axes.legend(frameon=False, fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)
@@ -168,12 +174,14 @@ def draw_furthest(outcomes: Sequence[Outcome], path: str | Path) -> None:
         ValueError: The name has another ending.
     """
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     check_name(path)
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = dict.fromkeys(outcome.name for outcome in outcomes)
     largest = max(outcome.n for outcome in outcomes)
+    lines: list[Line2D] = []
     for name, colour in zip(names, cycle((COLOURS[0], WARNING, *COLOURS[2:])), strict=False):
         own = [outcome for outcome in outcomes if outcome.name == name]
         for outcome in own:
@@ -181,17 +189,20 @@ def draw_furthest(outcomes: Sequence[Outcome], path: str | Path) -> None:
                 _draw_layers(left, outcome, colour)
         sizes = [outcome.n for outcome in own]
         bounds = [outcome.comparisons for outcome in own]
-        right.plot(sizes, bounds, ":", color=colour, label=f"{name}: n(n-1)/edges")
+        right.plot(sizes, bounds, ":", color=colour)
         done = [(outcome.n, outcome.layers) for outcome in own if outcome.layers]
         if done:
-            right.plot(*zip(*done, strict=True), "o-", color=colour, label=name)
-    left.set(xlabel="layers", ylabel="share of vectors", title=f"{largest} vectors")
+            right.plot(*zip(*done, strict=True), "o-", ms=4, color=colour)
+        lines.append(Line2D([], [], color=colour, label=name))
+    left.set(xlabel="layers", ylabel="share of vectors")
+    left.set_title(f"{largest} vectors: furthest found, and (dashed) within hops", fontsize=10)
     left.set_xscale("log", base=2)
-    right.set(xlabel="vectors", ylabel="layers", title="layers until all have found the furthest")
+    right.set(xlabel="vectors", ylabel="layers")
+    right.set_title("layers until all have found it, and (dotted) n(n-1)/edges", fontsize=10)
     right.set_xscale("log", base=2)
     right.set_yscale("log", base=2)
+    figure.legend(handles=lines, loc="outside lower center", ncols=4, frameon=False)
     for axes in (left, right):
-        axes.legend(frameon=False, fontsize=8)
         axes.grid(True, color="#dddddd", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)
@@ -199,6 +210,6 @@ def draw_furthest(outcomes: Sequence[Outcome], path: str | Path) -> None:
 
 def _draw_layers(axes: Any, outcome: Outcome, colour: str) -> None:
     layers = range(1, len(outcome.within) + 1)
-    axes.plot(layers, outcome.within, "--", color=colour, label=f"{outcome.name}: within hops")
+    axes.plot(layers, outcome.within, "--", color=colour)
     if outcome.accuracy:
-        axes.plot(layers, outcome.accuracy, "o-", ms=3, color=colour, label=outcome.name)
+        axes.plot(layers, outcome.accuracy, "o-", ms=3, color=colour)
