@@ -109,6 +109,27 @@ def test_softmax_is_hardmax_at_this_scale() -> None:
     assert torch.tensor(-turing.HARD, dtype=torch.float64).exp() == 0
 
 
+def test_small_cases() -> None:
+    run = Decoder(Machine.load("increment")).run("1", steps=0).raise_if_failed()
+    assert run.steps == 0 and run.nodes == 1 and not run.halted
+    halting = Machine.parse("start: end\nhalt: end\nblank: _\ngo _ -> _ R end")
+    assert Decoder(halting).run().raise_if_failed().halted
+    with pytest.raises(ValueError, match="choose fewer steps"):
+        Decoder(halting).run(steps=10**7)
+
+
+def test_a_large_table() -> None:
+    """A counter over 30 states and 20 symbols of several characters, to the left and back."""
+    symbols = [f"s{k}" for k in range(20)]
+    lines = ["start: q0", "blank: s0"]
+    for q in range(30):
+        for k, symbol in enumerate(symbols):
+            move = "LRS"[(q * k + q) % 3]
+            lines.append(f"q{q} {symbol} -> s{(k * 7 + q) % 20} {move} q{(q * 11 + k) % 30}")
+    run = Decoder(Machine.parse("\n".join(lines))).run("s3 s19 s4 s4", steps=40)
+    assert run.raise_if_failed().steps == 40
+
+
 # ---- wrong ones ----
 
 
@@ -220,32 +241,71 @@ def test_without_the_bit_that_the_head_stayed_machines_that_stay_are_wrong() -> 
     assert not decoder.run(steps=20).ok
 
 
-def test_a_missing_test_for_input_fails_only_where_there_is_input() -> None:
+def test_a_missing_test_for_input_is_caught() -> None:
     """Cell 0 looks like an input cell where there is none; the `input there` bit tells."""
     decoder = Decoder(Machine.load("busy-beaver-3"))
     decoder.match.bias[1] += 1  # take the input where its cell is the head's, there or not
     assert not decoder.run(steps=21).ok
 
 
-@pytest.mark.fast_cases(6)
-@pytest.mark.parametrize("seed", range(40))
-def test_a_changed_weight_is_caught(seed: int) -> None:
-    """Any weight that is not zero, and that a long enough run uses, by as little as 1/1000."""
-    decoder = Decoder(Machine.load("increment"))
-    names = ["step.outward", "recall.value", "recall.output", "compare.outward", "choose.outward"]
-    draw = random.Random(seed)
-    weight = decoder.weights()[names[seed % len(names)]]
-    used = weight.nonzero().tolist()
-    if names[seed % len(names)] == "step.outward":  # lines of the table that are never reached
-        reached = {("state", q) for q in ("right", "carry")}
-        used = [
-            (row, column)
-            for row, column in used
-            if any(decoder.step.inward[row, decoder.stream.index[each]] for each in reached)
-        ]
-    row, column = draw.choice(used)
-    weight[row, column] += 1e-3
-    assert not decoder.run("10111", steps=12).ok
+# A machine whose steps use every layer: all symbols are read from the input and from records.
+SWEEPER = Machine.parse("""
+start: r
+blank: _
+r a -> b R r
+r b -> _ R r
+r _ -> a L l
+l a -> _ L l
+l b -> a L l
+l _ -> b S m
+m b -> a S r
+""")
+
+
+def used_weights(decoder: Decoder, text: str, steps: int) -> list[tuple[str, tuple[int, ...]]]:
+    """The weights that are not zero, but those that this run cannot use."""
+    reached = {here[:2] for here in [*decoder.machine.simulate(text, steps)][:-1]}
+    reached.add((turing.BEGIN, decoder.machine.blank))
+    index = decoder.stream.index
+    found = []
+    for name, weight in decoder.weights().items():
+        for place in map(tuple, weight.nonzero().tolist()):
+            if name.startswith("step.") and place[0] < len(decoder.step.bias) - 3:
+                unit = decoder.step.inward[place[0]]
+                if not any(
+                    unit[index["state", q]] and unit[index["symbol", a]] for q, a in reached
+                ):
+                    continue
+            if name.startswith("choose."):
+                # Before a symbol of the input there is always a blank, so no other is taken away.
+                unit = decoder.choose.inward[place[0]]
+                others = [index["symbol", a] for a in decoder.machine.symbols[1:]]
+                if unit[index["take input"]] and unit[others].any():
+                    continue
+            found.append((name, place))
+    return found
+
+
+WEIGHTS = used_weights(Decoder(SWEEPER), "ab_ba", 30)
+
+
+@pytest.mark.fast_cases(30)
+@pytest.mark.parametrize(("name", "place"), WEIGHTS, ids=str)
+def test_a_weight_with_the_wrong_sign_is_caught(name: str, place: tuple[int, ...]) -> None:
+    assert len(WEIGHTS) > 120
+    decoder = Decoder(SWEEPER)
+    decoder.weights()[name][place] *= -1
+    assert not decoder.run("ab_ba", steps=30).ok
+
+
+@pytest.mark.parametrize(
+    "name", ["step.outward", "recall.value", "look.output", "compare.outward", "choose.outward"]
+)
+def test_a_weight_that_is_off_by_a_thousandth_is_caught(name: str) -> None:
+    for place in [place for other, place in WEIGHTS if other == name][:4]:
+        decoder = Decoder(SWEEPER)
+        decoder.weights()[name][place] += 1e-3
+        assert not decoder.run("ab_ba", steps=30).ok
 
 
 # ---- the picture ----

@@ -77,6 +77,12 @@ def test_more_edges_change_nothing(seed: int) -> None:
     assert report.results == check(bare_star(4), 4).results
 
 
+def test_a_star_has_to_be_in_every_head() -> None:
+    both = lb.PerHead([lb.Full(), lb.GlobalTokens([1]) | lb.Window(0)])
+    assert check(both, 3).raise_if_failed().centre == 1
+    assert not check(lb.PerHead([lb.Full(), lb.Window(1)]), 3).ok
+
+
 def test_one_shift() -> None:
     """z = (16; 1/2, 2, 4): token 1 alone is in the window, and moves by 2 (16 - 1/2)."""
     z = [Fraction(16), Fraction(1, 2), Fraction(2), Fraction(4)]

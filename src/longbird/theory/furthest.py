@@ -259,17 +259,16 @@ class Outcome:
 def hops(neighbours: npt.NDArray[np.bool_], most: int) -> npt.NDArray[np.int64]:
     """From each query to each key, how many layers apart; most + 1 where it is more."""
     n = len(neighbours)
-    distance = np.full((n, n), most + 1)
-    reached = np.eye(n, dtype=bool)
-    distance[reached] = 0
-    step = neighbours.astype(np.float32)
+    edges = torch.from_numpy(neighbours).float().to_sparse()
+    distance = torch.full((n, n), most + 1)
+    last = torch.eye(n, dtype=torch.bool)  # pairs at the last distance
+    distance[last] = 0
     for layer in range(1, most + 1):
-        further = (reached.astype(np.float32) @ step > 0) & (distance > most)
-        if not further.any():
+        last = (torch.sparse.mm(edges, last.float()) > 0) & (distance > most)
+        if not last.any():
             break
-        distance[further] = layer
-        reached = further
-    return distance
+        distance[last] = layer
+    return distance.numpy()
 
 
 def share_within(

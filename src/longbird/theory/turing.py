@@ -23,6 +23,7 @@ The idea is that of Zaheer et al. 2020 (appendix B), after Pérez et al. 2019.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,8 +44,10 @@ HARD = 1000.0
 """What scores are multiplied by: exp(-1000) is 0 in float64."""
 ROWS = 8192
 """Nodes that a feed-forward layer takes at a time, so that wide ones need little memory."""
-BEGIN = "(begin)"
-"""A state before the first, one cell to the left of the input, which only moves right."""
+CELLS = ("cell", "cell before", "record cell", "input cell")
+"""Coordinates that are any integer; all others are 0 or 1."""
+BEGIN = "before the input"
+"""A state before the first, on the cell to the left of the input, which only moves right."""
 
 Nodes = npt.NDArray[np.int64]
 Name: TypeAlias = str | tuple[str, str]
@@ -221,7 +224,7 @@ class Decoder:
             for a in self.machine.symbols
         } | {(BEGIN, blank): Transition(blank, 1, self.machine.start)}
         for (q, a), then in table.items():
-            added = dict.fromkeys(self.stream.index, 0.0)
+            added: Counter[Name] = Counter()
             added["state", q] -= 1
             added["state", then.state] += 1
             added["symbol", a] -= 1
@@ -262,12 +265,25 @@ class Decoder:
             rows[cell, -2:] = torch.tensor([cell, 1.0])
         return rows
 
-    def forward(self, y: Tensor, memory: Tensor) -> Tensor:
-        """What all nodes 0, 1, ... hand on, from what each is given: [nodes, handed_on]."""
+    def forward(self, y: Tensor, memory: Tensor) -> Iterator[tuple[str, Tensor]]:
+        """All nodes 0, 1, ... at once, from what each is given, [nodes, handed_on].
+
+        Yields:
+            The name of each layer, and the coordinates of the nodes after it, [nodes, width]; the
+            first coordinates after the last layer are handed on.
+        """
         nodes = np.arange(len(y))
         x = self.step(self._embedded(y, nodes))
+        yield "step", x
         x = self._attended(x, nodes, x @ self.recall.key.T, x @ self.recall.value.T, memory)
-        return self.choose(self.match(self.compare(x)))[:, : self.stream.handed_on]
+        yield "look", x
+        for name, layer in (
+            ("compare", self.compare),
+            ("match", self.match),
+            ("choose", self.choose),
+        ):
+            x = layer(x)
+            yield name, x
 
     def _embedded(self, y: Tensor, nodes: Nodes) -> Tensor:
         x = y.new_zeros(len(y), len(self.stream.names))
@@ -406,12 +422,23 @@ class Decoder:
         """Where all nodes at once, over the whole graph, hand on something else, if anywhere.
 
         A node sees none that come later. So if every node hands on what the next was given, then
-        these are the nodes that decoding one by one gives, and no others.
+        these are the nodes that decoding one by one gives, and no others. What is not a cell has
+        to be 0 or 1 everywhere.
         """
-        wrong = (self.forward(y[:-1], memory) != y[1:]).any(dim=1).nonzero()
-        if not len(wrong):
-            return None
-        return f"node {int(wrong[0])} hands on something else when all nodes run at once"
+        bits = [place for name, place in self.stream.index.items() if name not in CELLS]
+        x = y
+        for layer, x in self.forward(y[:-1], memory):
+            wrong = ((x[:, bits] != 0) & (x[:, bits] != 1)).nonzero()
+            if len(wrong):
+                node, bit = int(wrong[0, 0]), bits[int(wrong[0, 1])]
+                return (
+                    f"node {node} has {float(x[node, bit]):g} for {self.stream.names[bit]} after "
+                    f"the layer {layer!r}, expected 0 or 1"
+                )
+        wrong = (x[:, : self.stream.handed_on] != y[1:]).any(dim=1).nonzero()
+        if len(wrong):
+            return f"node {int(wrong[0])} hands on something else when all nodes run at once"
+        return None
 
     def _check_memory(self, steps: int) -> None:
         needed = 8 * 6 * len(self.stream.names) * first_node(steps + 1)

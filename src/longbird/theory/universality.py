@@ -25,6 +25,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from longbird.graph import Edges, Graph, as_graph
@@ -190,7 +191,7 @@ def star_centre(graph: Graph | str, n: int) -> int | None:
         >>> star_centre("Window(2)", 6) is None
         True
     """
-    mask = as_graph(graph).mask(integer(n, "n", least=1))[0]
+    mask = _in_all_heads(as_graph(graph), integer(n, "n", least=1))
     loops = mask.diagonal().copy()
     mask[np.arange(n), np.arange(n)] = True
     for token in np.flatnonzero(mask.all(axis=0) & mask.all(axis=1)).tolist():
@@ -312,8 +313,12 @@ def _wrong(
 
 
 def neighbours(graph: Graph | str, n: int) -> list[list[int]]:
-    """Which tokens each of `n` tokens sees."""
-    return [np.flatnonzero(row).tolist() for row in as_graph(graph).mask(n)[0]]
+    """Which tokens each of `n` tokens sees, in all heads."""
+    return [np.flatnonzero(row).tolist() for row in _in_all_heads(as_graph(graph), n)]
+
+
+def _in_all_heads(graph: Graph, n: int) -> npt.NDArray[np.bool_]:
+    return np.logical_and.reduce(graph.mask(n, graph._heads))
 
 
 # ---- All sequences ----
