@@ -114,8 +114,14 @@ def test_small_cases() -> None:
     assert run.steps == 0 and run.nodes == 1 and not run.halted
     halting = Machine.parse("start: end\nhalt: end\nblank: _\ngo _ -> _ R end")
     assert Decoder(halting).run().raise_if_failed().halted
+    assert Decoder(halting).run(steps=10**7).steps == 0
     with pytest.raises(ValueError, match="choose fewer steps"):
-        Decoder(halting).run(steps=10**7)
+        Decoder(Machine.load("busy-beaver-5")).run(steps=10**7)
+
+
+def test_many_nodes_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turing, "AT_ONCE", 50)
+    assert Decoder(MACHINE).run(TEXT, steps=25).raise_if_failed().nodes == 351
 
 
 def test_a_large_table() -> None:

@@ -44,6 +44,10 @@ HARD = 1000.0
 """What scores are multiplied by: exp(-1000) is 0 in float64."""
 ROWS = 8192
 """Nodes that a feed-forward layer takes at a time, so that wide ones need little memory."""
+MOST_STEPS = 100_000
+"""Five billion nodes, for which no machine has the memory."""
+AT_ONCE = 1 << 17
+"""Nodes whose attention is one call of the operator; more take as many calls as are needed."""
 CELLS = ("cell", "cell before", "record cell", "input cell")
 """Coordinates that are any integer; all others are 0 or 1."""
 BEGIN = "before the input"
@@ -275,7 +279,17 @@ class Decoder:
         nodes = np.arange(len(y))
         x = self.step(self._embedded(y, nodes))
         yield "step", x
-        x = self._attended(x, nodes, x @ self.recall.key.T, x @ self.recall.value.T, memory)
+        keys, values = x @ self.recall.key.T, x @ self.recall.value.T
+        x = torch.cat(
+            [
+                self._attended(rows, part, keys, values, memory)
+                for rows, part in zip(
+                    x.split(AT_ONCE),
+                    np.split(nodes, range(AT_ONCE, len(nodes), AT_ONCE)),
+                    strict=True,
+                )
+            ]
+        )
         yield "look", x
         for name, layer in (
             ("compare", self.compare),
@@ -334,7 +348,9 @@ class Decoder:
             ValueError: The input has an unknown symbol, or there is no memory for so many nodes.
         """
         symbols = self.machine.read(text)
-        steps = integer(steps, "steps")
+        # Fewer where it halts, so that there may be room for them.
+        steps = min(integer(steps, "steps"), MOST_STEPS)
+        steps = sum(1 for _ in self.machine.simulate(symbols, steps)) - 1
         self._check_memory(steps)
         memory, handed_on = self.memory(symbols), self.stream.handed_on
         nodes = first_node(steps + 1)
@@ -441,11 +457,15 @@ class Decoder:
         return None
 
     def _check_memory(self, steps: int) -> None:
-        needed = 8 * 6 * len(self.stream.names) * first_node(steps + 1)
+        nodes = first_node(steps + 1)
+        # Coordinates of all nodes, a few times; and the tiles of a call, of which there are about
+        # as many as nodes, each of 16 x 16 scores with its keys and values.
+        tile = 8 * 16 * (4 * 16 + 3 * len(self.recall.key))
+        needed = 8 * 6 * len(self.stream.names) * nodes + tile * min(nodes, AT_ONCE)
         if needed > (limit := available_bytes()):
             raise ValueError(
-                f"{steps:,} steps take {first_node(steps + 1):,} nodes, and {in_words(needed)} of "
-                f"the {in_words(limit)} of memory that this process can have; choose fewer steps"
+                f"{steps:,} steps take {nodes:,} nodes, and {in_words(needed)} of the "
+                f"{in_words(limit)} of memory that this process can have; choose fewer steps"
             )
 
 
