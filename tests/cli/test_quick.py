@@ -42,7 +42,7 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
     [
         "--help", "--version", "", "demo --help", "info --help", "graph --help",
         "graph show --help", "embed --help", "search --help",
-        "check --help", "plan --help", "convert --help",
+        "theory --help", "theory turing --help", "check --help", "plan --help", "convert --help",
         "bench attention --help", "bench model --help", "bench train --help",
         "bench quality --help", "nonsense",
         "check", "plan -n ten", "plan --nonsense", "embed", "embed x --unit page",
