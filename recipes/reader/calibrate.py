@@ -21,13 +21,12 @@ from matplotlib.figure import Figure
 from longbird.bench.quality.documents import read_rows
 from longbird.reading.default import SHIPPED, default_reader
 from longbird.reading.reader import Reader
-from longbird.tasks.ask import Ask
+from longbird.tasks.ask import RIGHT, Ask
 from longbird.tasks.evaluate import evaluate_rows, read_for
 from longbird.tasks.metrics import squad
+from longbird.tasks.questions import Question
 from longbird.tasks.trained import load_trained
 
-RIGHT = 0.5
-"""An answer is right with an F1 of this or more."""
 EDGES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 
 
@@ -52,18 +51,17 @@ def kind(row: Any) -> str:
 
 def measure(file: Path) -> None:
     """Asks as a user would, and prints how good and how sure the answers are."""
-    rows, reader = read_rows(file), Reader.from_pretrained()
+    trained = load_trained(default_reader())
+    task, settings = trained.task, trained.settings
+    examples = task.examples(task.rows([file], settings), settings, print)
+    questions: list[Question] = [each["asked"] for each in examples]
+    reader = Reader(trained.model, trained.tokenizer)
     assert reader.confidence is not None
     least = reader.confidence.least
     reader.confidence = replace(reader.confidence, least=0.0)  # all answers, with how sure each is
-    texts = (
-        "".join(f"{title}\n{''.join(parts)}\n\n" for title, parts in row["context"])
-        for row in rows
-    )
-    asked = [row["question"] for row in rows]
-    answers = list(reader.ask_all(zip(texts, asked, strict=True)))
-    golds = [[row["answer"]] if row["answer"] else [] for row in rows]
-    kinds = np.array([kind(row) for row in rows])
+    answers = list(reader.ask_all((each.text, each.question) for each in questions))
+    golds = [each.answers for each in questions]
+    kinds = np.array([kind(row) for row in read_rows(file)])
     table = {
         "sure": np.array([answer.confidence for answer in answers]),
         "has": np.array([bool(gold) for gold in golds]),
@@ -74,7 +72,7 @@ def measure(file: Path) -> None:
             ]
         ),
     }
-    print("| documents | questions | answered | of these right | F1 | no answer | not sure |")
+    print("| documents | questions | answered | right of all given | F1 | no answer | not sure |")
     print("|---|---|---|---|---|---|---|")
     for name in (*dict.fromkeys(kinds.tolist()), "all"):
         of = (kinds == name) | (name == "all")

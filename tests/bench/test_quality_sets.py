@@ -10,36 +10,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tokenizers
 import torch
 import transformers
+from small_words import WORDS, write_tokenizer
 
 from longbird.bench.quality import classification, documents, retrieval, summarisation
 from longbird.bench.quality.experiment import Attempt
 from longbird.bench.quality.run import run
 from longbird.data import licences, manual, questions, reviews
 
-WORDS = [f"{a}{b}" for a in ("sun", "rain", "ship", "port", "iron", "gold") for b in "abcdefgh"]
-
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of 64 positions with its tokenizer."""
     folder = tmp_path_factory.mktemp("tiny")
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    every = {word: number for number, word in enumerate([*special, *WORDS, "good", "bad"])}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(every, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
-        sep_token="[SEP]", mask_token="[MASK]",
-    ).save_pretrained(folder)  # fmt: skip
+    size = write_tokenizer(folder, ["good", "bad"])
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=len(every), hidden_size=16, num_attention_heads=2, num_hidden_layers=1,
+        vocab_size=size, hidden_size=16, num_attention_heads=2, num_hidden_layers=1,
         intermediate_size=32, max_position_embeddings=64,
     )  # fmt: skip
     transformers.BertModel(config).save_pretrained(folder)

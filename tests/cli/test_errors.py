@@ -217,7 +217,9 @@ def test_a_full_disk() -> None:
 
 
 def test_ctrl_c_in_a_running_command() -> None:
-    code = "import longbird.cli.graph as g, time"
+    # What is started in the background ignores Ctrl-C, and so would its children.
+    code = "import longbird.cli.graph as g, signal, time"
+    code += "; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code += "; g.parse_graph = lambda x: (print('in', flush=True), time.sleep(60))"
     script = f"import sys; sys.argv = ['longbird', 'graph', 'show', 'x']; {code}"
     script += "; from longbird.cli.app import main; main()"
@@ -234,7 +236,10 @@ def test_ctrl_c_in_a_running_command() -> None:
 def test_ctrl_c_while_the_command_is_imported(tmp_path: Path) -> None:
     project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     ((module, function),) = re.findall(r'^longbird = "(.*):(.*)"$', project, re.M)
-    (tmp_path / "typer.py").write_text("import os; os.kill(os.getpid(), 2)\nwhile True: pass")
+    (tmp_path / "typer.py").write_text(
+        "import os, signal\nsignal.signal(2, signal.default_int_handler)\n"
+        "os.kill(os.getpid(), 2)\nwhile True: pass"
+    )
     done = subprocess.run(
         [sys.executable, "-c", f"from {module} import {function}; {function}()", "info"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},

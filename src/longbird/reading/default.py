@@ -29,10 +29,14 @@ def default_reader() -> Path:
 
     MiniLM's weights are downloaded by name and checked by hash, once.
     """
-    parts = (sha256_of(SHIPPED / file)[:8] for file in (DIFFERENCE, "config.json"))
-    name = f"reader-{'-'.join(parts)}"
     files = ("config.json", "model.safetensors", *TOKENIZER)
-    return cached(name, files, _fill, megabytes=91, doing="putting together")
+    return cached(shipped_name(), files, _fill, megabytes=91, doing="putting together")
+
+
+def shipped_name() -> str:
+    """A name that no other reader has, nor this one with another configuration."""
+    parts = (sha256_of(SHIPPED / file)[:8] for file in (DIFFERENCE, "config.json"))
+    return f"reader-{'-'.join(parts)}"
 
 
 def _fill(folder: Path, scratch: Path) -> None:

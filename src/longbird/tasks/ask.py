@@ -30,6 +30,8 @@ from longbird.tasks.task import Example, Prediction, Task
 
 MENTIONS = 16
 """Places of an answer in a document that are learned from."""
+RIGHT = 0.5
+"""The F1 from which on an answer counts as right, where it is one or the other."""
 LABELS = ("start_positions", "end_positions", "answer_types", "sentence_support")
 """What the loss takes, and the model does not."""
 
@@ -430,7 +432,7 @@ class Ask(Task):
             ]
         )
         silent = np.array([float(not gold["answers"]) for gold in golds])
-        right = scores >= 0.5
+        right = scores >= RIGHT
         if right.all() or not right.any():
             return None
         from sklearn.linear_model import LogisticRegression

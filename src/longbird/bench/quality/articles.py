@@ -14,7 +14,6 @@ from longbird.bench.quality.documents import Row
 from longbird.bench.quality.experiment import (
     Attempt,
     Claim,
-    Contestant,
     Experiment,
     Metric,
     Outcome,
@@ -28,10 +27,16 @@ from longbird.bench.quality.question_sets import (
     of_squad,
     split_squad,
 )
-from longbird.bench.quality.ways import Way, load, one_paragraph, paragraphs, read, ways
+from longbird.bench.quality.ways import (
+    Way,
+    contestant,
+    load,
+    one_paragraph,
+    paragraphs,
+    read,
+    ways,
+)
 from longbird.data import questions
-from longbird.folders.digest import sha256_of
-from longbird.reading.default import DIFFERENCE, SHIPPED
 from longbird.reading.embedder import Embedder
 from longbird.tasks.metrics import squad
 
@@ -64,6 +69,11 @@ def held_out(count: int) -> Sequence[Row]:
     return list(in_articles(some, articles, draw, EVERY_WORD))
 
 
+def title_of(row: Row) -> str:
+    """The article of a question, by its first paragraph."""
+    return row["context"][0][0]
+
+
 def texts(row: Row) -> list[str]:
     """The paragraphs of the document of a question."""
     return ["".join(parts) for _, parts in row["context"]]
@@ -73,23 +83,37 @@ Choose = Callable[[Sequence[Row]], Sequence[int]]
 """The paragraph that is read for each question."""
 
 
+def best(scores: Callable[[list[str], list[str]], np.ndarray], rows: Sequence[Row]) -> list[int]:
+    """The paragraph of highest score for each question.
+
+    Args:
+        scores: Of paragraphs and questions, [questions, paragraphs]; asked once for an article.
+        rows: The questions.
+    """
+    chosen = [0] * len(rows)
+    for title in {title_of(row) for row in rows}:
+        numbers = [number for number, row in enumerate(rows) if title_of(row) == title]
+        asked = [rows[number]["question"] for number in numbers]
+        found = scores(texts(rows[numbers[0]]), asked).argmax(1)
+        for number, paragraph in zip(numbers, found.tolist(), strict=True):
+            chosen[number] = paragraph
+    return chosen
+
+
 def by_words(rows: Sequence[Row]) -> list[int]:
     """The paragraph of highest BM25 in its article."""
-    return [int(Bm25(texts(row)).scores([row["question"]])[0].argmax()) for row in rows]
+    return best(lambda paragraphs, asked: Bm25(paragraphs).scores(asked), rows)
 
 
 def by_vectors(model: str, rows: Sequence[Row]) -> list[int]:
     """The paragraph whose vector is nearest to that of the question."""
     embedder = Embedder.from_pretrained(model)
-    vectors: dict[str, np.ndarray] = {}
-    chosen: list[int] = []
-    for row in rows:
-        title = row["context"][0][0]
-        if title not in vectors:
-            vectors[title] = embedder.embed(texts(row)).vectors
-        query = embedder.embed_queries([row["question"]])[0]
-        chosen.append(int((vectors[title] @ query).argmax()))
-    return chosen
+    return best(
+        lambda paragraphs, asked: (
+            embedder.embed_queries(asked) @ embedder.embed(paragraphs).vectors.T
+        ),
+        rows,
+    )
 
 
 def right(rows: Sequence[Row]) -> list[int]:
@@ -106,12 +130,12 @@ def measured(way: Way, sizes: Sizes, attempt: Attempt) -> Outcome:
         squad.score(task.answer(each)["answer"], row["answers"], False)
         for each, row in zip(said, rows, strict=True)
     ]
-    titles = sorted({row["context"][0][0] for row in rows})
+    titles = sorted({title_of(row) for row in rows})
     return Outcome(
         {
             "exact_match": [exact for exact, _ in scores],
             "f1": [f1 for _, f1 in scores],
-            "group": [titles.index(row["context"][0][0]) for row in rows],
+            "group": [titles.index(title_of(row)) for row in rows],
         }
     )
 
@@ -134,7 +158,6 @@ def retrieved(
 def experiment(scale: str) -> Experiment:
     """The experiment at a scale."""
     sizes = SIZES[scale]
-    reader = sha256_of(SHIPPED / DIFFERENCE)
     alone = Way("paragraphs", "every paragraph alone, and the best answer counts", paragraphs)
     entries = [(way, partial(measured, way, sizes)) for way in (*ways(sizes.length), alone)]
     entries += [
@@ -162,14 +185,7 @@ def experiment(scale: str) -> Experiment:
         "every paragraph alone, or the one paragraph that a retriever chooses?",
         scale=scale,
         contestants=[
-            Contestant(
-                way.name,
-                way.about,
-                attempt,
-                {"sizes": asdict(sizes), "options": way.options, "reader": reader},
-                seeded=False,
-            )
-            for way, attempt in entries
+            contestant(way, attempt, asdict(sizes)) for way, attempt in entries
         ],
         reference=whole,
         metrics=[

@@ -10,17 +10,14 @@ from longbird.bench.quality.documents import Row
 from longbird.bench.quality.experiment import (
     Attempt,
     Claim,
-    Contestant,
     Experiment,
     Metric,
     Outcome,
     mean_of,
 )
 from longbird.bench.quality.question_sets import split_hotpot
-from longbird.bench.quality.ways import Way, load, read, ways
+from longbird.bench.quality.ways import Way, contestant, load, read, ways
 from longbird.data import questions
-from longbird.folders.digest import sha256_of
-from longbird.reading.default import DIFFERENCE, SHIPPED
 
 PUBLISHED = {"answer F1": 75.7, "supporting F1": 86.8, "joint F1": 67.7}
 """Of BigBird-ITC base on the development set, trained on 90,447 questions."""
@@ -45,15 +42,16 @@ SIZES = {"default": Sizes(), "tiny": Sizes(validation=6, test=8)}
 
 
 @cache
-def held_out(side: str, count: int) -> Sequence[Row]:
-    """Questions of one side of the split."""
-    return split_hotpot()[side][:count]
+def held_out(sizes: Sizes) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Questions to choose by, and those that are measured."""
+    split = split_hotpot()
+    return split["validation"][: sizes.validation], split["test"][: sizes.test]
 
 
 def measured(way: Way, sizes: Sizes, attempt: Attempt) -> Outcome:
     """How good a way to read is; every question is answered."""
     reader, task = load(way)
-    validation, test = held_out("validation", sizes.validation), held_out("test", sizes.test)
+    validation, test = held_out(sizes)
     task.calibrate(
         *read(reader, validation, way, attempt.folder, attempt.say), reader.model.config
     )
@@ -68,7 +66,6 @@ def measured(way: Way, sizes: Sizes, attempt: Attempt) -> Outcome:
 def experiment(scale: str) -> Experiment:
     """The experiment at a scale."""
     sizes = SIZES[scale]
-    reader = sha256_of(SHIPPED / DIFFERENCE)
     whole, cut, chunks, dense = "whole", "first 512", "chunks", "dense"
     return Experiment(
         name="hotpotqa",
@@ -78,13 +75,11 @@ def experiment(scale: str) -> Experiment:
         "with chunks of 512 of which the best answer counts?",
         scale=scale,
         contestants=[
-            Contestant(
-                way.name,
-                way.about,
+            contestant(
+                way,
                 partial(measured, way, sizes),
-                {"sizes": asdict(sizes), "options": way.options, "reader": reader},
-                seeded=False,
-                published=PUBLISHED if way.name == whole else {},
+                asdict(sizes),
+                PUBLISHED if way.name == whole else {},
             )
             for way in ways(sizes.length)
         ],

@@ -10,8 +10,9 @@ from typing import Any, cast
 from datasets import Dataset
 
 from longbird.bench.quality.documents import Row, write_rows
+from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
 from longbird.graph import Full
-from longbird.reading.default import default_reader
+from longbird.reading.default import default_reader, shipped_name
 from longbird.reading.windows import windows
 from longbird.tasks.ask import Ask
 from longbird.tasks.documents import features_of
@@ -99,6 +100,19 @@ def ways(length: int) -> list[Way]:
         ),
         Way("int8", "as whole, with weights in bytes", of_size(length), {"quantize": "int8"}),
     ]
+
+
+def contestant(
+    way: Way,
+    attempt: Callable[[Attempt], Outcome],
+    sizes: Mapping[str, Any],
+    published: Mapping[str, float] | None = None,
+) -> Contestant:
+    """The reader that ships, which reads in one way; nothing is drawn, so it is run once."""
+    settings = {"sizes": sizes, "options": way.options, "reader": shipped_name()}
+    return Contestant(
+        way.name, way.about, attempt, settings, seeded=False, published=published or {}
+    )
 
 
 def load(way: Way) -> tuple[Trained, Ask]:
