@@ -86,9 +86,12 @@ def lattice_clustering(n: int, degree: float) -> float:
         1.0
     """
     low = int(degree // 2) * 2
+    high = min(low + 2, n - 1)
     found = _ring(n, low)
-    share = (degree - low) / 2
-    return found if not share else (1 - share) * found + share * _ring(n, min(low + 2, n - 1))
+    if degree == low or high == low:
+        return found
+    share = (degree - low) / (high - low)
+    return (1 - share) * found + share * _ring(n, high)
 
 
 def _ring(n: int, k: int) -> float:
