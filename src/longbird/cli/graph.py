@@ -130,6 +130,21 @@ def compare(
     typer.echo(table(found))
 
 
+@graph.command(cls=Command)
+def plots(
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The folder of the pictures; made if need be.")
+    ] = Path("plots"),
+) -> None:
+    """Measure and draw again what the papers say: paths, clustering, eigenvalues, layers."""
+    with working(f"Measuring, and drawing into {out}"):
+        from longbird.theory.plots import draw_all
+
+        files = draw_all(out)
+    for file in files:
+        say(f"Wrote {file}")
+
+
 def list_graphs() -> None:
     """Prints every name that an expression may hold, with its arguments and what it means."""
     from rich.table import Table
