@@ -41,7 +41,8 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
     "line",
     [
         "--help", "--version", "", "demo --help", "info --help", "graph --help",
-        "graph show --help", "embed --help", "search --help",
+        "graph show --help", "graph analyse --help", "graph analyse", "graph compare --help",
+        "graph plots --help", "embed --help", "search --help",
         "check --help", "plan --help", "convert --help",
         "bench attention --help", "bench model --help", "bench train --help",
         "bench quality --help", "nonsense",

@@ -78,6 +78,10 @@ class Plot:
             axes.plot(x, y, color="black", ls="--", lw=1, label=name)
         if "x" in self.logarithmic:
             axes.set_xscale("log")
+            if self.x_label == "tokens":
+                ticks = [x for x, _ in next(iter(self.curves.values()))]
+                axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+                axes.minorticks_off()
         if "y" in self.logarithmic:
             axes.set_yscale("log")
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
