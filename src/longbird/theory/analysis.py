@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 # A random walk has mixed when its place is this near to its limit, in total variation.
 MIXED = 0.25
-# Measures whose interval is a certain one; the others have 95% confidence.
-CERTAIN = ("diameter", "spectral_gap", "second_eigenvalue", "smallest_eigenvalue", "walk_gap")
+# Measures that are bounded where they are not exact; the others have 95% confidence.
+BOUNDED = ("diameter", "spectral_gap", "second_eigenvalue", "smallest_eigenvalue", "walk_gap")
 # Layers that a table lists.
-LISTED = 6
+LISTED = 4
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Measures:
         small_world_without_globals: The same without the tokens that are joined to all others,
             which alone force short paths.
         intervals: For each number that is not exact, by its name, between what it is: with 95%
-            confidence, or certainly if it is the diameter or an eigenvalue.
+            confidence, or by a bound if it is the diameter or from eigenvalues.
         reached_intervals: 95% confidence intervals of `reached`; None if it is exact.
     """
 
@@ -171,7 +171,7 @@ class Measures:
         if name not in self.intervals:
             return "sampled"
         low, high = (f"{bound:,.5g}" for bound in self.intervals[name])
-        return f"between {low} and {high}" if name in CERTAIN else f"95%: {low} to {high}"
+        return f"between {low} and {high}" if name in BOUNDED else f"95%: {low} to {high}"
 
 
 @dataclass(frozen=True)

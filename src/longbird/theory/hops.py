@@ -84,8 +84,10 @@ class Hops:
         if self.sample is None:
             return None
         shares = self.sample / (self.n - 1)
-        found = [(float(each.mean()), self._error(each)) for each in shares]
-        return [(max(0.0, mean - error), min(1.0, mean + error)) for mean, error in found]
+        found = [(float(each.mean()), self._error(each)) for each in shares[1:]]
+        known = float(self.within[0] / (self.n * (self.n - 1)))
+        bounds = [(max(0.0, mean - error), min(1.0, mean + error)) for mean, error in found]
+        return [(known, known), *bounds]
 
     def _error(self, values: Floats) -> float:
         left = 1 - len(values) / self.n  # of the queries, those not in the sample
@@ -168,6 +170,8 @@ def _by_runs(n: int, low: Places, high: Places, seed: int) -> Hops:
     _, fewest, _, sample = _walk(low, high, np.concatenate([ends, drawn]), keep=True)
     sample = sample[:, 2:]
     within = sample.mean(axis=1) * n
+    within[0] = (high - low).sum(dtype=np.int64)
+    within = np.maximum.accumulate(within)
     # Every place between two tokens is passed in both directions; then no pair is farther apart
     # than the two ends, which were looked at.
     place = np.arange(n)
@@ -312,6 +316,8 @@ def _by_sample(graph: Digraph, size: int, seed: int) -> Hops:
     reached = np.cumsum(_reached(graph.transposed, queries), axis=0)
     sample = reached[:, 2:].astype(np.float64)
     within = sample.mean(axis=1) * n
+    within[0] = graph.degrees.sum()  # which is known, and a few rows of many keys may dominate
+    within = np.maximum.accumulate(within)
     fewest = reached.min(axis=1) + 1
     if components(graph) > 1:
         return Hops(n, within, fewest, None, None, sample)

@@ -37,7 +37,7 @@ _eigsh: Any = eigsh  # its stubs ask for an integer tolerance
 
 @dataclass(frozen=True)
 class Eigenvalue:
-    """An eigenvalue, and where it surely lies if Lanczos stopped before it had converged."""
+    """An eigenvalue, and between what it lies if Lanczos stopped before it had converged."""
 
     value: float
     interval: tuple[float, float] | None = None
