@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -238,28 +237,30 @@ def sweep(graph: Digraph, seeds: Ints) -> Iterator[tuple[Ints, Bits, int]]:
     seen = np.zeros((m, words), np.uint64)
     seen[seeds, number // 64] = np.uint64(1) << (number % 64).astype(np.uint64)
     fresh, rows = seen.copy(), np.unique(seeds)
+    into = graph.transposed.part
     while len(rows):
-        found = np.zeros_like(seen)
-        into = graph.transposed.part
-        steps = 2 * m * words
-        if graph.part.nnz:
-            edges = np.diff(into.indptr)[rows].sum()
-            candidates: Any = np.arange(m)
-            if 4 * edges < m:  # only those with an edge to one that has changed
-                at = ranges(into.indptr[rows].astype(np.int64), np.diff(into.indptr)[rows])
-                candidates = np.unique(into.indices[at])
-            found[candidates], more = _either(graph.part, fresh, candidates)
-            steps += more
-        if graph.full.nnz:
-            of_tile = np.bitwise_or.reduceat(fresh, graph.starts[:-1], axis=0)
-            of_tile, more = _either(graph.full, of_tile, np.arange(len(of_tile)))
-            found |= of_tile[graph.tile]
-            steps += more
-        fresh = found & ~seen
-        rows = np.flatnonzero(fresh.any(axis=1))
+        edges = int(np.diff(into.indptr)[rows].sum())
+        if not graph.full.nnz and 2 * edges < into.nnz:
+            # Only positions with an edge to one that has changed.
+            at = ranges(into.indptr[rows].astype(np.int64), np.diff(into.indptr)[rows])
+            near = np.unique(into.indices[at]).astype(np.int64)
+            found, steps = _either(graph.part, fresh, near)
+        else:
+            near = np.arange(m)
+            found, steps = _either(graph.part, fresh, near)
+            if graph.full.nnz:
+                of_tile = np.bitwise_or.reduceat(fresh, graph.starts[:-1], axis=0)
+                of_tile, more = _either(graph.full, of_tile, np.arange(len(of_tile)))
+                found |= of_tile[graph.tile]
+                steps += more
+        found &= ~seen[near]
+        new = found.any(axis=1)
+        fresh[rows] = 0
+        rows, bits = near[new], found[new]
+        seen[rows] |= bits
+        fresh[rows] = bits
         if len(rows):
-            seen |= fresh
-            yield rows, fresh[rows], steps
+            yield rows, bits, steps + 2 * len(near) * words
 
 
 def _either(matrix: csr_array, bits: Bits, rows: Ints) -> tuple[Bits, int]:
