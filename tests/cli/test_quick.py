@@ -41,8 +41,9 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
     "line",
     [
         "--help", "--version", "", "demo --help", "info --help", "graph --help",
-        "graph show --help", "embed --help", "search --help",
-        "theory --help", "theory turing --help", "check --help", "plan --help", "convert --help",
+        "graph show --help", "graph analyse --help", "graph analyse", "graph compare --help",
+        "graph plots --help", "embed --help", "search --help", "theory --help",
+        "theory turing --help", "check --help", "plan --help", "convert --help",
         "bench attention --help", "bench model --help", "bench train --help",
         "bench quality --help", "nonsense",
         "check", "plan -n ten", "plan --nonsense", "embed", "embed x --unit page",

@@ -1,4 +1,4 @@
-"""`longbird graph`: see what attends to what."""
+"""`longbird graph`: see what attends to what, and measure it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from longbird.cli.flags import Command, Group
-from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
-from longbird.cli.options import Heads, Tokens
+from longbird.cli.graph_argument import HELP, GraphArgument, complete_graph, parse_graph
+from longbird.cli.options import AsJson, Heads, Tokens
 from longbird.cli.terminal import say, stdout, working
 
 if TYPE_CHECKING:
     from longbird.graph import Graph
 
-graph = typer.Typer(cls=Group, no_args_is_help=True, help="See what attends to what.")
-
-
-@graph.callback()
-def _group() -> None:
-    """Keeps `show` a subcommand of its own while it is the only one."""
+graph = typer.Typer(
+    cls=Group, no_args_is_help=True, help="See what attends to what, and measure it."
+)
 
 
 @graph.command(cls=Command)
@@ -65,6 +62,87 @@ def show(
     draw_in_terminal(parsed, n, heads=heads, head=head, name=graph)
     if out is not None:
         say(f"Wrote {out}")
+
+
+@graph.command(cls=Command)
+def analyse(
+    graph: GraphArgument,
+    n: Tokens = 4096,
+    heads: Heads = 1,
+    json: AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Also draw it: a .png, .svg or .pdf file."),
+    ] = None,
+) -> None:
+    """Measure a graph: paths, clustering, spectral gap, receptive field and more.
+
+    Each number says whether it is exact, or between what it is.
+    """
+    from json import dumps
+
+    parsed = parse_graph(graph)
+    with working(f"Measuring {n:,} tokens"):
+        from longbird.theory import analyse as measure
+        from longbird.theory.analysis import check_picture
+
+        if out is not None:
+            check_picture(out)
+        found = measure(parsed, n, heads, name=graph.strip())
+        if out is not None:
+            found.save(out)
+    typer.echo(dumps(found.as_json(), indent=2) if json else str(found))
+    if out is not None and not json:
+        say(f"Wrote {out}")
+
+
+@graph.command(cls=Command)
+def compare(
+    graphs: Annotated[
+        list[str],
+        typer.Argument(
+            help=f"Two graphs or more. {HELP}", autocompletion=complete_graph, show_default=False
+        ),
+    ],
+    n: Tokens = 4096,
+    heads: Heads = 1,
+    json: AsJson = False,
+) -> None:
+    """Measure several graphs at one length, a row for each."""
+    from json import dumps
+
+    parsed = [parse_graph(graph) for graph in graphs]
+    if len(parsed) < 2:
+        raise ValueError(
+            "compare needs two graphs or more, received one; `longbird graph analyse` measures one"
+        )
+    from longbird.theory import analyse as measure
+    from longbird.theory import compare as table
+
+    found = []
+    for text, graph in zip(graphs, parsed, strict=True):
+        with working(f"Measuring {n:,} tokens of {text}"):
+            found.append(measure(graph, n, heads, name=text.strip()))
+    if json:
+        typer.echo(dumps([each.as_json() for each in found], indent=2))
+        return
+    say(f"{n:,} tokens" + (f", union of {heads} heads" if heads > 1 else ""))
+    typer.echo(table(found))
+
+
+@graph.command(cls=Command)
+def plots(
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The folder of the pictures; made if need be.")
+    ] = Path("plots"),
+) -> None:
+    """Measure and draw again what the papers say: paths, clustering, eigenvalues, layers."""
+    with working(f"Measuring, and drawing into {out}"):
+        from longbird.theory.plots import draw_all
+
+        files = draw_all(out)
+    for file in files:
+        say(f"Wrote {file}")
 
 
 def list_graphs() -> None:

@@ -26,6 +26,7 @@ from longbird.machine import available_bytes, in_words
 
 if TYPE_CHECKING:
     from longbird.layout import Layout
+    from longbird.theory import Analysis, Star
 
 LONGEST_KEY = 65536
 LARGEST_TILE = 128
@@ -424,6 +425,74 @@ class Graph(ABC):
         from longbird.draw import show
 
         show(self, n, heads, head)
+
+    def analyse(self, n: int, heads: int = 1) -> Analysis:
+        """Measure the graph over `n` tokens: paths, clustering, spectral gap and more.
+
+        Numbers are exact where that is feasible, and say so; otherwise they come from a sample,
+        with a confidence interval. Nothing n x n is ever built. docs/measures.md explains them.
+
+        Args:
+            n: Number of tokens.
+            heads: Number of heads. The measures are of the union of their edges; `per_head` has
+                those of each head.
+
+        Examples:
+            >>> from longbird.graph import GlobalTokens, Window
+            >>> Window(8).analyse(1000).diameter
+            125
+            >>> (Window(8) | GlobalTokens([0])).analyse(1000).diameter
+            2
+        """
+        from longbird.theory import analyse
+
+        return analyse(self, n, heads)
+
+    def path(self, i: int, j: int, n: int, heads: int | None = None) -> list[int] | None:
+        """A shortest list of tokens `[i, ..., j]` by which the content of `j` gets to `i`.
+
+        Each token of the list sees the next one, so the content of `j` is in `i` after as many
+        layers as there are steps. None if it never gets there.
+
+        Args:
+            i: The token that reads.
+            j: The token that is read.
+            n: Number of tokens.
+            heads: Number of heads, whose edges all count; by default 1, or as many as the graph is
+                made for.
+
+        Examples:
+            >>> from longbird.graph import Causal, Window
+            >>> (Window(3) & Causal()).path(7, 0, n=10)
+            [7, 4, 1, 0]
+            >>> (Window(3) & Causal()).path(0, 7, n=10) is None
+            True
+        """
+        from longbird.theory import shortest_path
+
+        return shortest_path(self, i, j, n, heads)
+
+    def contains_star(self, n: int, heads: int | None = None) -> Star:
+        """Whether the graph contains the star that BigBird's universality theorem needs.
+
+        A token that sees all others and is seen by all, while every other token sees itself; in
+        each head. The result is true or false, and names the token, or the edges that are missing.
+
+        Args:
+            n: Number of tokens.
+            heads: Number of heads; by default 1, or as many as the graph is made for.
+
+        Examples:
+            >>> from longbird.graph import GlobalTokens, Window
+            >>> star = (Window(1) | GlobalTokens([5])).contains_star(100)
+            >>> bool(star), star.centre
+            (True, 5)
+            >>> Window(1).contains_star(4).missing
+            ((1, 3), (3, 1))
+        """
+        from longbird.theory import contains_star
+
+        return contains_star(self, n, heads)
 
     def _repr_svg_(self) -> str | None:
         """The picture that notebooks show; None, and so its text, where there is none."""

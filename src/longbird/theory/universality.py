@@ -182,24 +182,6 @@ class Construction:
 # ---- Running it over a graph ----
 
 
-def star_centre(graph: Graph | str, n: int) -> int | None:
-    """A token that sees and is seen by all others, if there is one and all but it see themselves.
-
-    Examples:
-        >>> star_centre("GlobalTokens([2]) | Window(0)", 5)
-        2
-        >>> star_centre("Window(2)", 6) is None
-        True
-    """
-    mask = _in_all_heads(as_graph(graph), integer(n, "n", least=1))
-    loops = mask.diagonal().copy()
-    mask[np.arange(n), np.arange(n)] = True
-    for token in np.flatnonzero(mask.all(axis=0) & mask.all(axis=1)).tolist():
-        if np.delete(loops, token).all():
-            return token
-    return None
-
-
 def hardmax_shift(
     z: Sequence[Number], seen: Sequence[Sequence[int]], shift: Shift
 ) -> list[Number]:
@@ -457,7 +439,8 @@ def check(
             f"there are {construction.symbols}^{n} sequences of {n} tokens, expected at most "
             f"{MOST_SEQUENCES:,}; choose fewer tokens, values or dimensions"
         )
-    centre = star_centre(graph, n + 1)
+    star = graph.contains_star(n + 1)
+    centre = star.centre if star else None
     seen = neighbours(graph, n + 1)
     middle = max(range(n + 1), key=lambda token: len(seen[token])) if centre is None else centre
     results = {

@@ -1,0 +1,289 @@
+"""One digraph over n tokens in the form that measuring needs, made from a layout; never n x n.
+
+Three kinds of edges are kept apart. A *full tile* is one entry for all pairs of two groups of
+neighbouring tokens. What tiles have in part is listed edge by edge. A *hub*, a token that sees all
+others and is seen by all, is only counted: nothing about its edges is left to store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array, csr_array
+
+from longbird.graph.base import Graph
+from longbird.layout.layout import Layout
+from longbird.layout.tiles import ranges, split, unpack
+from longbird.machine import available_bytes, in_words, many
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+# Listing an edge, sorting it, and keeping it as a sparse matrix and its transpose.
+BYTES_PER_EDGE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Digraph:
+    """Which tokens see which, in an order of the tokens in which hubs come last.
+
+    Everything below is in *positions* of that order; `tokens` has the token at each. The m tokens
+    that are not hubs come tile by tile.
+
+    Attributes:
+        tokens: int64 [n], the token at each position.
+        starts: int64 [tiles + 1], the first position of each tile, none of them empty, and m.
+        full: [tiles, tiles], 1 where every token of a tile sees every token of another.
+        part: [m, m], 1 for each edge that is not in a full tile.
+        hub_loops: bool [hubs], whether each hub sees itself; all else it sees anyway.
+    """
+
+    tokens: Ints
+    starts: Ints
+    full: csr_array
+    part: csr_array
+    hub_loops: Flags
+
+    @property
+    def n(self) -> int:
+        """Number of tokens."""
+        return len(self.tokens)
+
+    @property
+    def hubs(self) -> int:
+        """Number of tokens that see all others and are seen by all."""
+        return len(self.hub_loops)
+
+    @property
+    def ordinary(self) -> int:
+        """Number of tokens that are not hubs."""
+        return int(self.starts[-1])
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Tokens in each tile."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def tile(self) -> Ints:
+        """The tile of each token that is not a hub."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    @cached_property
+    def places(self) -> Ints:
+        """The position of each token."""
+        places = np.empty(self.n, np.int64)
+        places[self.tokens] = np.arange(self.n)
+        return places
+
+    @cached_property
+    def loops(self) -> Flags:
+        """Whether the token at each position sees itself: bool [n]."""
+        inside = (self.full.diagonal() > 0)[self.tile] | (self.part.diagonal() > 0)
+        return np.concatenate([inside, self.hub_loops])
+
+    @cached_property
+    def degrees(self) -> Ints:
+        """How many others the token at each position sees: int64 [n]."""
+        return np.rint(self.times(np.ones(self.n))).astype(np.int64) - self.loops
+
+    @property
+    def edges(self) -> int:
+        """Edges, with those of tokens to themselves."""
+        return int(self.degrees.sum() + self.loops.sum())
+
+    def times(self, values: Floats) -> Floats:
+        """The adjacency matrix times a vector [n]."""
+        ordinary, hub = values[: self.ordinary], values[self.ordinary :]
+        found = np.empty(self.n)
+        if self.ordinary:
+            of_tile = self.full @ np.add.reduceat(ordinary, self.starts[:-1])
+            found[: self.ordinary] = of_tile[self.tile] + self.part @ ordinary + hub.sum()
+        found[self.ordinary :] = values.sum() - np.where(self.hub_loops, 0.0, hub)
+        return found
+
+    def neighbours(self, position: int) -> Ints:
+        """The positions that one position sees, ascending."""
+        if position >= self.ordinary:
+            every = np.arange(self.n)
+            return every if self.loops[position] else np.delete(every, position)
+        tiles = self.full.indices[slice(*self.full.indptr[self.tile[position] :][:2])]
+        listed = self.part.indices[slice(*self.part.indptr[position:][:2])]
+        found = [ranges(self.starts[tiles], self.lengths[tiles]), listed.astype(np.int64)]
+        return np.append(np.sort(np.concatenate(found)), np.arange(self.ordinary, self.n))
+
+    def has(self, i: Ints, j: Ints) -> Flags:
+        """Whether there are edges between pairs of positions."""
+        found = (i >= self.ordinary) | (j >= self.ordinary)
+        same = found & (i == j)
+        found[same] = self.loops[i[same]]
+        rest = np.flatnonzero((i < self.ordinary) & (j < self.ordinary))
+        i, j = i[rest], j[rest]
+        tiles = len(self.lengths)
+        found[rest] = _among(self.tile[i] * tiles + self.tile[j], self._full_codes)
+        found[rest] |= _among(i * self.ordinary + j, self._part_codes)
+        return found
+
+    @cached_property
+    def _full_codes(self) -> Ints:
+        return _codes(self.full)
+
+    @cached_property
+    def _part_codes(self) -> Ints:
+        return _codes(self.part)
+
+    @cached_property
+    def transposed(self) -> Digraph:
+        """The same tokens with every edge turned round."""
+        full, part = csr_array(self.full.T), csr_array(self.part.T)
+        return Digraph(self.tokens, self.starts, full, part, self.hub_loops)
+
+    @cached_property
+    def undirected(self) -> Digraph:
+        """An edge in both directions where there is one in either.
+
+        Loops stay, because a full tile has them; what counts neighbours leaves them out.
+        """
+        full = np.union1d(self._full_codes, _codes(csr_array(self.full.T)))
+        part = np.union1d(self._part_codes, _codes(csr_array(self.part.T)))
+        return _built(self.tokens, self.starts, full, part, self.hub_loops)
+
+    @cached_property
+    def without_hubs(self) -> Digraph:
+        """The graph that is left when the hubs are taken out, as one of m tokens."""
+        if not self.hubs:
+            return self
+        tokens = np.argsort(np.argsort(self.tokens[: self.ordinary]))
+        return Digraph(tokens, self.starts, self.full, self.part, np.zeros(0, bool))
+
+
+def digraphs(graph: Graph, n: int, heads: int) -> tuple[Digraph, tuple[Digraph, ...]]:
+    """The union of all heads, and each head; heads that share their edges are one object."""
+    layout = graph.layout(n, heads)
+    found = [_entries(layout, head) for head in range(len(layout.row_ptr))]
+    tokens, starts, hubs = _order(layout)
+    loops = np.ones(hubs, bool)
+    each = [_built(tokens, starts, full, part, loops) for full, part in found]
+    if len(each) == 1:
+        return each[0], (each[0],) * heads
+    full = reduce(np.union1d, (full for full, _ in found))
+    part = reduce(np.union1d, (part for _, part in found))
+    return _built(tokens, starts, full, part, loops), tuple(each)
+
+
+def _order(layout: Layout) -> tuple[Ints, Ints, int]:
+    """Tokens tile by tile with global ones last, where the tiles start, and how many are global.
+
+    A tile may be empty.
+    """
+    tiling = layout.keys
+    order = np.arange(tiling.tokens) if tiling.order is None else tiling.order.astype(np.int64)
+    is_global = np.isin(order, layout.global_tokens)
+    kept = np.append(0, np.cumsum(~is_global))
+    tokens = np.concatenate([order[~is_global], order[is_global]])
+    return tokens, kept[tiling.starts], len(layout.global_tokens)
+
+
+def _entries(layout: Layout, head: int) -> tuple[Ints, Ints]:
+    """Sorted codes of the full tiles of a head, and of the edges that tiles have in part."""
+    tiling, pointers = layout.keys, layout.row_ptr[head]
+    entries = slice(int(pointers[0]), int(pointers[-1]))
+    rows = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
+    columns, ids = layout.columns[entries].astype(np.int64), layout.mask_ids[entries]
+    full = np.unique(rows[ids < 0] * tiling.count + columns[ids < 0])
+
+    # The edges of each mask once, then those of each tile that has it.
+    rows, columns, ids = rows[ids >= 0], columns[ids >= 0], ids[ids >= 0]
+    mask, key, query = np.nonzero(unpack(layout.masks, layout.size))
+    count = np.bincount(mask, minlength=len(layout.masks))
+    _check_memory(int(count[ids].sum()))
+    at = ranges((np.cumsum(count) - count)[ids], count[ids])
+    entry = np.repeat(np.arange(len(ids)), count[ids])
+    inside = (query[at] < tiling.lengths[rows][entry]) & (key[at] < tiling.lengths[columns][entry])
+    at, entry = at[inside], entry[inside]
+    i = tiling.starts[rows[entry]].astype(np.int64) + query[at]
+    j = tiling.starts[columns[entry]].astype(np.int64) + key[at]
+
+    # From positions of the layout to those of the tokens that are not global.
+    n = tiling.tokens
+    order = np.arange(n) if tiling.order is None else tiling.order
+    is_global = np.isin(order, layout.global_tokens)
+    place = np.cumsum(~is_global) - 1
+    kept = ~(is_global[i] | is_global[j])
+    return full, np.unique(place[i[kept]] * (n - int(is_global.sum())) + place[j[kept]])
+
+
+def _check_memory(edges: int) -> None:
+    needed = edges * BYTES_PER_EDGE
+    if needed > (limit := available_bytes()):
+        raise ValueError(
+            f"the graph has {many(edges)} edges in tiles that are filled in part; measuring them "
+            f"would take {in_words(needed)} of the {in_words(limit)} of memory that this process "
+            "can have; choose fewer tokens"
+        )
+
+
+def _built(tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags) -> Digraph:
+    """The digraph of sorted codes; tokens that turn out to be hubs are made such."""
+    graph = _made(tokens, starts, full, part, hub_loops)
+    others = graph.n - 1
+    m = graph.ordinary
+    hub = (graph.degrees[:m] == others) & (graph.transposed.degrees[:m] == others)
+    if not hub.any():
+        return graph
+    loops = np.concatenate([graph.loops[:m][hub], hub_loops])
+    tokens = np.concatenate([tokens[:m][~hub], tokens[:m][hub], tokens[m:]])
+    kept = np.append(0, np.cumsum(~hub))
+    i, j = split(graph._part_codes, max(m, 1))
+    stays = ~(hub[i] | hub[j])
+    part = kept[i[stays]] * kept[-1] + kept[j[stays]]
+    return _made(tokens, kept[graph.starts], graph._full_codes, part, loops)
+
+
+def _made(tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags) -> Digraph:
+    """Drops empty tiles and edges that are listed twice, and finds listed tiles that are full."""
+    m, tiles = int(starts[-1]), len(starts) - 1
+    lengths = np.diff(starts)
+    if not lengths.all():
+        number = np.append(0, np.cumsum(lengths > 0))
+        row, column = split(full, max(tiles, 1))
+        stays = (lengths[row] > 0) & (lengths[column] > 0)
+        full = number[row[stays]] * number[-1] + number[column[stays]]
+        starts = np.append(starts[:-1][lengths > 0], m)
+        tiles, lengths = len(starts) - 1, lengths[lengths > 0]
+    tile = np.repeat(np.arange(tiles), lengths)
+    i, j = split(part, max(m, 1))
+    place = tile[i] * tiles + tile[j]
+    listed = ~_among(place, full)
+    if not listed.all():
+        part, place = part[listed], place[listed]
+    found, count = np.unique(place, return_counts=True)
+    whole = found[count == lengths[found // max(tiles, 1)] * lengths[found % max(tiles, 1)]]
+    if len(whole):
+        part, full = part[~_among(place, whole)], np.union1d(full, whole)
+    return Digraph(tokens, starts, _matrix(full, tiles), _matrix(part, m), hub_loops)
+
+
+def _matrix(codes: Ints, size: int) -> csr_array:
+    row, column = split(codes, max(size, 1))
+    return csr_array(coo_array((np.ones(len(codes)), (row, column)), shape=(size, size)))
+
+
+def _codes(matrix: csr_array) -> Ints:
+    """Sorted codes `row * size + column` of the entries."""
+    matrix.sort_indices()
+    size = len(matrix.indptr) - 1
+    return np.repeat(np.arange(size), np.diff(matrix.indptr)) * size + matrix.indices
+
+
+def _among(wanted: Ints, codes: Ints) -> Any:
+    """Which of the wanted codes are among the sorted ones."""
+    if not len(codes):
+        return np.zeros(len(wanted), bool)
+    at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    return codes[at] == wanted

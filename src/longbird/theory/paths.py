@@ -1,0 +1,49 @@
+"""A shortest way by which the content of one token gets to another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longbird.graph.arguments import integer
+from longbird.graph.base import Graph
+from longbird.theory.digraph import digraphs
+from longbird.theory.hops import sweep
+
+
+def shortest_path(
+    graph: Graph, i: int, j: int, n: int, heads: int | None = None
+) -> list[int] | None:
+    """What `graph.path` does, over the edges of all heads."""
+    n = integer(n, "n")
+    i, j = _token(i, "i", n), _token(j, "j", n)
+    heads = graph._heads if heads is None else integer(heads, "heads", least=1)
+    union, _ = digraphs(graph, n, heads)
+    here, goal = int(union.places[i]), int(union.places[j])
+    if here == goal:
+        return [i]
+    if union.has(np.array([here]), np.array([goal]))[0]:
+        return [i, j]
+    if union.hubs:
+        return [i, int(union.tokens[union.ordinary :].min()), j]
+    # Hops to the goal, from all tokens that are nearer to it than `i`; then downhill.
+    hops = np.full(n, n)
+    hops[goal] = 0
+    for hop, (rows, _, _) in enumerate(sweep(union, np.array([goal])), start=1):
+        hops[rows] = hop
+        if hops[here] == hop:
+            break
+    else:
+        return None
+    path = [here]
+    while path[-1] != goal:
+        seen = union.neighbours(path[-1])
+        nearer = seen[hops[seen] == hops[path[-1]] - 1]
+        path.append(int(nearer[union.tokens[nearer].argmin()]))
+    return union.tokens[path].tolist()
+
+
+def _token(token: int, name: str, n: int) -> int:
+    token = integer(token, f"the token {name} of a path")
+    if token >= n:
+        raise ValueError(f"the token {name} of a path must be less than n={n}, received {token}")
+    return token

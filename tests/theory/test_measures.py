@@ -1,0 +1,268 @@
+"""Measures against networkx, dense LAPACK and brute force."""
+
+from __future__ import annotations
+
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import longbird as lb
+from longbird.theory import Measures, clustering, hops, spectrum
+from longbird.theory.digraph import digraphs
+
+PIECES = {
+    "window": lb.Window(3),
+    "dilated": lb.Window(8, dilation=4),
+    "causal window": lb.Causal() & lb.Window(9),
+    "bigbird": lb.bigbird(block=16),
+    "causal bigbird": lb.bigbird(block=16) & lb.Causal(),
+    "longformer": lb.Window(5) | lb.GlobalTokens([0, 7]),
+    "causal global": (lb.GlobalTokens([3]) & lb.Causal()) | lb.Window(2),
+    "thin random": lb.ErdosRenyi(0.02),
+    "random": lb.ErdosRenyi(0.2, seed=3),
+    "causal": lb.Causal(),
+    "full": lb.Full(),
+    "small world": lb.WattsStrogatz(4, 0.1),
+    "random blocks": lb.RandomBlocks(2, block=16),
+    "blocks": lb.RandomBlocks(1, block=16) | lb.BlockWindow(3, block=16),
+    "blocks and tokens": lb.RandomBlocks(2, block=16) | lb.GlobalTokens([3, 20]),
+    "multiset": lb.LegacyBigBird("huggingface", block=16, random=1),
+    "nothing": lb.Edges([]),
+    "global": lb.GlobalTokens([3]),
+    "by length": lb.ByLength({100: lb.Full()}, lb.Window(4)),
+}
+
+
+def edges(seed: int) -> tuple[lb.Graph, int]:
+    """A random digraph, thin or dense, with and without loops."""
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(2, 150))
+    pairs = draw.integers(0, n, (int(draw.integers(0, 5 * n)), 2))
+    return lb.Edges([(int(i), int(j)) for i, j in pairs]), n
+
+
+CASES = [
+    *[pytest.param(PIECES[name], n, 1, id=f"{name} {n}") for name in PIECES for n in (33, 150)],
+    *[pytest.param(*edges(seed), 1, id=f"edges {seed}") for seed in range(30)],
+    pytest.param(lb.bigbird(block=16), 200, 3, id="bigbird 3 heads"),
+    pytest.param(lb.PerHead([lb.Window(2), lb.Window(2, dilation=5)]), 150, 2, id="per head"),
+]  # fmt: skip
+
+
+@pytest.mark.fast_cases(40)
+@pytest.mark.parametrize("graph, n, heads", CASES)
+def test_against_networkx(graph: lb.Graph, n: int, heads: int) -> None:
+    found = graph.analyse(n, heads)
+    masks = graph.mask(n, heads)
+    for measures, mask in [(found, masks.any(axis=0)), *zip(found.per_head, masks, strict=True)]:
+        agree(measures, mask)
+
+
+def agree(found: Measures, mask: np.ndarray) -> None:
+    n = len(mask)
+    directed = nx.from_numpy_array(mask, create_using=nx.DiGraph)
+    distance = np.array(
+        [
+            length
+            for i, lengths in nx.all_pairs_shortest_path_length(directed)
+            for j, length in lengths.items()
+            if i != j
+        ]
+    )
+    most = int(distance.max(initial=1))
+    assert found.edges == mask.sum() and found.density == pytest.approx(mask.mean())
+    assert found.diameter == (most if len(distance) == n * (n - 1) else None)
+    shares = [(distance <= hop).sum() / (n * (n - 1)) for hop in range(1, most + 1)]
+    assert found.reached == pytest.approx(shares)
+    if len(distance):
+        assert found.average_path_length == pytest.approx(distance.mean())
+    else:
+        assert found.average_path_length is None
+    assert (found.out_degree.fewest, found.out_degree.most) == extremes(mask.sum(axis=1))
+    assert (found.in_degree.fewest, found.in_degree.most) == extremes(mask.sum(axis=0))
+    seen = np.eye(n, dtype=bool)
+    for fewest, mean in zip(found.receptive_field_min, found.receptive_field_mean, strict=True):
+        seen = seen | (seen @ mask)
+        assert fewest == seen.sum(axis=1).min() and mean == pytest.approx(seen.sum() / n)
+
+    simple = mask | mask.T
+    np.fill_diagonal(simple, False)
+    undirected = nx.from_numpy_array(simple)
+    assert found.clustering == pytest.approx(nx.average_clustering(undirected), abs=1e-12)
+    degree = simple.sum(axis=1)
+    scale = np.where(degree > 0, 1 / np.sqrt(np.maximum(degree, 1)), 0)
+    values = np.linalg.eigvalsh(simple * scale[:, None] * scale)
+    second = values[-2] if nx.is_connected(undirected) else 1.0
+    assert found.spectral_gap == pytest.approx(1 - second, abs=1e-9)
+    assert found.walk_gap == pytest.approx(max(0, 1 - max(abs(second), abs(values[0]))), abs=1e-9)
+    assert not found.intervals and found.exact("reached")
+
+
+def extremes(values: np.ndarray) -> tuple[int, int]:
+    return int(values.min()), int(values.max())
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_products_and_neighbours(name: str) -> None:
+    """The parts of the hybrid together are the dense matrix, in any order of the tokens."""
+    n, graph = 150, PIECES[name]
+    mask = graph.mask(n)[0]
+    digraph, _ = digraphs(graph, n, 1)
+    x = np.random.default_rng(0).normal(size=n)
+    for part, dense in (
+        (digraph, mask),
+        (digraph.transposed, mask.T),
+        (digraph.undirected, mask | mask.T),
+    ):
+        tokens = part.tokens
+        assert sorted(tokens) == list(range(n))
+        np.testing.assert_allclose(part.times(x[tokens]), (dense @ x)[tokens], atol=1e-9)
+        i, j = (each.reshape(-1) for each in np.indices((n, n)))
+        assert np.array_equal(part.has(part.places[i], part.places[j]), dense[i, j])
+        for token in (0, 7, n - 1):
+            seen = tokens[part.neighbours(int(part.places[token]))]
+            assert np.array_equal(np.sort(seen), np.flatnonzero(dense[token]))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("graph", [lb.Full(), lb.Window(0), lb.bigbird(), lb.Edges([])], ids=repr)
+def test_shortest_sequences(graph: lb.Graph, n: int) -> None:
+    found = graph.analyse(n)
+    joined = bool(n) and bool(graph.mask(n)[0][0, -1]) and n > 1
+    assert found.diameter == (int(joined) if joined or n < 2 else None)
+    assert found.reached == ((float(joined),) if n == 2 else ())
+    assert found.clustering == 0
+    assert str(found) and json.dumps(found.as_json())
+
+
+def test_numbers_that_are_known() -> None:
+    assert lb.WattsStrogatz(8, 0.0).analyse(400).spectral_gap == pytest.approx(9.2505e-4, rel=1e-4)
+    assert len(lb.Window(8).analyse(256).reached) == 32
+    never = lb.Window(8, dilation=4).analyse(256)
+    assert never.diameter is None and never.reached[-1] < 0.25 and never.spectral_gap == 0
+    star = lb.GlobalTokens([5]).analyse(1000)
+    assert star.average_path_length == pytest.approx(2 - 2 / 1000)
+    assert star.walk_gap == 0 and star.mixing_time is None  # bipartite: it never forgets
+
+
+# The ways for long sequences, made to run on short ones.
+
+LARGE = {
+    "random": lb.ErdosRenyi(0.01),
+    "causal": lb.bigbird(block=16) & lb.Causal(),
+    "small world": lb.WattsStrogatz(8, 0.2) | lb.GlobalTokens([4]),
+    "blocks": lb.BlockWindow(3, 16) | lb.RandomBlocks(1, 16),
+    "window": lb.Window(6),
+    "window and more": lb.Window(6) | lb.Edges([(3, 700), (30, 500)]),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_samples_agree_with_all_pairs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    n, graph = 1200, LARGE[name]
+    exact = graph.analyse(n)
+    for module, constant in (
+        (hops, "MOST_STEPS"), (hops, "MOST_INTERVAL_STEPS"), (hops, "MOST_TILES"),
+        (clustering, "MOST_WEDGES"), (clustering, "MOST_TILES"), (spectrum, "MOST_DENSE"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, constant, 0)
+    monkeypatch.setattr(hops, "SAMPLES", 256)
+    found = graph.analyse(n)
+    assert (found.diameter is None) == (exact.diameter is None)
+    if found.diameter is not None and exact.diameter is not None:
+        low, high = found.intervals.get("diameter", (found.diameter, found.diameter))
+        assert low <= exact.diameter <= high
+    for measure in ("average_path_length", "clustering"):
+        value = getattr(exact, measure)
+        low, high = found.intervals.get(measure, (value, value))
+        # An interval fails once in twenty; twice as wide, hardly ever.
+        assert low - (high - low) <= value <= high + (high - low)
+        assert getattr(found, measure) == pytest.approx(value, rel=0.1)
+    for measure in ("spectral_gap", "walk_gap"):
+        value = getattr(exact, measure)
+        low, high = found.intervals.get(measure, (value, value))
+        assert low - 1e-7 <= value <= high + 1e-7
+        assert getattr(found, measure) == pytest.approx(value, rel=0.02)
+
+
+def test_some_numbers_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hops, "MOST_STEPS", 0)
+    found = lb.ErdosRenyi(0.01).analyse(1500)
+    assert not found.exact("average_path_length") and not found.exact("reached")
+    assert found.exact("density") and "95%" in str(found)
+    with pytest.raises(ValueError, match="no measure called 'nonsense'"):
+        found.exact("nonsense")
+
+
+@pytest.mark.parametrize("block", [16, 17])
+def test_tokens_and_blocks_have_the_same_eigenvalues(block: int) -> None:
+    """Ragged last blocks included."""
+    graph = lb.BlockWindow(3, block) | lb.RandomBlocks(1, block) | lb.GlobalTokens([0])
+    undirected = digraphs(graph, 300, 1)[0].undirected
+    assert not undirected.part.nnz
+    dense = np.linalg.eigvalsh(spectrum._dense(undirected))
+    blocks = spectrum._of_blocks(undirected)
+    assert blocks[[-2, 0]] == pytest.approx(dense[[-2, 0]], abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    "graph", [lb.bigbird(block=4), lb.Window(2) | lb.GlobalTokens([3, 9])], ids=repr
+)
+def test_edges_that_cut_off_from_the_globals(graph: lb.Graph) -> None:
+    n = 48
+    found, mask = graph.analyse(n), graph.mask(n)[0]
+    everyone = {t for t in range(n) if mask[:, t].all()}
+    assert found.edges_to_globals == min(cut(mask, t, everyone) for t in set(range(n)) - everyone)
+    everyone = {t for t in range(n) if mask[t].all()}
+    fewest = min(cut(mask.T, t, everyone) for t in set(range(n)) - everyone)
+    assert found.edges_from_globals == fewest
+
+
+def cut(mask: np.ndarray, token: int, globals_: set[int]) -> int:
+    flow = nx.DiGraph()
+    flow.add_edges_from((int(i), int(j), {"capacity": 1}) for i, j in np.argwhere(mask) if i != j)
+    flow.add_edges_from((t, "all") for t in globals_)  # without a limit
+    return nx.maximum_flow_value(flow, token, "all")
+
+
+def test_small_worlds() -> None:
+    n, k = 1000, 10
+    ring, small, random = (
+        lb.WattsStrogatz(k, beta).analyse(n).small_world for beta in (0.0, 0.05, 1.0)
+    )
+    assert ring and small and random
+    assert ring.omega < -0.8 and abs(small.omega) < 0.4 and random.omega > 0.8
+    assert small.sigma > 5 and random.sigma == pytest.approx(1, abs=0.2)
+    assert ring.lattice_clustering == pytest.approx(ring.clustering)
+    drawn = nx.gnp_random_graph(n, k / (n - 1), seed=1)
+    drawn = drawn.subgraph(max(nx.connected_components(drawn), key=len))
+    length = nx.average_shortest_path_length(drawn)
+    assert ring.random_path_length == pytest.approx(length, rel=0.02)
+    full = lb.Full().analyse(100).small_world
+    assert full and (full.sigma, full.omega) == pytest.approx((1, 0), abs=1e-9)
+    # Globals alone make paths short; without them it is a lattice again.
+    found = (lb.Window(5) | lb.GlobalTokens([0])).analyse(n)
+    assert found.small_world and found.small_world_without_globals
+    assert found.small_world_without_globals.omega < found.small_world.omega - 0.5
+
+
+def test_drawing(tmp_path) -> None:
+    found = lb.bigbird(block=16).analyse(200, heads=2)
+    found.save(tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+    assert found._repr_svg_().rstrip().endswith("</svg>")
+    with pytest.raises(ValueError, match=r"expected a name that ends in \.png"):
+        found.save(tmp_path / "a.jpg")
+
+
+@pytest.mark.slow  # some seconds each, and memory
+@pytest.mark.parametrize(
+    "graph", [lb.bigbird(), lb.longformer(), lb.Window(8), lb.ErdosRenyi(16 / 65536)], ids=repr
+)
+def test_long_sequences(graph: lb.Graph) -> None:
+    n = 65536
+    found = graph.analyse(n)
+    assert found.density == pytest.approx(graph.layout(n).density)
+    assert found.diameter is not None and found.reached[-1] == pytest.approx(1)
