@@ -63,8 +63,9 @@ def write(file: Path, rows: Iterable[dict[str, Any]]) -> None:
     rows = list(rows)
     with file.open("w", encoding="utf-8") as out:
         for row in rows:
-            kept = ("_id", "question", "answer", "supporting_facts", "context")
-            out.write(json.dumps({name: row[name] for name in kept}, ensure_ascii=False) + "\n")
+            kept = ("_id", "question", "answer", "answers", "supporting_facts", "context")
+            some = {name: row[name] for name in kept if name in row}
+            out.write(json.dumps(some, ensure_ascii=False) + "\n")
     words = sum(len(part.split()) for row in rows for _, parts in row["context"] for part in parts)
     print(
         f"{file.name}: {len(rows):,} questions, about {words * TOKENS_PER_WORD / 1e6:.1f} M tokens"

@@ -100,6 +100,21 @@ def test_only_mentions_that_are_supported_count(tmp_path: Path) -> None:
     assert len(same.spans) == 2
 
 
+def test_hotpot_may_have_other_ways_to_say_an_answer(tmp_path: Path) -> None:
+    row = {
+        "question": "q", "answer": "gold", "answers": ["gold", "the gold of Ophir"],
+        "context": [["A", ["It was the gold of Ophir."]]], "supporting_facts": [["A", 0]],
+    }  # fmt: skip
+    (each,) = read(write(tmp_path / "x.json", [row]))
+    assert each.answers == ["gold", "the gold of Ophir"]
+    assert [each.text[slice(*span)] for span in each.spans] == each.answers
+    gold = {"answers": each.answers, "metric": "hotpot", "support": [["A", 0]]}
+    span = {"text": "gold of Ophir", "start": 0, "end": 0, "chance": 1.0}
+    said = {"span": span, "types": None, "support": {}}
+    scores = Ask(supported=True).scores([{"gold": json.dumps(gold)}], [said])
+    assert scores["f1"].tolist() == [1.0]  # articles do not count
+
+
 def test_columns(tmp_path: Path) -> None:
     file = tmp_path / "x.csv"
     table = [

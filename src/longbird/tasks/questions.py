@@ -165,19 +165,22 @@ def _hotpot(row: Row) -> Question:
     kind = answer.strip().lower() if answer.strip().lower() in ("yes", "no") else "span"
     if not answer.strip():
         kind = "none"
+    answers = [answer] if kind != "none" else []
+    if kind == "span":  # other ways to say it, which SQuAD has
+        answers += [gold for gold, _ in _golds(values.get("answers"), place) if gold.strip()]
     supporting = [each for each in sentences if (each.title, each.index) in set(support)]
+    within = [(each.start, each.end) for each in supporting]
     spans: list[tuple[int, int]] = []
-    if kind == "span":
-        within = [(each.start, each.end) for each in supporting]
-        spans = [span for piece in within for span in mentions(text, answer, *piece)]
-        spans = spans or mentions(text, answer)
+    for gold in answers if kind == "span" else ():
+        near = [span for piece in within for span in mentions(text, gold, *piece)]
+        spans += near or mentions(text, gold)
     return Question(
         place=place,
         question=_asked(values.get("question"), place),
         text=text,
-        answers=[answer] if kind != "none" else [],
+        answers=_unique(answers),
         kind=kind,
-        spans=spans,
+        spans=_unique(spans),
         metric="hotpot" if kind != "none" else "squad2",
         together=tuple(_unique(each.title for each in sentences)) or (place,),
         sentences=sentences,
