@@ -187,6 +187,19 @@ def test_another_model_in_the_same_folder_is_not_the_same_run(
         finetune("classify", table, out, **short)
 
 
+def test_a_run_goes_on_from_the_model_of_another(whole: Path, table: Path, tmp_path: Path) -> None:
+    """By the folder of the run, as `longbird evaluate` takes it."""
+    options: dict[str, Any] = {**OPTIONS, "steps": 1}
+    other = finetune("classify", table, tmp_path / "second", model=str(whole), **options)
+    assert str(whole / "model" / "model.safetensors") in RunFolder(other.path).data.read_text()
+    (whole / "result.json").rename(tmp_path / "result.json")
+    try:
+        with pytest.raises(FileNotFoundError, match="not finished"):
+            finetune("classify", table, tmp_path / "third", model=str(whole), **options)
+    finally:
+        (tmp_path / "result.json").rename(whole / "result.json")
+
+
 @pytest.mark.slow  # a run
 def test_the_settings_of_a_run_start_the_same_run(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "again"

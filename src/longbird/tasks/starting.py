@@ -12,9 +12,9 @@ from transformers import AutoTokenizer, set_seed
 from longbird import models
 from longbird.data import NAMED
 from longbird.folders.digest import sha256_of
-from longbird.folders.paths import folder_of
 from longbird.graph import as_graph
 from longbird.hf.tasks import ENCODER_TASKS
+from longbird.reading.loading import folder_of_model
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.lengthen import long_enough
 from longbird.tasks.scratch import new_config, size_of
@@ -29,17 +29,17 @@ READ = re.compile(
 
 
 def source_of(name: str) -> str:
-    """The folder of a model; a size of one from scratch is its own source.
+    """The folder of a model, or that in a run; a size of one from scratch is its own source.
 
     Raises:
-        OSError: There is no such folder, and no model of this name.
+        OSError: There is no such folder, and no model of this name, or the run is not finished.
     """
     if name in NAMED and not Path(name).exists():
         try:
             return str(NAMED[name].path())
         except RuntimeError as error:  # no network, most likely
             raise OSError(str(error)) from error
-    return name if size_of(name) is not None else str(folder_of(name))
+    return name if size_of(name) is not None else str(folder_of_model(name))
 
 
 def tokenizer_of(source: str | Path, length: int) -> Any:
@@ -56,7 +56,7 @@ def tokenizer_of(source: str | Path, length: int) -> Any:
 def model_fingerprint(settings: Settings) -> dict[str, str]:
     """The sha256 of each file that is read of the folders of model and tokenizer."""
     named = (settings.model, settings.tokenizer)
-    folders = [Path(each) for each in named if each is not None and Path(each).is_dir()]
+    folders = [folder_of_model(each) for each in named if each is not None and Path(each).is_dir()]
     return {
         str(file): sha256_of(file)
         for folder in folders
@@ -109,7 +109,7 @@ def starting_tokenizer(settings: Settings, folder: RunFolder) -> Any:
     source = folder.start if folder.start.exists() else source_of(settings.model)
     if settings.tokenizer is None:
         return tokenizer_of(source, settings.length)
-    tokenizer = tokenizer_of(folder_of(settings.tokenizer), settings.length)
+    tokenizer = tokenizer_of(folder_of_model(settings.tokenizer), settings.length)
     if size_of(settings.model) is not None:
         return tokenizer
     if tokenizer_of(source, settings.length).get_vocab() != tokenizer.get_vocab():

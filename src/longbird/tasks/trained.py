@@ -74,16 +74,8 @@ def load_trained(path: str | Path, **options: Any) -> Trained:
         ValueError: The model has no head for a task.
     """
     disable_progress_bar()  # of loading, which takes a moment
-    run = RunFolder(path)
-    values: dict[str, Any] = {}
-    if run.settings.is_file():
-        values = read_settings(run.settings)
-        if not run.result.is_file():
-            raise FileNotFoundError(
-                f"{run.path} is a run that is not finished: the same `longbird finetune` command "
-                "goes on with it"
-            )
-    source = source_of(str(run.model if run.settings.is_file() else path))
+    source, kept = source_of(str(path)), RunFolder(path).settings
+    values: dict[str, Any] = read_settings(kept) if kept.is_file() else {}
     config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     named = (config.architectures or ["a model without a head"])[0]
     heads = {cls: head for head, cls in ENCODER_TASKS.items()}
