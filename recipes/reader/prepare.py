@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from clozes import clozes
+
 from longbird.bench.quality.question_sets import (
     EVERY_WORD,
     SEED,
@@ -80,8 +82,17 @@ def main(folder: Path) -> None:
     answered = [row for row in paragraphs["train"] if row["answer"]]
     silent = [row for row in paragraphs["train"] if not row["answer"]]
 
-    write(folder / "1-paragraphs.jsonl", paragraphs["train"])
-    write(folder / "1-validation.jsonl", paragraphs["validation"])
+    every = dict[str, list[str]]()
+    for row in hotpot["train"] + paragraphs["train"]:
+        for title, parts in row["context"]:
+            name = title if "paragraph" not in row else f"{title} ({row['paragraph'] + 1})"
+            every.setdefault(name, [f"{part.strip()} " for part in parts if part.strip()])
+    draw = random.Random(SEED + 5)
+    made = list(clozes(every, draw))
+    draw.shuffle(made)
+    write(folder / "1-clozes.jsonl", ({"_id": f"c{n}", **row} for n, row in enumerate(made)))
+
+    write(folder / "1-validation.jsonl", paragraphs["validation"][:300])
 
     draw = random.Random(SEED + 7)
     again = [{**row, "_id": f"{row['_id']}-2"} for row in draw.sample(answered, 2400)]
