@@ -13,10 +13,10 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from scoring import kind
 
 from longbird.bench.quality.documents import read_rows
 from longbird.reading.default import SHIPPED, default_reader
@@ -40,13 +40,6 @@ def calibrate(file: Path) -> None:
     config = json.loads((SHIPPED / "config.json").read_text("utf-8"))
     config["task_specific_params"] = trained.model.config.task_specific_params
     (SHIPPED / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
-
-
-def kind(row: Any) -> str:
-    """Of a question: the paragraph given, ten paragraphs, or a whole article."""
-    if len(row["context"]) == 1:
-        return "paragraph"
-    return "article" if row["context"][0][0].endswith(" (1)") else "HotpotQA"
 
 
 def measure(file: Path) -> None:

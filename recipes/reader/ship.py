@@ -1,9 +1,9 @@
 """Makes the files of the reader that ships, of a finished run.
 
-    python recipes/reader/ship.py RUN
+    python recipes/reader/ship.py RUN [QUESTIONS]
 
 They go into src/longbird/reading/shipped: the configuration, and the difference to the weights of
-MiniLM.
+MiniLM. With a file of questions, what making it small has cost.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import sys
 from pathlib import Path
 
 from safetensors.torch import load_file
+from scoring import f1_by_kind, in_percent
 
+from longbird.bench.quality.documents import read_rows
 from longbird.data import minilm
-from longbird.reading.default import DIFFERENCE, SHIPPED, starting_weights
+from longbird.reading.default import DIFFERENCE, SHIPPED, default_reader, starting_weights
 from longbird.reading.difference import write_difference
+from longbird.tasks.trained import load_trained
 
 
-def main(run: Path) -> None:
-    """Writes them."""
+def ship(run: Path) -> None:
+    """Writes the files."""
     model = run / "model"
     SHIPPED.mkdir(exist_ok=True)
     trained = load_file(model / "model.safetensors")
@@ -32,5 +35,14 @@ def main(run: Path) -> None:
     print(f"{SHIPPED / DIFFERENCE}: {size / 1e6:.1f} MB")
 
 
+def compare(run: Path, questions: Path) -> None:
+    """Prints the F1 of the run's model and of what ships."""
+    rows = read_rows(questions)
+    for name, folder in (("the run", run), ("what ships", default_reader())):
+        print(f"{name}: {in_percent(f1_by_kind(load_trained(folder), rows))}")
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    ship(Path(sys.argv[1]))
+    if len(sys.argv) > 2:
+        compare(Path(sys.argv[1]), Path(sys.argv[2]))

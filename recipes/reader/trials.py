@@ -3,7 +3,8 @@
     python recipes/reader/trials.py NAME FOLDER
 
 FOLDER is that of train.sh, whose second stage is done. All trials have the same questions, steps
-and seed, and are measured on the validation questions; `--steps` says how many (600).
+and seed, and are measured on the validation questions that have an answer; `--steps` says how many
+(300).
 """
 
 from __future__ import annotations
@@ -13,18 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from calibrate import kind
+from scoring import f1_by_kind, in_percent
 from torch import Tensor
 
 from longbird.bench.quality.documents import read_rows
 from longbird.tasks.ask import Ask
-from longbird.tasks.evaluate import read_for
 from longbird.tasks.every import BY_HEAD, BY_NAME
 from longbird.tasks.finetune import finetune
-from longbird.tasks.metrics import squad
-from longbird.tasks.predict import predict
 from longbird.tasks.trained import load_trained
 
 MOST_SENTENCES = 256
@@ -120,22 +117,14 @@ def main(name: str, folder: Path, steps: int) -> None:
         bf16=True, tokens_per_batch=2048, steps=steps, learning_rate=8e-5, warmup=0.05,
         hold_out=0.0, say=print, **options,
     )  # fmt: skip
-    trained = load_trained(out)
-    questions = data / "validation.jsonl"
-    rows = read_for(trained, questions, print)
-    said = predict(trained.model, trained.task, rows, trained.tokenizer, 8192)
-    found: dict[str, list[float]] = {}
-    for row, each in zip(read_rows(questions), said, strict=True):
-        if row["answer"]:
-            f1 = squad.score(task._best(each), [row["answer"]], False)[1]
-            found.setdefault(kind(row), []).append(f1)
-    print(name, {each: (round(100 * np.mean(x), 1), len(x)) for each, x in found.items()})
+    questions = read_rows(data / "validation.jsonl")
+    print(f"{name}: {in_percent(f1_by_kind(load_trained(out), questions))}")
 
 
 if __name__ == "__main__":
     given = argparse.ArgumentParser()
     given.add_argument("name", choices=TRIALS)
     given.add_argument("folder", type=Path)
-    given.add_argument("--steps", type=int, default=600)
+    given.add_argument("--steps", type=int, default=300)
     asked = given.parse_args()
     main(asked.name, asked.folder, asked.steps)
