@@ -35,21 +35,18 @@ LONGEST = 170
 RARE, COMMON = 150, 1500
 """In how many paragraphs a word is that leads to others; that counts as a clue."""
 NEAREST = 6
-"""Paragraphs that are looked at for a sentence."""
+"""Paragraphs that are asked what a sentence says."""
 
 
-def clozes(
-    paragraphs: Mapping[str, Sequence[str]], draw: random.Random
-) -> Iterator[dict[str, Any]]:
-    """At most one question for each sentence, in HotpotQA's format.
+def clozes(corpus: Corpus, draw: random.Random) -> Iterator[dict[str, Any]]:
+    """At most one question for each sentence of the paragraphs, in HotpotQA's format.
 
     Args:
-        paragraphs: Sentences by the title of their paragraph.
+        corpus: The paragraphs.
         draw: Which paragraph, name and question word are taken.
     """
-    corpus = Corpus(paragraphs)
     for number, title in enumerate(corpus.titles):
-        for sentence in paragraphs[title]:
+        for sentence in corpus.paragraphs[title]:
             if len(words(sentence)) not in SENTENCE:
                 continue
             nearest = corpus.nearest(sentence, number)
@@ -60,8 +57,44 @@ def clozes(
                 yield first
 
 
+def in_company(
+    rows: Iterable[dict[str, Any]], corpus: Corpus, draw: random.Random, words: tuple[int, int]
+) -> Iterator[dict[str, Any]]:
+    """The same questions about more paragraphs: others that have much of what is asked.
+
+    Args:
+        rows: Questions about one paragraph each.
+        corpus: Where others come from.
+        draw: How many they are, and in which order.
+        words: Of the whole document, at least and at most.
+    """
+    for row in rows:
+        ((own, parts),) = row["context"]
+        context, budget = [[own, parts]], draw.randint(*words)
+        near = corpus.nearest(row["question"], corpus.titles.index(own), 60)
+        far = draw.sample(range(len(corpus.titles)), 60)
+        for number in dict.fromkeys((*near, *far)):
+            title = corpus.titles[number]
+            text = "".join(corpus.paragraphs[title])
+            if title != own and not stands(row["answer"], text):
+                context.append([title, list(corpus.paragraphs[title])])
+                budget -= len(text.split())
+            if budget < 0:
+                break
+        draw.shuffle(context)
+        yield {**row, "context": context}
+
+
 class Corpus:
-    """Paragraphs, and how rare their words are."""
+    """Paragraphs, and how rare their words are.
+
+    Attributes:
+        paragraphs: Sentences by the title of their paragraph.
+        titles: Of the paragraphs, which numbers stand for.
+        words: Of each paragraph.
+        having: The paragraphs that have a word.
+        rarity: Of each word.
+    """
 
     def __init__(self, paragraphs: Mapping[str, Sequence[str]]) -> None:
         self.paragraphs = paragraphs
@@ -77,15 +110,15 @@ class Corpus:
         count = len(self.titles)
         self.rarity = {word: math.log(count / len(at)) for word, at in self.having.items()}
 
-    def nearest(self, sentence: str, number: int) -> list[int]:
-        """The paragraphs that share most with a sentence of paragraph `number`."""
+    def nearest(self, sentence: str, number: int, count: int = NEAREST) -> list[int]:
+        """The paragraphs that share most with a sentence, but for paragraph `number`."""
         score: dict[int, float] = defaultdict(float)
         for word in sorted(set(words(sentence))):
-            if len(self.having[word]) <= RARE:
-                for other in self.having[word]:
+            if len(having := self.having.get(word, ())) <= RARE:
+                for other in having:
                     if other != number:
                         score[other] += self.rarity[word]
-        return nlargest(NEAREST, score, key=score.__getitem__)
+        return nlargest(count, score, key=score.__getitem__)
 
     def cloze(
         self, sentence: str, number: int, other: int, draw: random.Random

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from clozes import clozes
+from clozes import Corpus, clozes, in_company
 
 from longbird.bench.quality.question_sets import (
     EVERY_WORD,
@@ -82,15 +82,16 @@ def main(folder: Path) -> None:
     answered = [row for row in paragraphs["train"] if row["answer"]]
     silent = [row for row in paragraphs["train"] if not row["answer"]]
 
-    every = dict[str, list[str]]()
+    sentences = dict[str, list[str]]()
     for row in hotpot["train"] + paragraphs["train"]:
         for title, parts in row["context"]:
             name = title if "paragraph" not in row else f"{title} ({row['paragraph'] + 1})"
-            every.setdefault(name, [f"{part.strip()} " for part in parts if part.strip()])
-    draw = random.Random(SEED + 5)
-    made = list(clozes(every, draw))
+            sentences.setdefault(name, [f"{part.strip()} " for part in parts if part.strip()])
+    corpus, draw = Corpus(sentences), random.Random(SEED + 5)
+    made = [{"_id": f"c{number}", **row} for number, row in enumerate(clozes(corpus, draw))]
     draw.shuffle(made)
-    write(folder / "1-clozes.jsonl", ({"_id": f"c{n}", **row} for n, row in enumerate(made)))
+    alone, among = made[:-1000], made[-1000:]
+    write(folder / "1-clozes.jsonl", alone)
 
     write(folder / "1-validation.jsonl", paragraphs["validation"][:300])
 
@@ -105,10 +106,11 @@ def main(folder: Path) -> None:
     write(folder / "3-paragraphs.jsonl", draw.sample(answered, 1800) + draw.sample(silent, 700))
     every = list(hotpot["train"])
     draw.shuffle(every)
-    none = list(without_answer(every[3000:3250], draw))
-    write(folder / "3-hotpot.jsonl", every[:3000] + none)
+    none = list(without_answer(every[2500:2750], draw))
+    write(folder / "3-hotpot.jsonl", every[:2500] + none)
     some = draw.sample(answered, 800) + draw.sample(silent, 120)
     write(folder / "3-articles.jsonl", in_articles(some, squad["train"], draw, (500, 2800)))
+    write(folder / "3-clozes.jsonl", in_company(among, corpus, draw, (300, 1500)))
 
     for side in ("validation", "test"):
         write(folder / f"{side}.jsonl", mixed(paragraphs[side], squad[side], hotpot[side]))

@@ -19,23 +19,29 @@ FACTS = [
 
 
 @pytest.fixture(scope="module")
-def made() -> list[dict[str, Any]]:
+def recipe() -> dict[str, Any]:
+    return runpy.run_path(str(RECIPE))
+
+
+@pytest.fixture(scope="module")
+def made(recipe: dict[str, Any]) -> tuple[list[dict[str, Any]], Any]:
+    """Questions, and the paragraphs that they were made of."""
     more = {
         f"filler {n}": [f"Nothing of note about village{n} was written here by anyone. "]
         for n in range(400)
     }
     paragraphs = {title: [f"{text} ", "It stood for long. "] for title, text in FACTS}
-    clozes = runpy.run_path(str(RECIPE))["clozes"]
-    return list(clozes({**paragraphs, **more}, random.Random(0)))
+    corpus = recipe["Corpus"]({**paragraphs, **more})
+    return list(recipe["clozes"](corpus, random.Random(0))), corpus
 
 
 def test_a_statement_is_asked_of_another_paragraph_that_has_its_answer(
-    made: list[dict[str, Any]],
+    made: tuple[list[dict[str, Any]], Any],
 ) -> None:
     texts = dict(FACTS)
     # Those about the beacon are too much alike: whoever copies words would find the answer.
-    assert {row["context"][0][0] for row in made} == {"Salt", "Aldous Crane"}
-    for row in made:
+    assert {row["context"][0][0] for row in made[0]} == {"Salt", "Aldous Crane"}
+    for row in made[0]:
         ((title, parts),) = row["context"]
         ((named, index),) = row["supporting_facts"]
         assert named == title and row["answer"] in parts[index]
@@ -49,3 +55,17 @@ def asks(row: dict[str, Any], text: str) -> bool:
     gap = {"who", "what", "which", "where", "when", "year", "date", "on"}
     asked = {word.strip(",.?").lower() for word in row["question"].split()} - gap - {""}
     return asked <= {word.strip(",.").lower() for word in text.split()}
+
+
+def test_others_in_a_document_do_not_have_the_answer(
+    made: tuple[list[dict[str, Any]], Any], recipe: dict[str, Any]
+) -> None:
+    rows, corpus = made
+    longer = list(recipe["in_company"](rows, corpus, random.Random(0), (50, 80)))
+    for one, many in zip(rows, longer, strict=True):
+        assert one["context"][0] in many["context"]
+        words = [len("".join(parts).split()) for _, parts in many["context"]]
+        assert sum(words) > 50 and len(words) > 2
+        having = [title for title, parts in many["context"] if one["answer"] in "".join(parts)]
+        assert having == [one["context"][0][0]]
+        assert len({title for title, _ in many["context"]}) == len(many["context"])
