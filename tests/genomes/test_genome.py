@@ -1,0 +1,172 @@
+"""Bases of genomes, one by one, against brute force over the text that was written."""
+
+import gzip
+import pickle
+import random
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pysam
+import pytest
+
+from longbird.genomes import Genome, Interval, open_genome, reverse_complement
+
+COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A", "N": "N"}
+LETTERS = "ACGTNacgtnRYSWKMBDHVXryswkmbdhvxUu"
+
+
+def drawn(length: int, seed: int = 0, letters: str = LETTERS) -> str:
+    weights = [20 if letter in "ACGTacgt" else 1 for letter in letters]
+    return "".join(random.Random(seed).choices(letters, weights, k=length))
+
+
+def expected(text: str) -> str:
+    """Base by base, what `text` means."""
+    return "".join(
+        "T" if base in "uU" else base.upper() if base.upper() in "ACGTN" else "N" for base in text
+    )
+
+
+def other(bases: str) -> str:
+    return "".join(COMPLEMENT[base] for base in reversed(bases))
+
+
+def fasta(sequences: dict[str, str], width: int = 13, end: str = "\n") -> bytes:
+    lines: list[str] = []
+    for name, text in sequences.items():
+        lines.append(f">{name} a description, with > in it")
+        lines += [text[start : start + width] for start in range(0, len(text), width)]
+    return (end.join(lines) + end).encode()
+
+
+SEQUENCES = {"chr1": drawn(200), "chr2|x:y": drawn(39, 1), "c3": drawn(5, 2)}
+
+
+def uneven(sequences: dict[str, str]) -> bytes:
+    lines: list[str] = []
+    for name, text in sequences.items():
+        lines += [f">{name}", text[:2], "", text[2:4] + " ", text[4:]]
+    return "\n".join(lines).encode()
+
+
+def bgzipped(file: Path, content: bytes) -> None:
+    plain = file.with_suffix(".plain")
+    plain.write_bytes(content)
+    pysam.tabix_compress(str(plain), str(file), force=True)
+
+
+FORMS = {
+    "plain": lambda file: file.write_bytes(fasta(SEQUENCES)),
+    "one line": lambda file: file.write_bytes(fasta(SEQUENCES, width=1000)),
+    "CR LF": lambda file: file.write_bytes(fasta(SEQUENCES, end="\r\n")),
+    "no last line end": lambda file: file.write_bytes(fasta(SEQUENCES)[:-1]),
+    "empty lines": lambda file: file.write_bytes(
+        b"\n\n" + fasta(SEQUENCES).replace(b"\n>", b"\n\n>") + b"\n\n"
+    ),
+    "uneven": lambda file: file.write_bytes(uneven(SEQUENCES)),
+    "gzip": lambda file: file.write_bytes(gzip.compress(fasta(SEQUENCES, end="\r\n"))),
+    "gzip of two": lambda file: file.write_bytes(
+        b"".join(gzip.compress(fasta({name: text})) for name, text in SEQUENCES.items())
+    ),
+    "bgzip": lambda file: bgzipped(file, fasta(SEQUENCES)),
+    "bgzip, uneven": lambda file: bgzipped(file, uneven(SEQUENCES)),
+}
+
+
+@pytest.fixture(params=FORMS)
+def genome(request: pytest.FixtureRequest, tmp_path: Path) -> Genome:
+    file = tmp_path / "genome"
+    FORMS[request.param](file)
+    return open_genome(file, circular=["c3"])
+
+
+@pytest.mark.fast_cases(10)
+def test_every_interval_on_both_strands(genome: Genome):
+    """Every base of every interval, wherever lines break; with wrapping on what is circular."""
+    lengths = {name: contig.length for name, contig in genome.sequences.items()}
+    assert lengths == {name: len(text) for name, text in SEQUENCES.items()}
+    for name, text in SEQUENCES.items():
+        bases = expected(text)
+        for start in range(len(text) + 1):
+            for end in range(start, len(text) + 1, 1 if len(text) < 50 else 7):
+                assert genome.bases(Interval(name, start, end)) == bases[start:end]
+                assert genome.bases(Interval(name, start, end, "+")) == bases[start:end]
+                assert genome.bases(Interval(name, start, end, "-")) == other(bases[start:end])
+    round_ = expected(SEQUENCES["c3"])
+    for start in range(-7, 12):
+        for length in range(6):
+            wanted = "".join(round_[position % 5] for position in range(start, start + length))
+            assert genome.bases(Interval("c3", start, start + length)) == wanted
+            assert genome.bases(Interval("c3", start, start + length, "-")) == other(wanted)
+
+
+def test_letters_that_are_read_as_others_are_counted_and_told(tmp_path: Path):
+    text = "".join(SEQUENCES.values())
+    (tmp_path / "genome").write_bytes(fasta(SEQUENCES))
+    lines: list[str] = []
+    genome = open_genome(tmp_path / "genome", tell=lines.append)
+    codes = sum(base.upper() not in "ACGTNU" for base in text)
+    assert any(
+        f"{codes} letters of {len(text)} are read as N: B " in note for note in genome.notes
+    )
+    rna = sum(base in "uU" for base in text)
+    assert any(f"{rna} letters of {len(text)} are U" in note for note in genome.notes)
+    assert lines == [f"{tmp_path / 'genome'}: {note}" for note in genome.notes]
+    lines.clear()
+    assert open_genome(tmp_path / "genome", tell=lines.append).notes == genome.notes
+    assert not lines  # told once
+
+
+def test_beyond_the_ends(tmp_path: Path):
+    (tmp_path / "genome").write_text(">a\nACGTT\n>b\nACGTT\n")
+    genome = open_genome(tmp_path / "genome", circular=["b"])
+    for start, end in ((-1, 3), (3, 6), (5, 6), (-3, 9), (7, 9), (-4, -2)):
+        for strand in "+-":
+            interval = Interval("a", start, end, strand)
+            with pytest.raises(ValueError, match=r"beyond the ends of a .* has 5 bases"):
+                genome.bases(interval)
+            padded = "".join(
+                "ACGTT"[position] if 0 <= position < 5 else "N" for position in range(start, end)
+            )
+            wanted = padded if strand == "+" else other(padded)
+            assert genome.bases(interval, pad=True) == wanted
+    assert genome.bases(Interval("b", -2, 3), pad=True) == "TTACG"
+    with pytest.raises(ValueError, match=r"has 6 bases, .* has 5: expected at most one round"):
+        genome.bases(Interval("b", 2, 8))
+    assert genome.pieces(Interval("b", 3, 7, "-")) == (
+        Interval("b", 3, 5, "-"),
+        Interval("b", 0, 2, "-"),
+    )
+    with pytest.raises(ValueError, match=r"no sequence chrA; it has a, b\. Is it a"):
+        genome.bases(Interval("chrA", 0, 1))
+
+
+def _bases(arguments: tuple[Genome, Interval]) -> str:
+    genome, interval = arguments
+    return genome.bases(interval)
+
+
+def test_many_threads_and_processes(tmp_path: Path):
+    """A file that is open when a process forks has one place in it for both."""
+    text = drawn(40_000, letters="ACGT")
+    (tmp_path / "genome").write_bytes(fasta({"a": text}))
+    genome = open_genome(tmp_path / "genome")
+    places = [random.Random(seed).randrange(39_000) for seed in range(400)]
+    intervals = [Interval("a", start, start + 1000) for start in places]
+    wanted = [text[start : start + 1000] for start in places]
+    assert genome.bases(intervals[0]) == wanted[0]  # which opens it
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(genome.bases, intervals)) == wanted
+    work = [(genome, interval) for interval in intervals]
+    with get_context("fork").Pool(2) as processes:
+        assert processes.map(_bases, work, chunksize=7) == wanted
+    assert pickle.loads(pickle.dumps(genome)).bases(intervals[1]) == wanted[1]
+
+
+def test_reverse_complement():
+    text = drawn(300)
+    assert reverse_complement(text) == other(expected(text))
+    assert reverse_complement(reverse_complement(text)) == expected(text)
+    with pytest.raises(ValueError, match="received 'E', 'F'"):
+        reverse_complement("ACGEF")
