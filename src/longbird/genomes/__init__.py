@@ -14,9 +14,12 @@ Examples:
     >>> folder.cleanup()
 """
 
+from longbird.genomes.feature import Feature
 from longbird.genomes.genome import Contig, Genome, open_genome
 from longbird.genomes.interval import Interval
+from longbird.genomes.labels import circular_in, read_features
 from longbird.genomes.letters import reverse_complement
+from longbird.genomes.signals import Signal, open_signal
 from longbird.genomes.tokenizer import DnaTokenizer, Encoding
 from longbird.genomes.windows import windows
 
@@ -24,9 +27,14 @@ __all__ = [
     "Contig",
     "DnaTokenizer",
     "Encoding",
+    "Feature",
     "Genome",
     "Interval",
+    "Signal",
+    "circular_in",
     "open_genome",
+    "open_signal",
+    "read_features",
     "reverse_complement",
     "windows",
 ]

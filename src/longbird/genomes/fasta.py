@@ -80,7 +80,8 @@ class Found:
     def read(cls, path: Path) -> Found:
         """What `write` wrote."""
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**(values | {"letters": Counter(values["letters"])}))
+        values["letters"] = Counter(values["letters"])
+        return cls(**values)
 
 
 def is_bgzip(head: bytes) -> bool:

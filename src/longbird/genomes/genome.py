@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import shutil
 import stat
 import sys
 import threading
@@ -36,6 +38,16 @@ OTHER_KINDS = (
     (b"\x1f\x8b", "is compressed with gzip twice: unpack it first"),
     (b"ID   ", "is EMBL: convert it to GenBank or FASTA, for example with Biopython"),
 )
+
+
+NAMES = {
+    "gzip fasta": "compressed with plain gzip",
+    "genbank": "GenBank",
+    "gzip genbank": "GenBank",
+    "bgzip genbank": "GenBank",
+}
+FORMAT = 1
+"""Is raised when what is kept in the cache changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,13 +311,8 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
         else:
             found = Found()
         if not direct:
-            megabytes = os.stat(file).st_size // 10**6 + 1
-            why = (
-                "has lines of uneven length"
-                if kind.endswith("fasta") and not found.even
-                else f"is {kind}"
-            )
-            tell(f"{shown} {why}, and is copied to be read anywhere ({megabytes} MB, once)")
+            why = "has lines of uneven length" if not found.even else f"is {NAMES[kind]}"
+            tell(f"{shown} {why}: it is copied into {cache_folder()} once, to be read anywhere")
             copy = fasta.EvenLines(folder / "sequence.fa")
             try:
                 found = (genbank if "genbank" in kind else fasta).scan(file, copy.take)
@@ -318,22 +325,23 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
 
     try:
         folder = cached(name, ["found.json", "index.fai"], fill, megabytes=None)
-    except PermissionError as error:
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
         raise OSError(
             error.errno,
             f"the cache {cache_folder()} cannot be written: name another folder with "
             "LONGBIRD_CACHE in the environment",
         ) from error
+    for before in cache_folder().glob(f"genome-{path_hash}-*"):  # the file as it was
+        if before.is_dir() and before.name != name and ".partial-" not in before.name:
+            shutil.rmtree(before, ignore_errors=True)
     found = Found.read(folder / "found.json")
     if kind.endswith("fasta"):
         fasta.check_beside(file, found.lengths)
         if not (folder / "sequence.fa").exists():
             fasta.put_beside(file, folder)
     return folder, found
-
-
-FORMAT = 1
-"""Is raised when what is kept in the cache changes."""
 
 
 def _circular(wanted: bool | Iterable[str] | None, found: Found) -> set[str]:
