@@ -50,6 +50,7 @@ def write_report(
 <p>{settings.task}: {result["steps"]:,} steps, {result["tokens"]:,} tokens,
 {result["seconds"] / 60:,.1f} minutes. The best model is that of step {result["best step"]:,}.</p>
 <h2>Results</h2>{_metrics_table(result["metrics"])}
+{"".join(f"<p>{html.escape(note)}</p>" for note in data.get("notes", []))}
 {images}
 <h2>Data</h2><pre>{html.escape(json.dumps(data, indent=1))}</pre>
 <h2>Settings</h2><pre>{html.escape(settings.toml())}</pre>
@@ -78,6 +79,9 @@ def model_card(settings: Settings, data: dict[str, Any], result: dict[str, Any])
     )
     held = data["held out"]
     split = f"Validation documents were held out {held}." if held else "Every part has its files."
+    if "parts" in data:
+        split = "; ".join(f"{part}: {words}" for part, words in data["parts"].items()) + "."
+    notes = "".join(f"\n{note}\n" for note in data.get("notes", []))
     return f"""---
 library_name: longbird
 base_model: {settings.model}
@@ -91,7 +95,7 @@ Started from `{settings.model}`, trained with Longbird {version("longbird")}.
 ## Quality
 
 {table}
-
+{notes}
 ## Data
 
 {counts}. {split}
