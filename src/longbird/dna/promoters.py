@@ -120,7 +120,7 @@ class Promoters(Genomic):
                 made = artificial(bases, self.negatives, draw)
                 yield self._example(f"{window}, {self.negatives}", part, made, False)
         if outside:
-            say(f"{outside:,} promoters of {len(starts):,} lie in gaps between the parts")
+            say(f"{outside:,} promoters of {len(starts):,} lie in none of the parts, or in a gap")
         if quotas:
             allowed = self._allowed(files, genome, starts)
             for window, part in places(genome, self.window_at, part_of, quotas, allowed, draw):
