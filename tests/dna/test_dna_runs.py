@@ -149,6 +149,39 @@ def test_prevalence_shifts_the_logits(trained: tuple[Planted, Path], tmp_path: P
     )
 
 
+def test_a_picture_has_the_scores_of_the_scan(
+    trained: tuple[Planted, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from longbird.dna import scan as scanning
+
+    genome, run = trained
+    drawn: list[Any] = []
+    before = scanning.draw
+
+    def watched(region: Interval, scores: Any, *more: Any) -> None:
+        drawn.append((region, scores))
+        before(region, scores, *more)
+
+    monkeypatch.setattr(scanning, "draw", watched)
+    options: dict[str, Any] = {
+        "plot": "chrA:2001-2600", "labels": [genome.labels], "step": 5, "say": lambda _: None
+    }  # fmt: skip
+    alone = tmp_path / "alone.png"
+    scan(run, genome.genome, picture=alone, **options)
+    scan(run, genome.genome, tmp_path / "s.parquet", **options)
+    import pyarrow.parquet as pq
+
+    beside = tmp_path / "s.chrA-2001-2600.png"
+    assert alone.read_bytes()[:4] == beside.read_bytes()[:4] == b"\x89PNG"
+    table = pq.read_table(tmp_path / "s.parquet").to_pydict()
+    for region, scores in drawn:
+        assert region == Interval("chrA", 2000, 2600, "+")
+        rows = [row for row in range(len(table["start"]))
+                if table["end"][row] > 2000 and table["start"][row] < 2600]  # fmt: skip
+        assert scores.starts.tolist() == [table["start"][row] for row in rows]
+        assert scores.values[:, 1].tolist() == [table["promoter -"][row] for row in rows]
+
+
 SCAN = """
 import sys, time
 from longbird.dna import scan

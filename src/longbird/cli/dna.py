@@ -203,7 +203,20 @@ def finetune(
 def scan(
     run: Trained,
     genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
-    out: Annotated[Path, typer.Option(help=f"The file, by its ending: {', '.join(ENDINGS)}.")],
+    out: Annotated[
+        Path | None, typer.Option(help=f"The file, by its ending: {', '.join(ENDINGS)}.")
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(help="A stretch to draw, such as chr1:1-5000; alone, if there is no --out."),
+    ] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(help="With --plot: BED, GFF3, GenBank or bigWig, drawn above the scores."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="With --plot: the picture. [beside the file, .png]")
+    ] = None,
     step: Annotated[
         int | None,
         typer.Option(help="promoter: bases between windows. [a thirtieth of a window, odd]"),
@@ -244,17 +257,22 @@ def scan(
     longbird dna scan promoters ecoli.fa --out promoters.bed
 
     longbird dna scan genes plasmid.fa --both-strands --out genes.bw --track +
+
+    longbird dna scan genes plasmid.fa --plot p1:1-5000 --labels plasmid.gff3
     """
-    if out.suffix.lower() not in (*ENDINGS, *ALSO):
+    if out is None and plot is None:
+        raise ValueError("give a file to write with --out, or a stretch to draw with --plot")
+    if out is not None and out.suffix.lower() not in (*ENDINGS, *ALSO):
         raise ValueError(f"{out} ends in {out.suffix!r}, expected one of {', '.join(ENDINGS)}")
     check_model(run)
-    check_there([genome])
+    check_there([genome, *(labels or ())])
     from longbird.dna.scan import scan as score  # takes seconds to import
 
     score(
         run, genome, out, step=step, both_strands=both_strands, threshold=threshold,
         prevalence=prevalence, track=track, tokens_per_batch=tokens_per_batch,
-        circular=_several(circular), force=force, say=note,
+        circular=_several(circular), force=force, plot=plot, picture=picture, labels=labels or (),
+        say=note,
     )  # fmt: skip
 
 

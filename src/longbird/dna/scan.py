@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,12 +20,15 @@ import torch
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
+from longbird.dna.division import stretches
 from longbird.dna.formats import WRITERS, ending_of
 from longbird.dna.genomic import DESCRIPTION, open_genome_of
+from longbird.dna.pictures import Scores, draw, named
 from longbird.dna.runs import Trained, load
 from longbird.dna.sweeps import Sweep
 from longbird.folders.digest import sha256_of
-from longbird.genomes import Genome
+from longbird.folders.writing import writing_file
+from longbird.genomes import Genome, Interval
 from longbird.tasks.folder import naming, write_text
 from longbird.tasks.starting import READ
 
@@ -66,11 +70,43 @@ class Track:
                 yield sweep, starts, ends, _shifted(scores, self.shift)
             done += bins
 
+    def stretch(self, region: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Starts, ends and scores of the bins that a region overlaps."""
+        done = 0
+        for sweep in self.sweeps:
+            if sweep.contig.name == region.name:
+                low, high = _jobs(sweep, region)
+                first, last = sweep.first_bin(low), sweep.first_bin(high)
+                scores = np.array(self.scores[done + first : done + last])
+                return _within(region, *sweep.edges(first, last), _shifted(scores, self.shift))
+            done += sweep.first_bin(sweep.jobs)
+        raise ValueError(f"{self.genome.file} has no sequence {region.name}")
+
+
+def _within(
+    region: Interval, starts: np.ndarray, ends: np.ndarray, scores: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    there = (ends > region.start) & (starts < region.end)
+    return starts[there], ends[there], scores[there]
+
+
+def _jobs(sweep: Sweep, region: Interval) -> tuple[int, int]:
+    """The jobs that have the bins of a region, as many as are done at once."""
+
+    def start(job: int) -> int:
+        first = sweep.first_bin(job)
+        return int(sweep.edges(first, first + 1)[0][0])
+
+    low = max(0, bisect_right(range(sweep.jobs), region.start, key=start) - 1)
+    high = bisect_left(range(sweep.jobs), region.end, key=start)
+    size = sweep.at_once
+    return low // size * size, min(-(-high // size) * size, sweep.jobs)
+
 
 def scan(
     path: str | Path,
     genome: str | Path,
-    out: str | Path,
+    out: str | Path | None = None,
     *,
     step: int | None = None,
     both_strands: bool = False,
@@ -79,16 +115,20 @@ def scan(
     track: str | None = None,
     tokens_per_batch: int | None = None,
     force: bool = False,
+    plot: str | None = None,
+    picture: str | Path | None = None,
+    labels: Sequence[str | Path] = (),
     say: Callable[[str], None] = print,
     **options: Any,
-) -> Path:
+) -> None:
     """Scores of a whole genome, in a file for genome browsers; the same call again goes on.
 
     Args:
         path: The folder of a run, or of a model.
         genome: FASTA or GenBank.
         out: The file: .bed and .gff3 have what reaches the threshold, .bedgraph and .bw a
-            number for each bin, .parquet all of them. It appears whole, at the end.
+            number for each bin, .parquet all of them. It appears whole, at the end. Without one,
+            only what is drawn is scored.
         step: Promoters: bases between windows; an odd number is best.
         both_strands: Read every window on both strands, so that the scores of a sequence and of
             its reverse complement are the same. Those of promoters always are.
@@ -97,28 +137,59 @@ def scan(
             of the windows that were learned from.
         track: Of the scores, the one that .bedgraph and .bw have.
         tokens_per_batch: Tokens that are read at once.
-        force: Overwrite a file?
+        force: Overwrite files?
+        plot: A stretch to draw, such as chr1:1-5000.
+        picture: Where to: PNG, SVG or PDF by its ending.
+        labels: Files with what is known of the genome, to be drawn above the scores.
         say: Is told what is going on.
         **options: Fields of `DnaSettings` that say how to read the genome.
     """
-    out = Path(out)
-    ending = ending_of(out)
-    if out.is_dir():
-        raise IsADirectoryError(f"{out} is a folder; expected a file to write")
     if not 0 < threshold < 1:
         raise ValueError(f"threshold must be between 0 and 1, received {threshold}")
     if prevalence is not None and not 0 < prevalence < 1:
         raise ValueError(f"prevalence must be between 0 and 1, received {prevalence}")
-    if out.exists() and not force:
-        raise FileExistsError(
-            f"{out} exists already: name another --out, or overwrite it with --force"
+    if out is None and plot is None:
+        raise ValueError(
+            "there is nothing to do: give a file with --out, or a stretch with --plot"
         )
+    out = None if out is None else Path(out)
+    ending = "" if out is None else ending_of(out)
+    _check_new(out, force)
     trained = load(path, **options)
     task = trained.task
     channel = task.one_track(track) if ending in ("bedgraph", "bw") else None
     opened = open_genome_of(trained.settings, str(genome))
+    region, drawn = None, Path()
+    if plot is not None:
+        (region, *more) = stretches(plot, opened)
+        if more:
+            raise ValueError(f"--plot takes one stretch, such as chr1:1-5000; received {plot}")
+        drawn = named(None if picture is None else Path(picture), out, region)
+        _check_new(drawn, force)
     sweeps = [task.sweep(contig, step) for contig in opened.sequences.values()]
     budget = tokens_per_batch or trained.settings.tokens_per_batch
+    run = _scores(trained, budget, both_strands)
+    shift = 0.0
+    if prevalence is not None:
+        shift = float(_logit(np.array(prevalence)) - _logit(np.array(task.prevalence)))
+
+    def depict(region: Interval, bins: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+        own = Scores(*bins, task.channels, task.label, threshold)
+        with writing_file(drawn) as new:
+            draw(region, own, opened, [Path(each) for each in labels], new)
+        say(f"the picture is {drawn}")
+
+    if out is None:
+        assert region is not None
+        sweep = next(each for each in sweeps if each.contig.name == region.name)
+        low, high = _jobs(sweep, region)
+        chunks = [
+            sweep.run(run, opened, first, min(first + sweep.at_once, high))
+            for first in range(low, high, sweep.at_once)
+        ]
+        edges = sweep.edges(sweep.first_bin(low), sweep.first_bin(high))
+        depict(region, _within(region, *edges, _shifted(np.concatenate(chunks), shift)))
+        return
     asked = {
         "longbird": version("longbird"),
         "model": _fingerprint(trained.folder),
@@ -130,14 +201,12 @@ def scan(
     }
     with _working(out, asked, say) as folder:
         raw = folder / "scores.f32"
-        run = _scores(trained, budget, both_strands)
         _sweep(raw, sweeps, len(task.channels), opened, run, say)
         bins = sum(sweep.first_bin(sweep.jobs) for sweep in sweeps)
         scores = np.memmap(raw, np.float32, "r", shape=(bins, len(task.channels)))
-        shift = 0.0
-        if prevalence is not None:
-            shift = float(_logit(np.array(prevalence)) - _logit(np.array(task.prevalence)))
         made = Track(opened, sweeps, scores, task.channels, task.label, threshold, shift)
+        if region is not None:
+            depict(region, made.stretch(region))
         new = folder / f"written.{ending}"
         with naming(out):
             WRITERS[ending](made, new, channel)
@@ -145,7 +214,15 @@ def scan(
                 os.fsync(written.fileno())
             os.replace(new, out)
     say(f"the scores of {bins:,} bins are in {out}")
-    return out
+
+
+def _check_new(file: Path | None, force: bool) -> None:
+    if file is None:
+        return
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a folder; expected a file to write")
+    if file.exists() and not force:
+        raise FileExistsError(f"{file} exists already: name another, or overwrite it with --force")
 
 
 def _logit(share: np.ndarray) -> np.ndarray:

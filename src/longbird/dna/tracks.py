@@ -352,7 +352,7 @@ class Profile(Tracks):
             )
         each = [
             self._signal(file, genome) if signal else self._features(file, kind, genome)
-            for (_, file, kind), signal in ((own, _is_signal(own[1])) for own in targets)
+            for (_, file, kind), signal in ((own, is_signal(own[1])) for own in targets)
         ]
         return lambda interval: np.stack([own(interval) for own in each], -1)
 
@@ -408,7 +408,8 @@ class Profile(Tracks):
         ]
 
 
-def _is_signal(file: str) -> bool:
+def is_signal(file: str) -> bool:
+    """Does a file have numbers along a genome, rather than features?"""
     with open(file, "rb") as opened:
         head = opened.read(4)
     return head in BIGWIG or file.lower().removesuffix(".gz").endswith((".bedgraph", ".bdg"))
@@ -420,7 +421,7 @@ def _targets(files: Sequence[str], kinds: Sequence[str]) -> list[tuple[str, str,
     for file in files:
         stem = Path(file).name.removesuffix(".gz").rsplit(".", 1)[0]
         bed = file.lower().removesuffix(".gz").endswith((".bed", ".narrowpeak", ".broadpeak"))
-        if kinds and not _is_signal(file) and not bed:
+        if kinds and not is_signal(file) and not bed:
             found += [(kind, file, kind) for kind in kinds]
         else:
             found.append((stem, file, None))
