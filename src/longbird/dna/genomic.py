@@ -6,23 +6,26 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from longbird.dna.division import NONE, Division, usual
+from longbird.dna.labels import is_signal
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import Sweep
 from longbird.dna.tokens import Tokens, make_tokenizer
-from longbird.genomes import Contig, Genome, Interval, open_genome
+from longbird.genomes import Contig, Genome, Interval, circular_in, open_genome
 from longbird.genomes.letters import opposite
 from longbird.models.collator import LongbirdCollator
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Task
+from longbird.tasks.trained import DNA as DESCRIPTION
 
-DESCRIPTION = "dna.json"
-"""In the folder of a model: what it was trained for."""
+STRETCH, SAMPLE = 10_000, 1600
+"""Bases of a stretch, and how many of these of each genome a tokenizer is trained on."""
+T = TypeVar("T")
 SHOWN = 60
 """Bases of a window in the list of the worst."""
 
@@ -35,6 +38,10 @@ class Genomic(Task):
     on_disk = ("bases",)
     settings: DnaSettings
     tokens: Tokens
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, Any] = {}
+
     window: int = 0
     """Bases of a window; 0 as long as it is not known."""
     channels: tuple[str, ...] = ()
@@ -54,16 +61,41 @@ class Genomic(Task):
         if not settings.model.startswith("scratch:") or settings.tokenizer is not None:
             return
         if not folder.tokenizer.exists():
-            genomes = [open_genome_of(settings, file) for file in self.genomes(settings.train)]
+            texts: Iterable[str] = ()
+            if settings.tokens == "bpe":
+                texts = (
+                    bases for each in self.opened(settings) for bases in _learned(each, settings)
+                )
             with folder.making(folder.tokenizer) as new:
-                make_tokenizer(settings, genomes, new)
+                make_tokenizer(settings, texts, new)
+
+    def look(self, settings: DnaSettings) -> None:
+        """Raises for files that cannot be read, before a run begins."""
+        self.settings = settings
+        for genome in self.opened(settings):
+            self.look_at_labels(settings.train[1:] or settings.train, genome)
+
+    def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
+        """The same for labels."""
+
+    def opened(self, settings: DnaSettings) -> list[Genome]:
+        """The genomes that are learned from."""
+        files = self.genomes(settings.train)
+        labels = settings.train[1:] if len(files) == 1 else ()
+        return [open_genome_of(settings, file, labels) for file in files]
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """What `make` makes, which is then kept for the same key."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
 
     def prepare(self, settings: Settings, tokenizer: Any) -> None:
         """Opens the genomes that are learned from, if any, and divides them."""
         assert isinstance(settings, DnaSettings)
         self.settings, self.tokens = settings, Tokens(tokenizer, settings.length)
         self.pad = LongbirdCollator(tokenizer)
-        opened = [open_genome_of(settings, file) for file in self.genomes(settings.train)]
+        opened = self.opened(settings)
         if not opened:
             return
         self.window = self.window_of(opened[0])
@@ -84,14 +116,7 @@ class Genomic(Task):
         return self.tokens.window(genome)
 
     def _division(self, genome: Genome) -> Division:
-        settings = self.settings
-        chosen = settings.validation_on or usual(genome, settings.seed)
-        held = {"validation": chosen, "test": settings.test_on}
-        return Division(
-            genome,
-            {part: texts for part, texts in held.items() if texts and tuple(texts) != (NONE,)},
-            self.window,
-        )
+        return Division(genome, _held(genome, self.settings), self.window)
 
     def measured_on(self, genome: Genome, files: Sequence[str], on: Sequence[Interval]) -> None:
         """Lets `examples` be those of another genome, all of them to measure with.
@@ -205,9 +230,39 @@ class Genomic(Task):
             setattr(self, name, description[name])
 
 
-def open_genome_of(settings: DnaSettings, file: str) -> Genome:
-    """A genome as the settings say."""
+def open_genome_of(settings: DnaSettings, file: str, labels: Sequence[str] = ()) -> Genome:
+    """A genome as the settings say; what labels say is circular, is, if these say nothing."""
     circular: Any = settings.circular or None
     if circular is not None and tuple(circular) == ("all",):
         circular = True
-    return open_genome(file, alias=settings.alias, circular=circular)
+    genome = open_genome(file, alias=settings.alias, circular=circular)
+    if circular is not None:
+        return genome
+    own = {each.name for each in genome.sequences.values() if each.circular}
+    said = {
+        genome.contig(name).name
+        for label in labels
+        if not is_signal(label)
+        for name in circular_in(label, settings.alias)
+        if name in genome.sequences or name in genome.names.alias
+    }
+    if said <= own:
+        return genome
+    return open_genome(file, alias=settings.alias, circular=sorted(said | own))
+
+
+def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:
+    """What is held out, by part."""
+    chosen = settings.validation_on or usual(genome, settings.seed)
+    held: dict[str, Sequence[str]] = {"validation": chosen, "test": settings.test_on}
+    return {part: texts for part, texts in held.items() if texts and tuple(texts) != (NONE,)}
+
+
+def _learned(genome: Genome, settings: DnaSettings) -> Iterator[str]:
+    """Stretches of what is learned from, all of it or a sample, for a tokenizer."""
+    division = Division(genome, _held(genome, settings), 0)
+    windows = list(division.windows("train", STRETCH))
+    if len(windows) > SAMPLE:
+        chosen = np.random.default_rng(settings.seed).choice(len(windows), SAMPLE, replace=False)
+        windows = [windows[each] for each in sorted(chosen.tolist())]
+    return (genome.bases(window) for window in windows)

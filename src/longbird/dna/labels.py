@@ -9,6 +9,7 @@ import numpy as np
 
 from longbird.genomes import Feature, Genome, Interval, read_features
 from longbird.genomes.bed import KIND
+from longbird.genomes.labels import BIGWIG
 
 GENES = ("gene", "CDS", "mRNA", "tRNA", "rRNA", "ncRNA", "pseudogene", "exon")
 """Kinds of features between which a genome is intergenic."""
@@ -38,6 +39,13 @@ def features_of(
             f"it has {', '.join(there[:20])}. Say which are meant with --kind"
         )
     return chosen
+
+
+def is_signal(file: str) -> bool:
+    """Does a file have numbers along a genome, rather than features?"""
+    with open(file, "rb") as opened:
+        head = opened.read(4)
+    return head in BIGWIG or file.lower().removesuffix(".gz").endswith((".bedgraph", ".bdg"))
 
 
 class Cover:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longbird.dna.tracks import is_signal
+from longbird.dna.labels import is_signal
 from longbird.genomes import Feature, Genome, Interval, open_signal, read_features
 
 BLUE, RED, GREY = "#3465a4", "#c4472c", "#777777"

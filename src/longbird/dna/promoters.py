@@ -88,6 +88,10 @@ class Promoters(Genomic):
             found[interval.name, base, interval.strand] = None
         return list(found)
 
+    def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
+        """Reads where promoters start."""
+        self.once((*files, genome.file), lambda: self.starts(files, genome))
+
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
         """Promoters, each with its negatives, or those of the whole genome after them."""
         files = self.settings.train[1:] or self.settings.train
@@ -101,7 +105,7 @@ class Promoters(Genomic):
         say: Callable[[str], None],
     ) -> Iterator[dict[str, Any]]:
         """Promoters and negatives of a genome, in the parts that `part_of` tells."""
-        starts = self.starts(files, genome)
+        starts = self.once((*files, genome.file), lambda: self.starts(files, genome))
         draw = np.random.default_rng((self.settings.seed, 7))
         quotas: dict[str, int] = {}
         outside = 0
@@ -122,7 +126,9 @@ class Promoters(Genomic):
         if outside:
             say(f"{outside:,} promoters of {len(starts):,} lie in none of the parts, or in a gap")
         if quotas:
-            allowed = self._allowed(files, genome, starts)
+            allowed = self.once(
+                ("allowed", *files, genome.file), lambda: self._allowed(files, genome, starts)
+            )
             for window, part in places(genome, self.window_at, part_of, quotas, allowed, draw):
                 yield self._example(str(window), part, bases_around(genome, window), False)
 

@@ -47,7 +47,7 @@ def pretrain(
         **options: Fields of `DnaSettings`, such as `tokens="bpe"` and `length=4096`.
     """
     settings = settings_of(Pretraining, [str(each) for each in genomes], options, DnaSettings)
-    return run(Pretraining(), settings, out, say)
+    return _run(Pretraining(), settings, out, say)
 
 
 def finetune(
@@ -76,7 +76,19 @@ def finetune(
     given = {name: value for name, value in options.items() if value is not None}
     if "length" not in given and given.get("config") is None:
         given["length"] = _usual_length(ours, given)
-    return run(ours(), settings_of(ours, files, given, DnaSettings), out, say)
+    return _run(ours(), settings_of(ours, files, given, DnaSettings), out, say)
+
+
+def _run(task: Genomic, settings: Any, out: str | Path, say: Callable[[str], None]) -> Run:
+    """Looks at the files first: what cannot be read leaves no folder behind."""
+    if settings.tokens != "base" and not settings.model.startswith("scratch:"):
+        raise ValueError(
+            f"--tokens {settings.tokens} is for a new model, and {settings.model} has a "
+            "tokenizer: leave --tokens out, or start with --model scratch:SIZE"
+        )
+    if not RunFolder(out).result.exists():
+        task.look(settings)
+    return run(task, settings, out, say)
 
 
 def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
@@ -165,7 +177,7 @@ def evaluate(
     files = tuple(str(each) for each in (genome, *labels))
     trained = load(path, **options)
     task = trained.task
-    opened = open_genome_of(trained.settings, files[0])
+    opened = open_genome_of(trained.settings, files[0], files[1:])
     if not on:
         _tell_learned(path, files[0], say)
     task.measured_on(opened, files, [each for text in on for each in stretches(text, opened)])

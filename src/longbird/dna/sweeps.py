@@ -17,7 +17,7 @@ from longbird.genomes.letters import opposite
 
 Scores = Callable[[list[str]], list[np.ndarray]]
 """What a model says of windows: for each an array of scores."""
-STARTS_AT_ONCE, WINDOWS_AT_ONCE = 256, 8
+STARTS_AT_ONCE, WINDOWS_AT_ONCE, BASES_AT_ONCE = 256, 8, 2**15
 
 
 def bases_around(genome: Genome, window: Interval) -> str:
@@ -126,14 +126,21 @@ class Tiles:
     window: int
     bin: int
     channels: int
-    at_once: int = WINDOWS_AT_ONCE
 
     def __post_init__(self) -> None:
+        self.at_once = max(WINDOWS_AT_ONCE, BASES_AT_ONCE // self.window)
         self.bins = -(-self.contig.length // self.bin)
         core = max(1, self.window // 2 // self.bin)
         cores = 1 if self.contig.length <= self.window else -(-self.bins // core)
         self.jobs = min(cores + 1 - cores % 2, self.bins)  # odd: no border in the very middle
+        while 1 < self.jobs < self.bins and self._middle() > core:  # which rounding makes longer
+            self.jobs = min(self.jobs + 2, self.bins)
         self.margin = max(0, (self.window - core * self.bin) // 2 // self.bin * self.bin)
+
+    def _middle(self) -> int:
+        """Bins of the core in the middle."""
+        middle = self.jobs // 2
+        return self.first_bin(middle + 1) - self.first_bin(middle)
 
     def first_bin(self, job: int) -> int:
         """The borders of cores, the same from both ends."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +65,13 @@ class Tokens:
         return max(1, int(ROOM * (self.length - 2) * bases / tokens))
 
 
-def make_tokenizer(settings: DnaSettings, genomes: list[Genome], folder: Path) -> None:
-    """Writes the tokenizer that the settings ask for."""
+def make_tokenizer(settings: DnaSettings, texts: Iterable[str], folder: Path) -> None:
+    """Writes the tokenizer that the settings ask for; `texts` are what bpe learns from."""
     match settings.tokens:
         case "base":
             made = DnaTokenizer.base()
         case "kmer":
             made = DnaTokenizer.kmer(settings.k)
         case _:
-            made = DnaTokenizer.train(genomes, settings.vocabulary, seed=settings.seed)
+            made = DnaTokenizer.train(texts, settings.vocabulary, seed=settings.seed)
     made.save(folder)

@@ -13,12 +13,11 @@ from torch import Tensor
 
 from longbird.dna.division import Division
 from longbird.dna.genomic import SHOWN, Genomic
-from longbird.dna.labels import Cover, features_of
+from longbird.dna.labels import Cover, features_of, is_signal
 from longbird.dna.scores import Ranked
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import Sweep, Tiles
 from longbird.genomes import Contig, Encoding, Genome, Interval, open_signal, read_features
-from longbird.genomes.labels import BIGWIG
 from longbird.genomes.letters import opposite
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction
@@ -48,6 +47,10 @@ class Tracks(Genomic):
     def labels(self, files: Sequence[str], genome: Genome) -> Labels:
         """Reads the labels of a genome."""
         raise NotImplementedError
+
+    def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
+        """Reads them."""
+        self.once((*files, genome.file), lambda: self.labels(files, genome))
 
     def turned(self, scores: np.ndarray) -> np.ndarray:
         """What is said of the reverse complement, as what is said of a window."""
@@ -79,7 +82,7 @@ class Tracks(Genomic):
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
         """All of the genome that has bases and labels."""
         files, genome = self.settings.train[1:] or self.settings.train, division.genome
-        labels = self.labels(files, genome)
+        labels = self.once((*files, genome.file), lambda: self.labels(files, genome))
         for part in division.spans:
             for window in division.windows(part, self.window):
                 bases = genome.bases(window)
@@ -341,6 +344,14 @@ class Profile(Tracks):
             self.channels = tuple(name for name, _, _ in _targets(files, settings.kind))
         super().prepare(settings, tokenizer)
 
+    def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
+        """Reads them."""
+        for _, file, kind in _targets(files, self.settings.kind):
+            if is_signal(file):
+                open_signal(file, genome)
+            else:
+                read_features(file, genome, kinds=None if kind is None else [kind])
+
     def labels(self, files: Sequence[str], genome: Genome) -> Labels:
         """From features and signals."""
         targets = _targets(files, self.settings.kind)
@@ -406,13 +417,6 @@ class Profile(Tracks):
             f"the mean of a signal lies above the {self.quantile:g} quantile of all bins. The "
             "first figures are the means of all targets."
         ]
-
-
-def is_signal(file: str) -> bool:
-    """Does a file have numbers along a genome, rather than features?"""
-    with open(file, "rb") as opened:
-        head = opened.read(4)
-    return head in BIGWIG or file.lower().removesuffix(".gz").endswith((".bedgraph", ".bdg"))
 
 
 def _targets(files: Sequence[str], kinds: Sequence[str]) -> list[tuple[str, str, str | None]]:

@@ -58,9 +58,9 @@ def read_parts(
 
     examples = divided("train", say) if task.divided else noted(read("train", say))
     first = next(examples, None)
-    if first is None:
+    if first is None and not task.divided:  # those have a message of their own
         raise ValueError(f"{', '.join(settings.train)} has no rows: there is nothing to learn")
-    task.learn(itertools.chain([first], examples))
+    task.learn(itertools.chain([] if first is None else [first], examples))
     aside = None
     if "validation" not in files and settings.hold_out and not task.divided:
         aside = lowest(linked(groups, links, settings.seed), settings.hold_out)
