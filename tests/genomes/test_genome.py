@@ -1,6 +1,7 @@
 """Bases of genomes, one by one, against brute force over the text that was written."""
 
 import gzip
+import os
 import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import pysam
 import pytest
 
 from longbird.genomes import Genome, Interval, open_genome, reverse_complement
+from longbird.genomes.handles import Handles
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A", "N": "N"}
 LETTERS = "ACGTNacgtnRYSWKMBDHVXryswkmbdhvxUu"
@@ -142,26 +144,60 @@ def test_beyond_the_ends(tmp_path: Path):
         genome.bases(Interval("chrA", 0, 1))
 
 
-def _bases(arguments: tuple[Genome, Interval]) -> str:
-    genome, interval = arguments
-    return genome.bases(interval)
+inherited: list[Genome] = []
+"""What a forked process has from its parent, without pickling."""
+
+
+def _bases(interval: Interval) -> str:
+    return inherited[-1].bases(interval)
 
 
 def test_many_threads_and_processes(tmp_path: Path):
-    """A file that is open when a process forks has one place in it for both."""
-    text = drawn(40_000, letters="ACGT")
-    (tmp_path / "genome").write_bytes(fasta({"a": text}))
+    table = bytes(b"ACGT"[value % 4] for value in range(256))
+    text = random.Random(0).randbytes(1_000_000).translate(table).decode()
+    (tmp_path / "genome").write_bytes(fasta({"a": text}, width=80))
     genome = open_genome(tmp_path / "genome")
-    places = [random.Random(seed).randrange(39_000) for seed in range(400)]
+    places = [random.Random(seed).randrange(999_000) for seed in range(200)]
     intervals = [Interval("a", start, start + 1000) for start in places]
     wanted = [text[start : start + 1000] for start in places]
     assert genome.bases(intervals[0]) == wanted[0]  # which opens it
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(genome.bases, intervals)) == wanted
-    work = [(genome, interval) for interval in intervals]
+    inherited.append(genome)
     with get_context("fork").Pool(2) as processes:
-        assert processes.map(_bases, work, chunksize=7) == wanted
+        assert processes.map(_bases, intervals, chunksize=7) == wanted
     assert pickle.loads(pickle.dumps(genome)).bases(intervals[1]) == wanted[1]
+
+
+opened: list[int] = []
+
+
+def _opening() -> int:
+    opened.append(os.getpid())
+    return len(opened)
+
+
+handles = Handles(_opening)
+
+
+def _handle(_: int) -> tuple[int, int]:
+    return handles.get(), opened[-1]
+
+
+def test_each_thread_of_each_process_has_a_file_of_its_own():
+    """Sharing one gives wrong bases, but only now and then."""
+    first = handles.get()
+    assert handles.get() == first
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(handles.get).result() != first
+    number = len(opened)
+    with get_context("fork").Pool(1) as processes:
+        ((other, process), again) = processes.map(_handle, range(2))
+    assert other == number + 1 and process != os.getpid()
+    assert again == (other, process)
+    assert pickle.loads(pickle.dumps(handles)).get() != first
+    handles.close()
+    assert handles.get() != first
 
 
 def test_reverse_complement():

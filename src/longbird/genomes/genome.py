@@ -8,9 +8,9 @@ import os
 import shutil
 import stat
 import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,6 +20,7 @@ from longbird.folders.paths import check_path
 from longbird.genomes import fasta, genbank
 from longbird.genomes.extra import need
 from longbird.genomes.fasta import Found
+from longbird.genomes.handles import Handles
 from longbird.genomes.interval import Interval
 from longbird.genomes.letters import opposite, plain
 from longbird.genomes.names import Alias, Names
@@ -147,10 +148,7 @@ class Genome:
         }
         self.notes = tuple(found.notes)
         self.names = Names(file, found.lengths, alias)
-        self._source, self._folder = source, folder
-        self._opened: Any = None
-        self._process = 0
-        self._lock = threading.Lock()
+        self._handles = Handles(partial(_open, source, folder))
 
     def bases(self, interval: Interval, *, pad: bool = False) -> str:
         """The bases of an interval, in the direction of its strand: capitals A, C, G, T and N.
@@ -212,27 +210,14 @@ class Genome:
         )
 
     def _fetch(self, piece: Interval) -> str:
-        with self._lock:
-            bases = self._reader().fetch(piece.name, piece.start, piece.end)
+        bases = self._handles.get().fetch(piece.name, piece.start, piece.end)
         if len(bases) != len(piece):
             raise RuntimeError(f"{self.file} was changed while it was read: open it again")
         return plain(bases)
 
-    def _reader(self) -> Any:
-        """Opened anew in each process: what a fork shares has one place in the file for both."""
-        if self._opened is None or self._process != os.getpid():
-            gzi = self._folder / "index.gzi"
-            self._opened = need("pysam", "reading a genome").FastaFile(
-                self._source,
-                filepath_index=str(self._folder / "index.fai"),
-                filepath_index_compressed=str(gzi) if gzi.exists() else None,
-            )
-            self._process = os.getpid()
-        return self._opened
-
     def close(self) -> None:
         """Closes the file; it is opened again if it is used again."""
-        self._opened = None
+        self._handles.close()
 
     def __enter__(self) -> Genome:
         return self
@@ -245,15 +230,18 @@ class Genome:
     ) -> None:
         self.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
-
     def __repr__(self) -> str:
         total = sum(contig.length for contig in self.sequences.values())
         return f"<Genome {self.file}: {len(self.sequences):,} sequences, {total:,} bases>"
+
+
+def _open(source: str, folder: Path) -> Any:
+    gzi = folder / "index.gzi"
+    return need("pysam", "reading a genome").FastaFile(
+        source,
+        filepath_index=str(folder / "index.fai"),
+        filepath_index_compressed=str(gzi) if gzi.exists() else None,
+    )
 
 
 def _kind(file: str, shown: str) -> str:
