@@ -200,6 +200,41 @@ def test_each_thread_of_each_process_has_a_file_of_its_own():
     assert handles.get() != first
 
 
+@pytest.mark.fast_cases(10)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_deleted_from_the_cache_is_made_again(form: str, tmp_path: Path, cache: Path):
+    file = tmp_path / "genome"
+    FORMS[form](file)
+    open_genome(file)
+    wanted = expected(SEQUENCES["chr1"])
+    (folder,) = (each for each in cache.iterdir() if each.is_dir())
+    for name in sorted(each.name for each in folder.iterdir()):
+        (folder / name).unlink()
+        assert open_genome(file).bases(Interval("chr1", 0, 200)) == wanted
+        assert (folder / name).exists()
+
+
+def test_intervals():
+    assert Interval("a", 3, 3) and len(Interval("a", 3, 3)) == 0
+    for text in ("chr1:1-1", "HLA-A*01:01:5-20(-)", "x y:7-9(+)"):
+        assert str(Interval.parse(text)) == text
+    assert Interval.parse("NC_000913.3:1,000..2,000") == Interval("NC_000913.3", 999, 2000)
+    for text in ("chr1", "chr1:5", "chr1:0-5", "chr1:6-5", "chr1:-5-9", "chr1:,-5", ""):
+        with pytest.raises(ValueError, match="such as chr1:1001-2000"):
+            Interval.parse(text)
+    with pytest.raises(ValueError, match="received start 5 and end 4 on a"):
+        Interval("a", 5, 4)
+    with pytest.raises(ValueError, match="received 'plus'"):
+        Interval("a", 5, 6, "plus")
+    with pytest.raises(TypeError):
+        Interval("a", 0.5, 6)  # type: ignore[arg-type]
+    assert Interval("a", 10, 20, "-").part(2, 5) == Interval("a", 15, 18, "-")
+    for strand in "+-.":
+        interval = Interval("a", 10, 20, strand)
+        assert [interval.base(interval.position(i)) for i in range(10)] == list(range(10))
+        assert interval.opposite().opposite() == interval
+
+
 def test_reverse_complement():
     text = drawn(300)
     assert reverse_complement(text) == other(expected(text))

@@ -41,12 +41,15 @@ OTHER_KINDS = (
 )
 
 
-NAMES = {
+COPIED = {
     "gzip fasta": "compressed with plain gzip",
     "genbank": "GenBank",
     "gzip genbank": "GenBank",
     "bgzip genbank": "GenBank",
 }
+"""What cannot be read in the middle, in words."""
+COPY, FOUND = "sequence.fa", "found.json"
+"""Files in the cache."""
 FORMAT = 1
 """Is raised when what is kept in the cache changes."""
 
@@ -109,7 +112,7 @@ def open_genome(
     file = os.path.abspath(os.fspath(path))
     kind = _kind(file, os.fspath(path))
     folder, found = _prepared(file, kind, os.fspath(path), tell)
-    copy = folder / "sequence.fa"
+    copy = folder / COPY
     return Genome(
         os.fspath(path),
         found,
@@ -292,27 +295,29 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
     name = f"genome-{path_hash}-{state_hash}"
 
     def fill(folder: Path, scratch: Path) -> None:
-        direct = kind in ("fasta", "bgzip fasta")
-        if direct:
-            found = fasta.scan(file)
-            direct = found.even
-        else:
-            found = Found()
-        if not direct:
-            why = "has lines of uneven length" if not found.even else f"is {NAMES[kind]}"
+        found = Found() if kind in COPIED else fasta.scan(file)
+        source = file
+        if kind in COPIED or not found.even:
+            why = f"is {COPIED[kind]}" if kind in COPIED else "has lines of uneven length"
             tell(f"{shown} {why}: it is copied into {cache_folder()} once, to be read anywhere")
-            copy = fasta.EvenLines(folder / "sequence.fa")
+            source = str(folder / COPY)
+            copy = fasta.EvenLines(folder / COPY)
             try:
                 found = (genbank if "genbank" in kind else fasta).scan(file, copy.take)
             finally:
                 copy.close()
-        fasta.index(file if direct else str(folder / "sequence.fa"), folder, found.lengths)
+        fasta.index(source, folder, found.lengths)
         for note in found.notes:
             tell(f"{shown}: {note}")
-        found.write(folder / "found.json")
+        found.write(folder / FOUND)
 
     try:
-        folder = cached(name, ["found.json", "index.fai"], fill, megabytes=None)
+        folder = cached(name, [FOUND], fill, megabytes=None)
+        found = Found.read(folder / FOUND)
+        needed = ["index.fai"]
+        needed += [COPY] * (kind in COPIED or not found.even)
+        needed += ["index.gzi"] * (kind == "bgzip fasta" and found.even)
+        folder = cached(name, [FOUND, *needed], fill, megabytes=None)  # if some were deleted
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
@@ -324,10 +329,9 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
     for before in cache_folder().glob(f"genome-{path_hash}-*"):  # the file as it was
         if before.is_dir() and before.name != name and ".partial-" not in before.name:
             shutil.rmtree(before, ignore_errors=True)
-    found = Found.read(folder / "found.json")
     if kind.endswith("fasta"):
         fasta.check_beside(file, found.lengths)
-        if not (folder / "sequence.fa").exists():
+        if COPY not in needed:
             fasta.put_beside(file, folder)
     return folder, found
 
