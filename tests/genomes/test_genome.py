@@ -1,6 +1,7 @@
 """Bases of genomes, one by one, against brute force over the text that was written."""
 
 import gzip
+import os
 import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import pysam
 import pytest
 
 from longbird.genomes import Genome, Interval, open_genome, reverse_complement
+from longbird.genomes.handles import Handles
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A", "N": "N"}
 LETTERS = "ACGTNacgtnRYSWKMBDHVXryswkmbdhvxUu"
@@ -142,26 +144,95 @@ def test_beyond_the_ends(tmp_path: Path):
         genome.bases(Interval("chrA", 0, 1))
 
 
-def _bases(arguments: tuple[Genome, Interval]) -> str:
-    genome, interval = arguments
-    return genome.bases(interval)
+inherited: list[Genome] = []
+"""What a forked process has from its parent, without pickling."""
+
+
+def _bases(interval: Interval) -> str:
+    return inherited[-1].bases(interval)
 
 
 def test_many_threads_and_processes(tmp_path: Path):
-    """A file that is open when a process forks has one place in it for both."""
-    text = drawn(40_000, letters="ACGT")
-    (tmp_path / "genome").write_bytes(fasta({"a": text}))
+    table = bytes(b"ACGT"[value % 4] for value in range(256))
+    text = random.Random(0).randbytes(1_000_000).translate(table).decode()
+    (tmp_path / "genome").write_bytes(fasta({"a": text}, width=80))
     genome = open_genome(tmp_path / "genome")
-    places = [random.Random(seed).randrange(39_000) for seed in range(400)]
+    places = [random.Random(seed).randrange(999_000) for seed in range(200)]
     intervals = [Interval("a", start, start + 1000) for start in places]
     wanted = [text[start : start + 1000] for start in places]
     assert genome.bases(intervals[0]) == wanted[0]  # which opens it
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(genome.bases, intervals)) == wanted
-    work = [(genome, interval) for interval in intervals]
+    inherited.append(genome)
     with get_context("fork").Pool(2) as processes:
-        assert processes.map(_bases, work, chunksize=7) == wanted
+        assert processes.map(_bases, intervals, chunksize=7) == wanted
     assert pickle.loads(pickle.dumps(genome)).bases(intervals[1]) == wanted[1]
+
+
+opened: list[int] = []
+
+
+def _opening() -> int:
+    opened.append(os.getpid())
+    return len(opened)
+
+
+handles = Handles(_opening)
+
+
+def _handle(_: int) -> tuple[int, int]:
+    return handles.get(), opened[-1]
+
+
+def test_each_thread_of_each_process_has_a_file_of_its_own():
+    """Sharing one gives wrong bases, but only now and then."""
+    first = handles.get()
+    assert handles.get() == first
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(handles.get).result() != first
+    number = len(opened)
+    with get_context("fork").Pool(1) as processes:
+        ((other, process), again) = processes.map(_handle, range(2))
+    assert other == number + 1 and process != os.getpid()
+    assert again == (other, process)
+    assert pickle.loads(pickle.dumps(handles)).get() != first
+    handles.close()
+    assert handles.get() != first
+
+
+@pytest.mark.fast_cases(10)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_deleted_from_the_cache_is_made_again(form: str, tmp_path: Path, cache: Path):
+    file = tmp_path / "genome"
+    FORMS[form](file)
+    open_genome(file)
+    wanted = expected(SEQUENCES["chr1"])
+    (folder,) = (each for each in cache.iterdir() if each.is_dir())
+    for name in sorted(each.name for each in folder.iterdir()):
+        (folder / name).unlink()
+        assert open_genome(file).bases(Interval("chr1", 0, 200)) == wanted
+        assert (folder / name).exists()
+
+
+def test_intervals():
+    assert Interval("a", 3, 3) and len(Interval("a", 3, 3)) == 0
+    for text in ("chr1:1-1", "HLA-A*01:01:5-20(-)", "x y:7-9(+)"):
+        assert str(Interval.parse(text)) == text
+    assert Interval.parse("NC_000913.3:1,000..2,000") == Interval("NC_000913.3", 999, 2000)
+    for text in ("chr1", "chr1:5", "chr1:0-5", "chr1:6-5", "chr1:-5-9", "chr1:,-5", ""):
+        with pytest.raises(ValueError, match="such as chr1:1001-2000"):
+            Interval.parse(text)
+    with pytest.raises(ValueError, match="received start 5 and end 4 on a"):
+        Interval("a", 5, 4)
+    with pytest.raises(ValueError, match="received 'plus'"):
+        Interval("a", 5, 6, "plus")
+    with pytest.raises(TypeError):
+        Interval("a", 0.5, 6)  # type: ignore[arg-type]
+    assert Interval("a", 10, 20, "-").part(2, 5) == Interval("a", 15, 18, "-")
+    for strand in "+-.":
+        interval = Interval("a", 10, 20, strand)
+        assert [interval.base(interval.position(i)) for i in range(10)] == list(range(10))
+        assert interval.opposite().opposite() == interval
 
 
 def test_reverse_complement():

@@ -131,69 +131,87 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Found:
     Raises:
         ValueError: It is not a sound FASTA file of DNA; the message says where and why.
     """
-    found, name, number = Found(), "", 0
+    found, name, line = Found(), "", b""
     held: list[bytes] = []
+    """Pieces of the sequence that are not counted yet."""
     size = 0
 
     def hand_over() -> None:
         nonlocal size
         bases = b"".join(held)
-        if stripped := bases.translate(None, SPACES):
+        stripped = bases.translate(None, SPACES)
+        found.even = found.even and len(stripped) == len(bases)
+        if stripped:
             found.count(name, stripped, path)
             if take is not None:
                 take(name, stripped)
-        if len(stripped) != len(bases):
-            found.even = False
         held.clear()
         size = 0
 
-    first: tuple[int, int] | None = None
-    """Bases in the first line of a sequence, and bytes with its end."""
-    over = False  # was there a shorter line, which must be the last?
-    goes_on = False  # is this the rest of a line that is longer than what is read at once?
-    line = b""
+    lines, inside = Lines(), False
     with unpacked(path) as opened:
-        while line := opened.readline(AT_ONCE):
-            whole = line.endswith(b"\n")
-            if line[:1] == b">" and not goes_on:
-                number += 1
+        while piece := opened.readline(AT_ONCE):  # a line, or a part of a very long one
+            line = piece
+            if line[:1] == b">" and not inside:
                 if name:
                     hand_over()
-                name = _name(line, path, number)
+                    found.even = found.even and lines.end()
+                name = _name(line, path, len(found.lengths) + 1)
                 found.add(name, path)
-                first, over = None, False
+                lines = Lines()
                 while not line.endswith(b"\n") and (line := opened.readline(AT_ONCE)):
                     pass  # the rest of a very long heading
                 continue
             bases = line.rstrip(b"\r\n")
-            if not name:
-                if bases.strip(SPACES):
-                    raise ValueError(
-                        f"{path} does not begin as FASTA does, with '>' and a name; received "
-                        f"{bases[:40].decode('latin-1')!r}"
-                    )
-                continue
-            if goes_on or not whole:  # a long line is sound where it is the only one
-                found.even = found.even and not over and (goes_on or first is None)
-                first = first or (0, 0)
-                over = over or whole
-            elif first is None:
-                first, over = (len(bases), len(line)), not bases
-            elif (len(bases), len(line)) != first:
-                found.even = found.even and not (over and bases) and len(bases) <= first[0]
-                found.even = found.even and not (len(bases) == first[0])
-                over = True
-            elif over:
-                found.even = False
-            goes_on = not whole
+            if not name and bases.strip(SPACES):
+                raise ValueError(
+                    f"{path} does not begin as FASTA does, with '>' and a name; received "
+                    f"{bases[:40].decode('latin-1')!r}"
+                )
+            inside = not line.endswith(b"\n")
+            lines.add(len(bases), len(line), inside)
             held.append(bases)
             size += len(bases)
             if size >= AT_ONCE:
                 hand_over()
         if name:
             hand_over()
+            found.even = found.even and lines.end()
     found.finish(path)
+    if not line.endswith(b"\n"):
+        found.notes.append(
+            "the last line has no line break: if the file was cut off there, bases are missing"
+        )
     return found
+
+
+class Lines:
+    """The lines of one sequence: have all of them, but the last, one length?"""
+
+    def __init__(self) -> None:
+        self._even, self._over = True, False
+        self._first = (0, 0)
+        """Bases and bytes of the first line."""
+        self._bases = self._bytes = 0
+
+    def add(self, bases: int, bytes_: int, inside: bool) -> None:
+        """Goes on with a line, which ends unless it is said to go on."""
+        self._bases, self._bytes = self._bases + bases, self._bytes + bytes_
+        if not inside:
+            self.end()
+
+    def end(self) -> bool:
+        """Ends a line; are they even up to here?"""
+        line = (self._bases, self._bytes)
+        self._bases = self._bytes = 0
+        if line[0] and self._over:
+            self._even = False
+        elif line[0] and self._first == (0, 0):
+            self._first = line
+        elif line != self._first:  # shorter, or without its end: no other may follow
+            self._even = self._even and line[0] <= self._first[0]
+            self._over = True
+        return self._even
 
 
 def _name(line: bytes, path: str, number: int) -> str:

@@ -8,9 +8,9 @@ import os
 import shutil
 import stat
 import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,6 +20,7 @@ from longbird.folders.paths import check_path
 from longbird.genomes import fasta, genbank
 from longbird.genomes.extra import need
 from longbird.genomes.fasta import Found
+from longbird.genomes.handles import Handles
 from longbird.genomes.interval import Interval
 from longbird.genomes.letters import opposite, plain
 from longbird.genomes.names import Alias, Names
@@ -40,12 +41,15 @@ OTHER_KINDS = (
 )
 
 
-NAMES = {
+COPIED = {
     "gzip fasta": "compressed with plain gzip",
     "genbank": "GenBank",
     "gzip genbank": "GenBank",
     "bgzip genbank": "GenBank",
 }
+"""What cannot be read in the middle, in words."""
+COPY, FOUND = "sequence.fa", "found.json"
+"""Files in the cache."""
 FORMAT = 1
 """Is raised when what is kept in the cache changes."""
 
@@ -108,7 +112,7 @@ def open_genome(
     file = os.path.abspath(os.fspath(path))
     kind = _kind(file, os.fspath(path))
     folder, found = _prepared(file, kind, os.fspath(path), tell)
-    copy = folder / "sequence.fa"
+    copy = folder / COPY
     return Genome(
         os.fspath(path),
         found,
@@ -147,10 +151,7 @@ class Genome:
         }
         self.notes = tuple(found.notes)
         self.names = Names(file, found.lengths, alias)
-        self._source, self._folder = source, folder
-        self._opened: Any = None
-        self._process = 0
-        self._lock = threading.Lock()
+        self._handles = Handles(partial(_open, source, folder))
 
     def bases(self, interval: Interval, *, pad: bool = False) -> str:
         """The bases of an interval, in the direction of its strand: capitals A, C, G, T and N.
@@ -212,27 +213,14 @@ class Genome:
         )
 
     def _fetch(self, piece: Interval) -> str:
-        with self._lock:
-            bases = self._reader().fetch(piece.name, piece.start, piece.end)
+        bases = self._handles.get().fetch(piece.name, piece.start, piece.end)
         if len(bases) != len(piece):
             raise RuntimeError(f"{self.file} was changed while it was read: open it again")
         return plain(bases)
 
-    def _reader(self) -> Any:
-        """Opened anew in each process: what a fork shares has one place in the file for both."""
-        if self._opened is None or self._process != os.getpid():
-            gzi = self._folder / "index.gzi"
-            self._opened = need("pysam", "reading a genome").FastaFile(
-                self._source,
-                filepath_index=str(self._folder / "index.fai"),
-                filepath_index_compressed=str(gzi) if gzi.exists() else None,
-            )
-            self._process = os.getpid()
-        return self._opened
-
     def close(self) -> None:
         """Closes the file; it is opened again if it is used again."""
-        self._opened = None
+        self._handles.close()
 
     def __enter__(self) -> Genome:
         return self
@@ -245,15 +233,18 @@ class Genome:
     ) -> None:
         self.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
-
     def __repr__(self) -> str:
         total = sum(contig.length for contig in self.sequences.values())
         return f"<Genome {self.file}: {len(self.sequences):,} sequences, {total:,} bases>"
+
+
+def _open(source: str, folder: Path) -> Any:
+    gzi = folder / "index.gzi"
+    return need("pysam", "reading a genome").FastaFile(
+        source,
+        filepath_index=str(folder / "index.fai"),
+        filepath_index_compressed=str(gzi) if gzi.exists() else None,
+    )
 
 
 def _kind(file: str, shown: str) -> str:
@@ -304,27 +295,29 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
     name = f"genome-{path_hash}-{state_hash}"
 
     def fill(folder: Path, scratch: Path) -> None:
-        direct = kind in ("fasta", "bgzip fasta")
-        if direct:
-            found = fasta.scan(file)
-            direct = found.even
-        else:
-            found = Found()
-        if not direct:
-            why = "has lines of uneven length" if not found.even else f"is {NAMES[kind]}"
+        found = Found() if kind in COPIED else fasta.scan(file)
+        source = file
+        if kind in COPIED or not found.even:
+            why = f"is {COPIED[kind]}" if kind in COPIED else "has lines of uneven length"
             tell(f"{shown} {why}: it is copied into {cache_folder()} once, to be read anywhere")
-            copy = fasta.EvenLines(folder / "sequence.fa")
+            source = str(folder / COPY)
+            copy = fasta.EvenLines(folder / COPY)
             try:
                 found = (genbank if "genbank" in kind else fasta).scan(file, copy.take)
             finally:
                 copy.close()
-        fasta.index(file if direct else str(folder / "sequence.fa"), folder, found.lengths)
+        fasta.index(source, folder, found.lengths)
         for note in found.notes:
             tell(f"{shown}: {note}")
-        found.write(folder / "found.json")
+        found.write(folder / FOUND)
 
     try:
-        folder = cached(name, ["found.json", "index.fai"], fill, megabytes=None)
+        folder = cached(name, [FOUND], fill, megabytes=None)
+        found = Found.read(folder / FOUND)
+        needed = ["index.fai"]
+        needed += [COPY] * (kind in COPIED or not found.even)
+        needed += ["index.gzi"] * (kind == "bgzip fasta" and found.even)
+        folder = cached(name, [FOUND, *needed], fill, megabytes=None)  # if some were deleted
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
@@ -336,10 +329,9 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
     for before in cache_folder().glob(f"genome-{path_hash}-*"):  # the file as it was
         if before.is_dir() and before.name != name and ".partial-" not in before.name:
             shutil.rmtree(before, ignore_errors=True)
-    found = Found.read(folder / "found.json")
     if kind.endswith("fasta"):
         fasta.check_beside(file, found.lengths)
-        if not (folder / "sequence.fa").exists():
+        if COPY not in needed:
             fasta.put_beside(file, folder)
     return folder, found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from dataclasses import dataclass, replace
 
 STRANDS = ("+", "-", ".")
@@ -46,6 +47,25 @@ class Interval:
             )
         if self.strand not in STRANDS:
             raise ValueError(f"strand must be '+', '-' or '.'; received {self.strand!r:.80}")
+
+    @classmethod
+    def parse(cls, text: str) -> Interval:
+        """Reads what people write: 1-based, with its last base, and commas in the numbers.
+
+        Examples:
+            >>> Interval.parse("chr1:1,001-2,000")
+            Interval(name='chr1', start=1000, end=2000, strand='.')
+            >>> Interval.parse("chr1:101-112(-)") == Interval("chr1", 100, 112, "-")
+            True
+        """
+        found = re.fullmatch(r"(.+):([\d,]+)(?:-|\.\.)([\d,]+)(?:\(([+-])\))?", text.strip())
+        first, last = (int(found[i].replace(",", "") or 0) for i in (2, 3)) if found else (0, 0)
+        if found is None or not 1 <= first <= last:
+            raise ValueError(
+                f"expected a place such as chr1:1001-2000, with the first base and the last; "
+                f"received {text!r:.80}"
+            )
+        return cls(found[1], first - 1, last, found[4] or ".")
 
     def __len__(self) -> int:
         return self.end - self.start

@@ -67,10 +67,12 @@ def read_features(
     kind = _kind(file)
     lengths: dict[str, int] = {}
     found: dict[str, int] = {}
+    circular: list[str] = []
     if kind == "gff3":
         with numbered_lines(file) as lines:
             gff3 = Gff3(file, lines, kinds)
         raw, names, lengths, found = gff3.features, list(gff3.names), gff3.lengths, gff3.kinds
+        circular = gff3.circular
     else:
         raw = list(_read(kind, file, lengths, tell))
         names = [each.name for each in raw]
@@ -86,8 +88,7 @@ def read_features(
     matched = genome.names.match(file, names, alias, tell, lengths)
     for name, length in lengths.items():
         _check_length(file, name, length, genome, matched.get(name), exactly=kind == "genbank")
-    if kind == "gff3":
-        _tell_circular(file, gff3.circular, matched, genome, tell)
+    _tell_circular(file, circular, matched, genome, tell)
     return [
         placed(each, genome.sequences[matched[each.name]], genome.file)
         for each in raw

@@ -10,7 +10,7 @@ from typing import TypeAlias
 Alias: TypeAlias = "Mapping[str, str] | str | os.PathLike[str] | None"
 """{another name: the name in the genome}, or the path of a file with both in each line."""
 
-SHOWN = 8
+SHOWN = 5
 """Names that a message lists."""
 ROMAN = {"I": 1, "V": 5, "X": 10}
 
@@ -115,8 +115,9 @@ class Names:
         }
         if (names and not matched) or likely:
             proposal = (
-                f" If they are the same, say so: alias={dict(list(likely.items())[:SHOWN])!r}, or "
-                "a file with the two names in each line, separated by a tab."
+                f" If they are the same, say so: alias={dict(list(likely.items())[:SHOWN])!r}"
+                f"{' and so on' * (len(likely) > SHOWN)}, or a file with the two names in each "
+                "line, separated by a tab."
                 if likely
                 else " Name the sequences as the genome does, or give an alias: {'name in the "
                 "labels': 'name in the genome'}."

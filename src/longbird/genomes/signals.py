@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from longbird.genomes.bed import HEADINGS, columns_of
 from longbird.genomes.extra import need
 from longbird.genomes.fasta import unpacked
 from longbird.genomes.genome import Genome, say
+from longbird.genomes.handles import Handles
 from longbird.genomes.interval import Interval
 from longbird.genomes.labels import BIGBED, BIGWIG, numbered_lines
 from longbird.genomes.names import Alias
@@ -86,7 +88,7 @@ def _begins(file: str, magic: tuple[bytes, ...]) -> bool:
 class Signal:
     """Numbers along a genome, as `open_signal` gives them.
 
-    It can be given to other processes; several threads must not use it at once.
+    It can be given to other processes and used by several threads.
     """
 
     def __init__(
@@ -125,34 +127,28 @@ class Source(Protocol):
 
 
 class BigWig:
-    """A file of bigWig, opened anew in each process."""
+    """A file of bigWig."""
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self._opened: Any = None
-        self._process = 0
-        self.lengths: dict[str, int] = dict(self._reader().chroms() or {})
+        self._handles = Handles(partial(_open, file))
+        self.lengths: dict[str, int] = dict(self._handles.get().chroms() or {})
 
     def values(self, name: str, start: int, end: int) -> Numbers:
         """See `Source`."""
         try:
-            values = self._reader().values(name, start, end, numpy=True)
+            values = self._handles.get().values(name, start, end, numpy=True)
         except RuntimeError as error:
             raise ValueError(f"{self.file} is damaged or was cut off: {error}") from error
         return np.asarray(values, np.float32)
 
-    def _reader(self) -> Any:
-        if self._opened is None or self._process != os.getpid():
-            library = need("pyBigWig", "reading bigWig")
-            try:
-                self._opened = library.open(self.file)
-            except RuntimeError as error:
-                raise ValueError(f"{self.file} is damaged or was cut off: {error}") from error
-            self._process = os.getpid()
-        return self._opened
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
+def _open(file: str) -> Any:
+    library = need("pyBigWig", "reading bigWig")
+    try:
+        return library.open(file)
+    except RuntimeError as error:
+        raise ValueError(f"{file} is damaged or was cut off: {error}") from error
 
 
 class BedGraph:

@@ -111,6 +111,9 @@ class DnaTokenizer:
         self.lengths: npt.NDArray[np.int64] = np.array(
             [0 if piece in SPECIAL.values() else len(piece) for piece in self.pieces], np.int64
         )
+        self._letters = np.zeros(128, np.int64)
+        for letter in LETTERS:
+            self._letters[ord(letter)] = vocabulary[letter]
         longest = int(self.lengths.max())
         learned = type(tokenizer.model).__name__ == "BPE"
         self.kind = "bpe" if learned else "base" if longest == 1 else "kmer"
@@ -229,6 +232,9 @@ class DnaTokenizer:
         """
         bases = plain(bases)
         check_plain(bases)
+        if self.kind == "base":  # a hundred times as fast as through the library
+            ids = self._letters[np.frombuffer(bases.encode("ascii"), np.uint8)]
+            return Encoding(ids, np.arange(len(bases) + 1, dtype=np.int64))
         ids = np.array(self._tokenizer.encode(bases, add_special_tokens=False).ids, np.int64)
         return Encoding(ids, self.bounds(ids))
 
