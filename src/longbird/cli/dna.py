@@ -51,8 +51,11 @@ What = Annotated[
 K = Annotated[int | None, typer.Option(help="Bases of a k-mer. [6]")]
 Vocabulary = Annotated[int | None, typer.Option(help="Tokens of bpe. [4096]")]
 Alias = Annotated[
-    Path | None,
-    typer.Option(help="A file: another name, a tab, and the name in the genome in each line."),
+    list[str] | None,
+    typer.Option(
+        help="What labels call a sequence: other=name, or a file with another name, a tab and "
+        "the name in the genome in each line."
+    ),
 ]
 Circular = Annotated[
     list[str] | None,
@@ -191,7 +194,8 @@ def finetune(
     done = run(
         task, genome, labels or (), out, say=note, model=model, tokens=tokens, length=length, k=k,
         vocabulary=vocabulary, kind=_several(kind), upstream=upstream, downstream=downstream,
-        negatives=negatives, per_positive=per_positive, bin=bin, quantile=quantile, alias=alias,
+        negatives=negatives, per_positive=per_positive, bin=bin, quantile=quantile,
+        alias=_several(alias),
         circular=_several(circular), validation_on=_several(validation_on),
         test_on=_several(test_on), class_weights=class_weights, **options,
     )  # fmt: skip
@@ -317,7 +321,7 @@ def evaluate(
         found = measure(
             run, genome, labels or (), on=on or (), say=note, kind=_several(kind),
             negatives=negatives, per_positive=per_positive,
-            alias=None if alias is None else str(alias), circular=_several(circular),
+            alias=_several(alias), circular=_several(circular),
             tokens_per_batch=tokens_per_batch,
         )  # fmt: skip
     if worst is not None:

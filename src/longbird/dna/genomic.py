@@ -17,6 +17,7 @@ from longbird.dna.sweeps import Sweep
 from longbird.dna.tokens import Tokens, make_tokenizer
 from longbird.genomes import Contig, Genome, Interval, circular_in, open_genome
 from longbird.genomes.letters import opposite
+from longbird.genomes.names import read_alias
 from longbird.models.collator import LongbirdCollator
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.settings import Settings
@@ -73,6 +74,7 @@ class Genomic(Task):
         """Raises for files that cannot be read, before a run begins."""
         self.settings = settings
         for genome in self.opened(settings):
+            Division(genome, _held(genome, settings), 0)
             self.look_at_labels(settings.train[1:] or settings.train, genome)
 
     def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
@@ -232,10 +234,11 @@ class Genomic(Task):
 
 def open_genome_of(settings: DnaSettings, file: str, labels: Sequence[str] = ()) -> Genome:
     """A genome as the settings say; what labels say is circular, is, if these say nothing."""
+    alias = _aliases(settings.alias)
     circular: Any = settings.circular or None
     if circular is not None and tuple(circular) == ("all",):
         circular = True
-    genome = open_genome(file, alias=settings.alias, circular=circular)
+    genome = open_genome(file, alias=alias, circular=circular)
     if circular is not None:
         return genome
     own = {each.name for each in genome.sequences.values() if each.circular}
@@ -243,12 +246,21 @@ def open_genome_of(settings: DnaSettings, file: str, labels: Sequence[str] = ())
         genome.contig(name).name
         for label in labels
         if not is_signal(label)
-        for name in circular_in(label, settings.alias)
+        for name in circular_in(label, alias)
         if name in genome.sequences or name in genome.names.alias
     }
     if said <= own:
         return genome
-    return open_genome(file, alias=settings.alias, circular=sorted(said | own))
+    return open_genome(file, alias=alias, circular=sorted(said | own))
+
+
+def _aliases(given: Sequence[str]) -> dict[str, str]:
+    """Pairs such as NC_000913=U00096.3, and those in files."""
+    pairs: dict[str, str] = {}
+    for each in given:
+        other, equals, name = each.partition("=")
+        pairs |= {other: name} if equals and not Path(each).exists() else read_alias(each)
+    return pairs
 
 
 def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:

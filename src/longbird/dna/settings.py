@@ -21,7 +21,8 @@ class DnaSettings(Settings):
         tokens: For a model from scratch, what a token is: base, kmer or bpe.
         k: Bases of a k-mer.
         vocabulary: Tokens of bpe.
-        alias: A file with another name and the name in the genome in each line.
+        alias: What labels call the sequences: other=name, or a file with another name and the
+            name in the genome in each line, separated by a tab.
         circular: Sequences that are circular, or "all"; what a GenBank file says by default.
         kind: Kinds of features that are labels, such as CDS; see each task for its default.
         upstream: Promoters: bases of a window before the start.
@@ -38,7 +39,7 @@ class DnaSettings(Settings):
     tokens: str = "base"
     k: int = 6
     vocabulary: int = 4096
-    alias: str | None = None
+    alias: tuple[str, ...] = ()
     circular: tuple[str, ...] = ()
     kind: tuple[str, ...] = ()
     upstream: int = 250

@@ -43,6 +43,8 @@ class Tracks(Genomic):
     defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 3e-4, "model": "scratch:tiny"}
     described = ("window", "channels", "bin", "prevalence")
     bin: int = 1
+    told_of_each: ClassVar[tuple[str, ...]] = ("auroc", "average_precision")
+    """Metrics of each channel by itself."""
 
     def labels(self, files: Sequence[str], genome: Genome) -> Labels:
         """Reads the labels of a genome."""
@@ -202,29 +204,34 @@ class Tracks(Genomic):
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
-        """How well each channel is told from the rest, and the mean of all."""
+        """How well channels are told from the rest: the means of all, and each by itself."""
+        tables = self._ranked(examples, predictions)
+        each = {name: {k: np.array([x]) for k, x in own.whole().items()} for name, own in tables}
         found: dict[str, Any] = {"windows": len(examples)}
-        each = {name: table.whole() for name, table in self._ranked(examples, predictions)}
-        for metric in next(iter(each.values())):
-            values = np.array([[own[metric]] for own in each.values()])
-            found[metric] = float(_mean(values, 0)[0])
-        for name, own in each.items():
-            found |= {f"{metric} {name}": value for metric, value in own.items()}
-        for name, table in self._ranked(examples, predictions):
-            found[f"prevalence {name}"] = table.prevalence
+        found |= {name: float(value[0]) for name, value in self._named(each).items()}
+        found |= {f"prevalence {name}": table.prevalence for name, table in tables}
         return found
 
     def resampled(
         self, examples: Sequence[Example], predictions: Sequence[Prediction], counts: np.ndarray
     ) -> dict[str, np.ndarray]:
         """The metrics of all samples at once."""
-        each = {name: table.metrics(counts) for name, table in self._ranked(examples, predictions)}
-        found: dict[str, np.ndarray] = {
+        tables = self._ranked(examples, predictions)
+        found = self._named({name: table.metrics(counts) for name, table in tables})
+        return {name: values for name, values in found.items() if not np.isnan(values).all()}
+
+    def _named(self, each: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Means over the channels, and what is told of each, if it has both classes."""
+        found = {
             metric: _mean(np.array([own[metric] for own in each.values()]), 0)
             for metric in next(iter(each.values()))
         }
         for name, own in each.items():
-            found |= {f"{metric} {name}": values for metric, values in own.items()}
+            found |= {
+                f"{metric} {name}": own[metric]
+                for metric in self.told_of_each
+                if not np.isnan(own[metric]).all()
+            }
         return found
 
     def _ranked(
@@ -286,6 +293,7 @@ class Coding(Tracks):
     name = "dna-coding"
     channels = ("+", "-")
     label = "coding"
+    told_of_each = ("auroc", "average_precision", "f1", "mcc")
 
     def labels(self, files: Sequence[str], genome: Genome) -> Labels:
         """From features of kind CDS, or others that are named."""

@@ -16,6 +16,8 @@ from longbird.tasks.folder import RunFolder, naming, write_text
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 
+CURVES = 12
+"""Metrics that one picture shows, the first ones."""
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; }
 table { border-collapse: collapse; margin: 1rem 0; }
@@ -155,7 +157,7 @@ def _plots(folder: RunFolder, parts: dict[str, Dataset]) -> dict[str, bytes]:
         if named:
             figure = Figure(figsize=(8, 4), layout="constrained")
             axes = figure.subplots()
-            for name, points in named.items():
+            for name, points in list(named.items())[:CURVES]:
                 axes.plot(*zip(*points, strict=True), label=name, marker="." * (len(points) < 40))
             axes.set_xlabel("step")
             axes.legend()
