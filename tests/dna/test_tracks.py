@@ -261,7 +261,7 @@ def test_profile_and_coding_learn_what_is_planted(tmp_path: Path) -> None:
     (tmp_path / "g.gff3").write_text("##gff-version 3\n" + "".join(cds))
     (tmp_path / "sites.bed").write_text("".join(sites))
     options: dict[str, Any] = {
-        "length": 122, "steps": 120, "tokens_per_batch": 1952, "learning_rate": 2e-3, **QUIET
+        "length": 122, "steps": 80, "tokens_per_batch": 1952, "learning_rate": 2e-3, **QUIET
     }  # fmt: skip
     run = finetune("coding", genome, [tmp_path / "g.gff3"], tmp_path / "coding", **options)
     found = evaluate(run.path, genome, [tmp_path / "g.gff3"], on=["5/5"], **QUIET).metrics

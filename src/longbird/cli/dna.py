@@ -32,7 +32,7 @@ ALSO = (".bigwig", ".bdg", ".gff")
 
 # These are the same as for `longbird finetune`, and are taken from there.
 SHARED = (
-    "config", "graph", "tokens_per_batch", "accumulate", "epochs", "steps", "learning_rate",
+    "config", "graph", "tokens_per_batch", "accumulate", "epochs", "steps",
     "warmup", "schedule", "weight_decay", "clip", "bf16", "gradient_checkpointing",
     "frozen_layers", "frozen_words", "lora", "patience", "evaluate_every", "save_every", "seed",
 )  # fmt: skip
@@ -42,11 +42,12 @@ Model = Annotated[
     str | None,
     typer.Option(
         help="scratch:SIZE with SIZE one of tiny, mini, small, medium, base, large; the folder of "
-        "a run or of a model. [scratch:tiny]"
+        "a run or of a model. \\[scratch:tiny]"
     ),
 ]
 What = Annotated[
-    str | None, typer.Option(help="With scratch:SIZE, what a token is: base, kmer or bpe. [base]")
+    str | None,
+    typer.Option(help="With scratch:SIZE, what a token is: base, kmer or bpe. \\[base]"),
 ]
 K = Annotated[int | None, typer.Option(help="Bases of a k-mer. [6]")]
 Vocabulary = Annotated[int | None, typer.Option(help="Tokens of bpe. [4096]")]
@@ -65,7 +66,7 @@ ValidationOn = Annotated[
     list[str] | None,
     typer.Option(
         help="What chooses the best model: a sequence, chr1:1-5000, 5/5 for the last fifth of "
-        "each, or none. [whole sequences, or 5/5]"
+        "each, or none. \\[whole sequences, or 5/5]"
     ),
 ]
 TestOn = Annotated[
@@ -78,7 +79,7 @@ Negatives = Annotated[
     str | None,
     typer.Option(
         help="promoter: what is none: random or intergenic places; permuted, shuffled or uniform, "
-        "which are made of promoters. [random]"
+        "which are made of promoters. \\[random]"
     ),
 ]
 PerPositive = Annotated[
@@ -100,6 +101,7 @@ def pretrain(
     mask: Annotated[
         float | None, typer.Option(help="The fraction of tokens to predict. [0.15]")
     ] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="At its highest. [5e-4]")] = None,
     circular: Circular = None,
     validation_on: ValidationOn = None,
     test_on: TestOn = None,
@@ -121,7 +123,7 @@ def pretrain(
 
     done = run(
         genomes, out, say=note, tokens=tokens, length=length, model=model, k=k,
-        vocabulary=vocabulary, mask=mask, circular=_several(circular),
+        vocabulary=vocabulary, mask=mask, learning_rate=learning_rate, circular=_several(circular),
         validation_on=_several(validation_on), test_on=_several(test_on), **options,
     )  # fmt: skip
     if not done.finished:
@@ -141,7 +143,9 @@ def finetune(
     tokens: What = None,
     length: Annotated[
         int | None,
-        typer.Option(help="Tokens that are read at once. [a promoter's, or the model's, or 4096]"),
+        typer.Option(
+            help="Tokens that are read at once. \\[a promoter's, or the model's, or 4096]"
+        ),
     ] = None,
     k: K = None,
     vocabulary: Vocabulary = None,
@@ -165,8 +169,9 @@ def finetune(
     circular: Circular = None,
     validation_on: ValidationOn = None,
     test_on: TestOn = None,
+    learning_rate: Annotated[float | None, typer.Option(help="At its highest. [3e-4]")] = None,
     class_weights: Annotated[
-        str | None, typer.Option(help="balanced: what is rare counts as much. [none]")
+        str | None, typer.Option(help="balanced: what is rare counts as much. \\[none]")
     ] = None,
     **options: Any,
 ) -> None:
@@ -197,7 +202,8 @@ def finetune(
         negatives=negatives, per_positive=per_positive, bin=bin, quantile=quantile,
         alias=_several(alias),
         circular=_several(circular), validation_on=_several(validation_on),
-        test_on=_several(test_on), class_weights=class_weights, **options,
+        test_on=_several(test_on), learning_rate=learning_rate, class_weights=class_weights,
+        **options,
     )  # fmt: skip
     if not done.finished:
         raise typer.Exit(INTERRUPTED)
@@ -219,11 +225,11 @@ def scan(
         typer.Option(help="With --plot: BED, GFF3, GenBank or bigWig, drawn above the scores."),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="With --plot: the picture. [beside the file, .png]")
+        Path | None, typer.Option(help="With --plot: the picture. \\[beside the file, .png]")
     ] = None,
     step: Annotated[
         int | None,
-        typer.Option(help="promoter: bases between windows. [a thirtieth of a window, odd]"),
+        typer.Option(help="promoter: bases between windows. \\[a thirtieth of a window, odd]"),
     ] = None,
     both_strands: Annotated[
         bool,
@@ -242,7 +248,7 @@ def scan(
     track: Annotated[
         str | None,
         typer.Option(
-            help=".bedgraph and .bw: the strand or target. [the highest of both strands]"
+            help=".bedgraph and .bw: the strand or target. \\[the highest of both strands]"
         ),
     ] = None,
     tokens_per_batch: Annotated[

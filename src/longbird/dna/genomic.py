@@ -51,8 +51,8 @@ class Genomic(Task):
     """What the scores are of."""
     reads_one_strand: ClassVar[bool] = False
     """Does a scan read each strand by itself in any case?"""
-    prevalence: float = 0.5
-    """Of what is true among the windows that were learned from."""
+    prevalence: float | list[float] = 0.5
+    """The share of what is true in what was learned from; of each channel, or of all."""
     described: ClassVar[tuple[str, ...]] = ("window",)
     """Attributes that a model's folder tells of, and `restore` sets."""
 

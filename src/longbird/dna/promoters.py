@@ -218,7 +218,7 @@ class Promoters(Genomic):
 
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
         """Weights that make promoters count as much as the rest, [2]."""
-        share = self.prevalence
+        share = float(np.mean(self.prevalence))
         return torch.tensor([0.5 / (1 - share), 0.5 / share])
 
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
@@ -266,9 +266,15 @@ class Promoters(Genomic):
 
     def scored(self, model: Any, windows: list[str]) -> list[np.ndarray]:
         """The score of each window."""
-        inputs = [{"input_ids": self.tokens.inputs(self.tokens.encode(each))} for each in windows]
+        inputs = [{"input_ids": self._ids(each)} for each in windows]
         batch = self.pad(inputs)
         return list(self.run(model, batch).sigmoid().cpu().numpy())
+
+    def _ids(self, bases: str) -> list[int]:
+        """Its tokens; those beyond what the model reads, which few windows have, are cut off."""
+        ids = self.tokens.inputs(self.tokens.encode(bases))
+        length = self.settings.length
+        return ids if len(ids) <= length else [*ids[: length - 1], ids[-1]]
 
     def notes(self) -> list[str]:
         """The recipe of the negatives."""

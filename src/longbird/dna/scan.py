@@ -44,7 +44,7 @@ class Track:
         genome: The genome.
         sweeps: Of its sequences, in order.
         scores: float32 [bins of all sequences, channels].
-        shift: Of the logits of the scores.
+        shift: Of the logits of the scores; a number, or [channels].
         channels: Their names: "+" and "-" where these are strands.
         label: What the scores are of.
         threshold: From which score on there is one.
@@ -56,7 +56,7 @@ class Track:
     channels: tuple[str, ...]
     label: str
     threshold: float
-    shift: float = 0.0
+    shift: Any = 0.0
 
     def blocks(self, size: int = 2**16) -> Iterator[tuple[Sweep, np.ndarray, np.ndarray, Any]]:
         """Bins of each sequence, some at a time: its sweep, their starts, ends and scores."""
@@ -169,9 +169,9 @@ def scan(
     sweeps = [task.sweep(contig, step) for contig in opened.sequences.values()]
     budget = tokens_per_batch or trained.settings.tokens_per_batch
     run = _scores(trained, budget, both_strands)
-    shift = 0.0
+    shift: Any = 0.0
     if prevalence is not None:
-        shift = float(_logit(np.array(prevalence)) - _logit(np.array(task.prevalence)))
+        shift = _logit(np.array(prevalence)) - _logit(np.array(task.prevalence))
 
     def depict(region: Interval, bins: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         own = Scores(*bins, task.channels, task.label, threshold)
@@ -229,8 +229,8 @@ def _logit(share: np.ndarray) -> np.ndarray:
     return np.log(share) - np.log1p(-share)
 
 
-def _shifted(scores: np.ndarray, shift: float) -> np.ndarray:
-    if not shift:
+def _shifted(scores: np.ndarray, shift: Any) -> np.ndarray:
+    if not np.any(shift):
         return scores
     inside = np.clip(scores.astype(np.float64), 1e-9, 1 - 1e-9)
     return (1 / (1 + np.exp(-_logit(inside) - shift))).astype(np.float32)

@@ -115,7 +115,7 @@ class Tracks(Genomic):
                     f"of what is learned from, {found:,.0f} of {known:,.0f} bins are labelled as "
                     f"{channel}: expected some and some others"
                 )
-        self.prevalence = float(true.sum() / there.sum())
+        self.prevalence = (true / there).tolist()
 
     def features(
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int
@@ -191,7 +191,8 @@ class Tracks(Genomic):
 
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
         """Weights that make what is labelled count as much as the rest, [2]."""
-        return torch.tensor([0.5 / (1 - self.prevalence), 0.5 / self.prevalence])
+        share = float(np.mean(self.prevalence))
+        return torch.tensor([0.5 / (1 - share), 0.5 / share])
 
     # ---- results
 
