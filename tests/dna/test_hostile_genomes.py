@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,42 @@ def test_a_genome_that_is_too_short(tmp_path: Path) -> None:
     bed.write_text("c\t9\t10\tp\t0\t+\n")
     said = complaint("finetune", "promoter", genome, bed, "--out", tmp_path / "run")
     assert "nothing is left to learn from" in said and "300 bases" in said
+
+
+def test_a_scan_of_what_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
+    genome = planted(tmp_path, 1500)
+    options: dict[str, Any] = {"upstream": 24, "downstream": 8, "tokens_per_batch": 512, **QUIET}
+    finetune("promoter", genome.genome, [genome.labels], tmp_path / "run", steps=1, **options)
+    cut, out = tmp_path / "cut.fa.gz", tmp_path / "out"
+    whole = gzip.compress(genome.genome.read_bytes())
+    cut.write_bytes(whole[: len(whole) // 2])
+    for ending in ("bed", "bedgraph", "gff3", "bw", "parquet"):
+        said = complaint("scan", tmp_path / "run", cut, "--out", out / f"scores.{ending}")
+        assert "cut off" in said
+    said = complaint("scan", tmp_path / "run", genome.genome, "--out", out / "s.bed", "--step", 99)
+    assert "between 1 and the 32 bases" in said
+    said = complaint("scan", tmp_path / "run", genome.genome, "--plot", "chrA:1000-2000")
+    assert "has the bases 1 to 1,500" in said
+    assert not out.exists()
+    (tmp_path / "there.bed").touch()
+    said = complaint("scan", tmp_path / "run", genome.genome, "--out", tmp_path / "there.bed")
+    assert "exists already" in said
+
+
+def test_stretches_may_be_of_one_genome_of_several(tmp_path: Path) -> None:
+    from longbird.dna.runs import pretrain
+
+    bases = "ACGTTGCATCGGATTA" * 20
+    files = [
+        write_fasta(tmp_path / f"{name}.fa", **{name: bases, f"{name}2": bases}) for name in "ab"
+    ]
+    options: dict[str, Any] = {"length": 34, "steps": 1, "tokens_per_batch": 256, **QUIET}
+    run = pretrain(files, tmp_path / "run", validation_on=("a2", "b:1-64"), **options)
+    said = json.loads((run.path / "data.json").read_text())["parts"]
+    assert said == {"train": "a:1-320; b:97-320, b2:1-320", "validation": "a2:1-320; b:1-64"}
+    with pytest.raises(ValueError, match="has no sequence c"):
+        pretrain(files, tmp_path / "other", validation_on=("c",), **options)
+    assert not (tmp_path / "other").exists()
 
 
 GENBANK = """LOCUS       tiny                {length} bp    DNA     {shape} BCT 01-JAN-2020

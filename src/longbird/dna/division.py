@@ -84,6 +84,12 @@ class Division:
         }
 
 
+def names(text: str, genome: Genome) -> bool:
+    """Does a text name something of this genome, rather than of another?"""
+    known = {*genome.sequences, *genome.names.alias}
+    return bool(re.fullmatch(r"\d+/\d+", text)) or bool({text, text.rpartition(":")[0]} & known)
+
+
 def stretches(text: str, genome: Genome) -> list[Interval]:
     """What a text names of a genome: a sequence, chr1:1-1000, or 5/5 of every sequence.
 

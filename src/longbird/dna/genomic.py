@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from longbird.dna.division import NONE, Division, usual
+from longbird.dna.division import NONE, Division, names, stretches, usual
 from longbird.dna.labels import is_signal
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import Sweep
@@ -73,7 +73,11 @@ class Genomic(Task):
     def look(self, settings: DnaSettings) -> None:
         """Raises for files that cannot be read, before a run begins."""
         self.settings = settings
-        for genome in self.opened(settings):
+        opened = self.opened(settings)
+        for text in (*settings.validation_on, *settings.test_on):
+            if text != NONE and not any(names(text, genome) for genome in opened):
+                stretches(text, opened[0])  # says what there is
+        for genome in opened:
             Division(genome, _held(genome, settings), 0)
             self.look_at_labels(settings.train[1:] or settings.train, genome)
 
@@ -264,10 +268,11 @@ def _aliases(given: Sequence[str]) -> dict[str, str]:
 
 
 def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:
-    """What is held out, by part."""
+    """What is held out of a genome, by part; others may have what this one does not."""
     chosen = settings.validation_on or usual(genome, settings.seed)
-    held: dict[str, Sequence[str]] = {"validation": chosen, "test": settings.test_on}
-    return {part: texts for part, texts in held.items() if texts and tuple(texts) != (NONE,)}
+    held = {"validation": chosen, "test": settings.test_on}
+    own = {part: [each for each in texts if names(each, genome)] for part, texts in held.items()}
+    return {part: texts for part, texts in own.items() if texts}
 
 
 def _learned(genome: Genome, settings: DnaSettings) -> Iterator[str]:

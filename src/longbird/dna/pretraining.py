@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,13 +56,14 @@ class Pretraining(Genomic):
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
         """All of the genome but what is N."""
+        name = Path(division.genome.file).name
         for part in division.spans:
             for window in division.windows(part, self.window):
                 bases = division.genome.bases(window)
                 for piece in self.pieces(bases):
                     own = bases[piece]
                     if own.strip("N"):
-                        place = str(window.part(piece.start, piece.stop))
+                        place = f"{window.part(piece.start, piece.stop)} of {name}"
                         yield {"place": place, "part": part, "bases": own}
 
     def learn(self, examples: Iterable[Example]) -> None:
