@@ -212,7 +212,7 @@ def test_the_measure_that_predicts_is_found_and_noise_is_not() -> None:
     assert found.strongest == "hops" and found.best["hops"] > 0.9
     assert np.isnan(found.correlations["same"].value)
     assert found.p_value < 0.001
-    assert "goes best with hops" in found.words()[0]
+    assert "accuracy goes best with hops" in found.words()[0]
     assert "more than chance explains" in found.words()[1]
     noise = {"noise": measures["noise"]}
     found = predictors("accuracy", ["noise"], found_of(noise), samples_of(reached))

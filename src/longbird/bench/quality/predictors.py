@@ -80,12 +80,12 @@ class Predictors:
         found = self.correlations[name]
         sure = "more than chance explains" if self.p_value < 0.05 else "what chance explains, too"
         lines = [
-            f"{self.metric} goes best with {name}: rank correlation {_shown(found)} over {count} "
-            f"contestants, the strongest of {len(self.measures)} measures in "
+            f"Of {len(self.measures)} measures, {self.metric} goes best with {name}: rank "
+            f"correlation {_shown(found)} over {count} contestants. It was the strongest in "
             f"{100 * self.best[name]:.0f}% of the samples.",
-            f"That is {sure}: in random orders of the {count}, the strongest of the "
-            f"{len(self.measures)} measures has {self.chance:.2f} or more once in twenty times, "
-            f"and as much as here with probability {self.p_value:.2g}.",
+            f"That is {sure}: in random orders of the {count}, the strongest of the measures has "
+            f"{self.chance:.2f} or more once in twenty times, and as much as here with "
+            f"probability {self.p_value:.2g}.",
         ]
         others = [x for x in self.measures if x != name and self.best[x] >= 0.05]
         if others:
