@@ -157,6 +157,18 @@ def test_stages_hand_on_their_parameters(tmp_path: Path) -> None:
     assert any("global" in name for name in moved)
 
 
+def test_an_attempt_gives_the_same_again_and_another_seed_another_graph(tmp_path: Path) -> None:
+    sizes = recall.SIZES["tiny"]
+    random = next(each for each in patterns.SPARSE if each.name == "random")
+    one, again, other = (
+        recall.attempt(sizes, random, Attempt(seed, tmp_path, silence)) for seed in (0, 0, 1)
+    )
+    assert one.documents == again.documents
+    assert one.facts == again.facts != other.facts
+    assert one.documents["asked"] == other.documents["asked"]  # held out: the same for all
+    assert one.cost == {"steps": sizes.steps, "tokens": sizes.steps * 128}
+
+
 @pytest.mark.slow  # trains two small models for a hundred steps
 def test_full_attention_learns_it_and_a_window_what_is_near(tmp_path: Path) -> None:
     sizes = recall.Sizes(Recall(64, 4, 8, 64), edges=8, stages=((64, 100),), batch=32, held_out=64)

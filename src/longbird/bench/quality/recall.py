@@ -127,9 +127,9 @@ def model_of(sizes: Sizes, pattern: Pattern, seed: int) -> LongbirdForTokenClass
 def trained(sizes: Sizes, pattern: Pattern, attempt: Attempt) -> LongbirdForTokenClassification:
     """A model that was trained stage by stage, on sequences that it sees once each.
 
-    Short sequences come first: in long ones a pair is so rare among the keys of a token that
-    nothing is learned for long. In each stage, the pattern is made for its length, with as many
-    edges a token.
+    Short sequences come first: in long ones a pair is rare among the keys of a token, and models
+    stay at chance for long. In each stage, the pattern is made for its length, with as many edges
+    a token.
     """
     random = np.random.default_rng(attempt.seed)
     model = model_of(sizes.at(sizes.stages[0][0]), pattern, attempt.seed)
