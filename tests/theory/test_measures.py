@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -299,7 +300,7 @@ def test_small_worlds() -> None:
     assert found.small_world_without_globals.omega < found.small_world.omega - 0.5
 
 
-def test_drawing(tmp_path) -> None:
+def test_drawing(tmp_path: Path) -> None:
     found = lb.bigbird(block=16).analyse(200, heads=2)
     found.save(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
@@ -310,7 +311,18 @@ def test_drawing(tmp_path) -> None:
 
 @pytest.mark.slow  # some seconds each, and memory
 @pytest.mark.parametrize(
-    "graph", [lb.bigbird(), lb.longformer(), lb.Window(8), lb.ErdosRenyi(16 / 65536)], ids=repr
+    "graph",
+    [
+        lb.bigbird(),
+        lb.longformer(),
+        lb.Window(8),
+        lb.Window(1),
+        lb.ErdosRenyi(16 / 65536),
+        lb.Window(8) | lb.Edges([(3, 60_000)]),
+        lb.Window(256) | lb.Window(32, dilation=64),
+        lb.Window(1) | lb.BlockWindow(1, 16) | lb.Edges([(3, 60_000)]),
+    ],
+    ids=repr,
 )
 def test_long_sequences(graph: lb.Graph) -> None:
     n = 65536

@@ -16,9 +16,9 @@ def search(matrix: csr_array, source: int) -> tuple[Ints, Ints]:
     place[order] = np.arange(len(order))
     # Nodes are looked at in this order too; how many had been found after each.
     children = np.bincount(place[before[order[1:]]], minlength=len(order))
-    found = np.cumsum(children) + 1
+    found: list[int] = (np.cumsum(children) + 1).tolist()
     ends = [1]
-    while (end := int(found[ends[-1] - 1])) > ends[-1]:
+    while (end := found[ends[-1] - 1]) > ends[-1]:
         ends.append(end)
     return order.astype(np.int64), np.array(ends)
 

@@ -29,6 +29,7 @@ MOST_STEPS = 2**29
 FEW_TOKENS = 1024
 # A search takes as long as so many steps even if there are no edges.
 STEPS_TO_BEGIN = 2**14
+STEPS_PER_HOP = 16
 # With so many hops, 64 searches one by one take no longer than 64 at once, hop by hop.
 MANY = 64
 SAMPLES = 1024
@@ -107,7 +108,9 @@ def count_hops(graph: Digraph, steps: int | None = None, seed: int = 0) -> Hops:
         return _counted(n, table, np.ones(n, np.int64))
     many = hops == MANY
     if many:
-        size = int(np.clip(steps // (2 * cost), FEWEST_SAMPLES, SAMPLES))
+        hops = max(len(within(graph, position)[0]) for position in (0, n // 2, n - 1))
+        most = min(SAMPLES, MOST_NUMBERS // max(hops, 1))
+        size = int(np.clip(steps // (2 * (cost + STEPS_PER_HOP * hops)), FEWEST_SAMPLES, most))
     else:
         size = 64 * int(np.clip(steps // (4 * max(hops, 1) * cost), 1, SAMPLES // 64))
     return _by_sample(graph, size, many, seed)
@@ -143,7 +146,7 @@ def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
     # The average is a ratio, of the hops of all pairs to the number of pairs.
     reached = beyond[-1].astype(np.float64)
     hops = len(table) * reached - beyond[:-1].sum(axis=0, dtype=np.float64)
-    around = float(sample.error((hops - average * reached)[None])[0]) / total[-1]
+    around = float(sample.error((hops - average * reached)[None])[0] / total[-1])
     interval = max(1.0, average - around), average + around
     return dataclasses.replace(found, average_interval=interval)
 

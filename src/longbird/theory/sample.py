@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri, stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from longbird.graph.random import uniform
 from longbird.theory.breadth import hops_from
@@ -77,22 +77,26 @@ def draw_sample(graph: Digraph, size: int, seed: int) -> Sample:
     walks = np.ones(n)
     for _ in range(WALK):
         walks = graph.times(walks)
-    tie = uniform(17, seed, 0, np.arange(n))
     drawn: list[Ints] = []
     sizes: list[int] = []
     family: list[int] = []
     for each in np.unique(standing):
         tokens = np.flatnonzero(standing == each)
-        tokens = tokens[np.lexsort((tie[tokens], walks[tokens]))]
+        tokens = tokens[np.argsort(walks[tokens], kind="stable")]  # then by position
         most = max(2 * EACH, size // 2, size * len(tokens) // n)
         groups = [(tokens, most)]
         if len(tokens) > most:
             tail = most // 8
             low, middle, high = np.split(tokens, [tail, len(tokens) - tail])
-            between = np.array_split(middle, (most - 2 * tail) // EACH)
+            # Groups in which much is going on are small.
+            weight = np.cumsum(np.sqrt(1 + np.minimum(walks[middle], n)))
+            cuts = np.linspace(0, weight[-1], (most - 2 * tail) // EACH + 1)[1:-1]
+            between = np.split(middle, np.searchsorted(weight, cuts))
             groups = [(low, tail), (high, tail), *((group, EACH) for group in between)]
         for group, wanted in groups:
-            drawn.append(group[np.argsort(uniform(17, seed, 1, group))[:wanted]])
+            if not len(group):
+                continue
+            drawn.append(group[np.argsort(uniform(17, seed, group))[:wanted]])
             sizes.append(len(group))
             family.append(int(each))
     kind = np.repeat(np.arange(len(sizes)), [len(group) for group in drawn])
@@ -100,9 +104,8 @@ def draw_sample(graph: Digraph, size: int, seed: int) -> Sample:
 
 
 def share_interval(hits: int, draws: int) -> tuple[float, float]:
-    """Between what a share is with 95% confidence, of which so many draws were hits (Wilson)."""
-    z = float(ndtri((1 + CONFIDENCE) / 2))
-    share = hits / draws
-    centre = (share + z**2 / (2 * draws)) / (1 + z**2 / draws)
-    around = z * np.sqrt(share * (1 - share) / draws + (z / (2 * draws)) ** 2) / (1 + z**2 / draws)
-    return max(0.0, float(centre - around)), min(1.0, float(centre + around))
+    """Between what a share is of which so many draws were hits, by Clopper and Pearson."""
+    tail = (1 - CONFIDENCE) / 2
+    low = betaincinv(hits, draws - hits + 1, tail) if hits else 0.0
+    high = betaincinv(hits + 1, draws - hits, 1 - tail) if hits < draws else 1.0
+    return float(low), float(high)

@@ -33,7 +33,9 @@ CHUNK = 4096
 TOLERANCE = 1e-6
 LANCZOS_VECTORS = 48
 MOST_RESTARTS = 16
-PLAIN_STEPS = 128
+# Of Lanczos without restarts, the products; the ends of the spectrum are looked at every eighth.
+FEWEST_STEPS = 32
+MOST_PLAIN_STEPS = 128
 # Steps along an edge in all products of Lanczos with restarts.
 MOST_STEPS = 2**31
 _eigsh: Any = eigsh  # its stubs ask for an integer tolerance
@@ -79,11 +81,11 @@ def spectrum(graph: Digraph, steps: int | None = None) -> Spectrum | None:
         # A smallest eigenvalue of nearly -1 is what matters, and that Lanczos finds quickly.
         operator, first = _operator(graph)
         start = _start(graph, first)
-        smallest = _plain(operator, start, "SA")
+        products = steps // (graph.part.nnz + 16 * graph.n)
+        smallest = _plain(operator, start, "SA", products)
         second = Eigenvalue(1.0)
         if parts == 1:
-            restarts = steps // (LANCZOS_VECTORS // 2 * (graph.part.nnz + 16 * graph.n))
-            second = _banded(graph) or _restarted(operator, start, restarts)
+            second = _banded(graph) or _restarted(operator, start, products)
     return Spectrum(second if parts <= 1 else Eigenvalue(1.0), smallest)
 
 
@@ -145,30 +147,32 @@ def _start(graph: Digraph, first: Floats) -> Floats:
     return start - first * (first @ start)
 
 
-def _restarted(operator: LinearOperator, start: Floats, restarts: int) -> Eigenvalue:
-    """The largest eigenvalue, by Lanczos with restarts; what is known if these are too few."""
+def _restarted(operator: LinearOperator, start: Floats, products: int) -> Eigenvalue:
+    """The largest eigenvalue, by Lanczos with restarts; what is known if products are too few."""
+    restarts = int(np.clip(2 * products // LANCZOS_VECTORS, 1, MOST_RESTARTS))
     try:
         (value,), _ = _eigsh(
             operator, k=1, which="LA", v0=start, ncv=LANCZOS_VECTORS, tol=TOLERANCE,
-            maxiter=min(max(restarts, 1), MOST_RESTARTS),
+            maxiter=restarts,
         )  # fmt: skip
         return Eigenvalue(float(value))
     except (ArpackNoConvergence, ArpackError):
-        return _plain(operator, start, "LA")
+        return _plain(operator, start, "LA", products)
 
 
-def _plain(operator: LinearOperator, start: Floats, end: str) -> Eigenvalue:
+def _plain(operator: LinearOperator, start: Floats, end: str, products: int) -> Eigenvalue:
     """What plain Lanczos knows: the extreme eigenvalue is beyond that of the space it searched.
 
     How far beyond, the residual tells, if the start has anything of the right vector at all.
     """
     place, sign = (-1, 1.0) if end == "LA" else (0, -1.0)
-    vectors = np.zeros((PLAIN_STEPS + 1, len(start)))
+    steps = int(np.clip(products, FEWEST_STEPS, MOST_PLAIN_STEPS)) // 8 * 8
+    vectors = np.zeros((steps + 1, len(start)))
     vectors[0] = start / np.linalg.norm(start)
     diagonal: list[float] = []
     beside: list[float] = []
     value = residual = 0.0
-    for step in range(PLAIN_STEPS):
+    for step in range(steps):
         found = np.asarray(operator @ vectors[step])
         diagonal.append(float(found @ vectors[step]))
         basis = vectors[: step + 1]
