@@ -395,7 +395,7 @@ def compare(analyses: Sequence[Analysis]) -> str:
         >>> print(compare([graph.analyse(100) for graph in (Full(), Window(9))]))
         graph                         density  diameter  path  clustering  gap      sigma  omega
         Full()                        1        1         1     1           1.01     1      0
-        Window(radius=9, dilation=1)  0.181    11        4.2   0.7356      0.01722  1.946  -0.5892
+        Window(radius=9, dilation=1)  0.181    11        4.2   0.7356      0.01722  1.931  -0.6002
     """
     head = ["graph", "density", "diameter", "path", "clustering", "gap", "sigma", "omega"]
     rows = [head]
