@@ -133,7 +133,9 @@ def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
     pairs = n * (n - 1)
     # The first hop is known of all tokens: what is estimated is how many more there are.
     known, beyond = int(graph.degrees.sum()), table - table[0]
-    total = known + sample.total(beyond)
+    total = np.minimum(known + sample.total(beyond), pairs)
+    if graph.connected:
+        total[-1] = pairs
     share, error = total / pairs, sample.error(beyond) / pairs
     bounds = [
         (max(known / pairs, low), min(1.0, high))
