@@ -17,7 +17,7 @@ from longbird.cli.flags import Command, Group
 # `typer.Typer` if the command has subcommands.
 COMMANDS = (
     "ask", "demo", "finetune", "pretrain", "tokenizer", "evaluate", "classify", "tag", "summarize",
-    "embed", "search", "convert", "info", "graph", "theory", "check", "plan", "bench",
+    "embed", "search", "dna", "convert", "info", "graph", "theory", "check", "plan", "bench",
 )  # fmt: skip
 
 app = typer.Typer(

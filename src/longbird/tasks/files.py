@@ -96,10 +96,11 @@ def rows(
 
 
 def fingerprint(paths: Iterable[str | Path]) -> dict[str, str]:
-    """The sha256 of every file."""
+    """The sha256 of every file; of what is in a folder, of those that are read."""
     found: dict[str, str] = {}
-    for file in find_files(paths):
-        found[str(file)] = sha256_of(file)
+    for path in map(Path, paths):
+        for file in [path] if path.is_file() else find_files([path]):
+            found[str(file)] = sha256_of(file)
     return found
 
 

@@ -84,8 +84,22 @@ def finetune(
         ...     run.model
         ... )  # doctest: +SKIP
     """
+    if task not in BY_NAME:
+        raise ValueError(f"task must be one of {', '.join(BY_NAME)}, received {task}")
+    ours = BY_NAME[task]
+    return run(ours(), settings_of(ours, train, options), out, say)
+
+
+def run(
+    task: Task, settings: Settings, out: str | Path, say: Callable[[str], None] = print
+) -> Run:
+    """Trains a model for any task; the same call again goes on where it stopped.
+
+    Raises:
+        FileExistsError: `out` holds something else, or a run with other settings.
+        ValueError: The files are not what they should be.
+    """
     disable_progress_bar()  # of loading and saving, which takes a moment
-    settings = settings_of(task, train, options)
     folder = RunFolder(out)
     state = processes()
     if not state.is_main_process:
@@ -97,10 +111,12 @@ def finetune(
             stack.enter_context(folder.in_use())
             _begin(folder, settings)
         state.wait_for_everyone()
-        return _run(settings, folder, state, say)
+        return _run(task, settings, folder, state, say)
 
 
-def _run(settings: Settings, folder: RunFolder, state: Any, say: Callable[[str], None]) -> Run:
+def _run(
+    ours: Task, settings: Settings, folder: RunFolder, state: Any, say: Callable[[str], None]
+) -> Run:
     """A run from where it is to its end."""
     if folder.result.exists():
         with contextlib.suppress(FileNotFoundError):  # what was learned from may have gone
@@ -108,7 +124,8 @@ def _run(settings: Settings, folder: RunFolder, state: Any, say: Callable[[str],
         say(f"{folder.path} is finished; delete it to begin again")
         return Run(folder.path, True, read_json(folder.result)["metrics"])
 
-    ours = BY_NAME[settings.task]()
+    with state.main_process_first():
+        ours.begin(settings, folder)
     tokenizer = starting_tokenizer(settings, folder)
     ours.prepare(settings, tokenizer)
 
@@ -162,28 +179,28 @@ def _run(settings: Settings, folder: RunFolder, state: Any, say: Callable[[str],
     return Run(folder.path, True, result)
 
 
-def settings_of(task: str, train: Any, options: dict[str, Any]) -> Settings:
+def settings_of(
+    task: type[Task], train: Any, options: dict[str, Any], kind: type[Settings] = Settings
+) -> Settings:
     """The settings of a call: defaults, then a file of settings, then what was given."""
-    if task not in BY_NAME:
-        raise ValueError(f"task must be one of {', '.join(BY_NAME)}, received {task}")
     given = {name: value for name, value in options.items() if value is not None}
     file = given.pop("config", None)
-    values: dict[str, Any] = {**BY_NAME[task].defaults}
-    values |= {} if file is None else read_settings(file)
+    values: dict[str, Any] = {**task.defaults}
+    values |= {} if file is None else read_settings(file, kind)
     for name in ("train", "validation", "test"):
         paths = train if name == "train" else given.get(name)
         if paths is not None and paths != () and paths != []:
             several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
             given[name] = tuple(str(path) for path in several)
-    values = {**values, **given, "task": task}
+    values = {**values, **given, "task": task.name}
     if not values.get("train"):
         raise ValueError("give at least one file to learn from")
-    known = Settings.__dataclass_fields__
+    known = kind.__dataclass_fields__
     if unknown := [name for name in values if name not in known]:
         raise TypeError(f"{unknown[0]} is no option of a run; the options are {', '.join(known)}")
     for name, value in values.items():
         values[name] = str(value) if isinstance(value, os.PathLike) else value
-    return Settings(**values)
+    return kind(**values)
 
 
 def _check_place(folder: RunFolder, settings: Settings) -> None:
@@ -203,7 +220,7 @@ def _check_place(folder: RunFolder, settings: Settings) -> None:
 def _begin(folder: RunFolder, settings: Settings) -> None:
     """Writes the settings of a new run, or compares them with those of one that goes on."""
     if folder.settings.exists():
-        changed = differences(read_settings(folder.settings), settings)
+        changed = differences(read_settings(folder.settings, type(settings)), settings)
         if not changed:
             return
         if folder.steps():

@@ -35,6 +35,7 @@ class RunFolder:
         data: Which files it learned from, and how they were split (JSON).
         cache: Documents as tokens; made again when it is not there.
         start: The model that it started from, where that was made longer, with its certificate.
+        tokenizer: The tokenizer, where the run made one.
         metrics: A JSON object in each line: what was measured after how many steps.
         tensorboard: The same, for TensorBoard.
         plots: The same, as pictures.
@@ -51,6 +52,7 @@ class RunFolder:
         self.data = self.path / "data.json"
         self.cache = self.path / "cache"
         self.start = self.path / "start"
+        self.tokenizer = self.path / "tokenizer"
         self.metrics = self.path / "metrics.jsonl"
         self.tensorboard = self.path / "tensorboard"
         self.plots = self.path / "plots"
@@ -167,7 +169,7 @@ class RunFolder:
 
     def clear(self) -> None:
         """Forgets all that was made before the first step."""
-        for each in (self.start, self.cache, self.tensorboard):
+        for each in (self.start, self.tokenizer, self.cache, self.tensorboard):
             shutil.rmtree(each, ignore_errors=True)
         for each in (self.settings, self.data, self.metrics):
             each.unlink(missing_ok=True)

@@ -40,6 +40,9 @@ def read_parts(
     def read(part: str, say: Callable[[str], None] = lambda _: None) -> Iterator[dict[str, Any]]:
         return task.examples(task.rows(given[part], settings), settings, say)
 
+    def divided(part: str, say: Callable[[str], None] = lambda _: None) -> Iterator[Any]:
+        return (each for each in read("train", say) if each["part"] == part)
+
     groups = array("Q")  # one number for each row, of which there may be many
     links = array("Q")  # pairs of groups that stay together
 
@@ -53,13 +56,13 @@ def read_parts(
                 links.extend((first, other))
             yield example
 
-    examples = noted(read("train", say))
+    examples = divided("train", say) if task.divided else noted(read("train", say))
     first = next(examples, None)
-    if first is None:
+    if first is None and not task.divided:  # those have a message of their own
         raise ValueError(f"{', '.join(settings.train)} has no rows: there is nothing to learn")
-    task.learn(itertools.chain([first], examples))
+    task.learn(itertools.chain([] if first is None else [first], examples))
     aside = None
-    if "validation" not in files and settings.hold_out:
+    if "validation" not in files and settings.hold_out and not task.divided:
         aside = lowest(linked(groups, links, settings.seed), settings.hold_out)
         share = aside.mean()
         if not 0.5 < share / settings.hold_out < 2:
@@ -71,6 +74,8 @@ def read_parts(
 
     def part_of(part: str) -> Dataset:
         file = folder.cache / f"{part}-{key}.arrow"
+        if task.divided:
+            return stored(task, divided(part), tokenizer, settings.length, file, part == "train")
         if aside is None or part == "test":
             learned = part == "train"
             return stored(task, read(part), tokenizer, settings.length, file, learned)
@@ -78,7 +83,7 @@ def read_parts(
         chosen = (each for each, out in zip(read("train"), aside, strict=True) if out == wanted)
         return stored(task, chosen, tokenizer, settings.length, file, not wanted)
 
-    there = {*files, *(() if aside is None else ("validation",))}
+    there = {*files, *(() if aside is None else ("validation",)), *task.divided}
     parts = {part: part_of(part) for part in PARTS if part in there}
     for part, documents in parts.items():
         if len(documents) == 0:
@@ -89,6 +94,8 @@ def read_parts(
         "tokens": {part: int(numbers_of(x, "tokens").sum()) for part, x in parts.items()},
         "model": model,
         "held out": None if aside is None else f"by {settings.group or 'equal text'}",
+        **({"parts": dict(task.divided)} if task.divided else {}),
+        "notes": task.notes(),
     }
     if not folder.data.exists() and processes().is_main_process:
         write_text(folder.data, json.dumps(data, indent=1))

@@ -16,6 +16,8 @@ from longbird.tasks.folder import RunFolder, naming, write_text
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 
+CURVES = 12
+"""Metrics that one picture shows, the first ones."""
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; }
 table { border-collapse: collapse; margin: 1rem 0; }
@@ -50,6 +52,7 @@ def write_report(
 <p>{settings.task}: {result["steps"]:,} steps, {result["tokens"]:,} tokens,
 {result["seconds"] / 60:,.1f} minutes. The best model is that of step {result["best step"]:,}.</p>
 <h2>Results</h2>{_metrics_table(result["metrics"])}
+{"".join(f"<p>{html.escape(note)}</p>" for note in data.get("notes", []))}
 {images}
 <h2>Data</h2><pre>{html.escape(json.dumps(data, indent=1))}</pre>
 <h2>Settings</h2><pre>{html.escape(settings.toml())}</pre>
@@ -78,6 +81,9 @@ def model_card(settings: Settings, data: dict[str, Any], result: dict[str, Any])
     )
     held = data["held out"]
     split = f"Validation documents were held out {held}." if held else "Every part has its files."
+    if "parts" in data:
+        split = "; ".join(f"{part}: {words}" for part, words in data["parts"].items()) + "."
+    notes = "".join(f"\n{note}\n" for note in data.get("notes", []))
     return f"""---
 library_name: longbird
 base_model: {settings.model}
@@ -91,7 +97,7 @@ Started from `{settings.model}`, trained with Longbird {version("longbird")}.
 ## Quality
 
 {table}
-
+{notes}
 ## Data
 
 {counts}. {split}
@@ -151,7 +157,7 @@ def _plots(folder: RunFolder, parts: dict[str, Dataset]) -> dict[str, bytes]:
         if named:
             figure = Figure(figsize=(8, 4), layout="constrained")
             axes = figure.subplots()
-            for name, points in named.items():
+            for name, points in list(named.items())[:CURVES]:
                 axes.plot(*zip(*points, strict=True), label=name, marker="." * (len(points) < 40))
             axes.set_xlabel("step")
             axes.legend()

@@ -219,11 +219,11 @@ class Settings:
         return tomli_w.dumps({"longbird": values})
 
 
-def read_settings(file: str | Path) -> dict[str, Any]:
-    """The fields of `Settings` in a TOML file.
+def read_settings(file: str | Path, kind: type[Settings] = Settings) -> dict[str, Any]:
+    """The fields of settings of that kind in a TOML file.
 
     Raises:
-        ValueError: It is not TOML, or has a field that `Settings` has not, or of another type.
+        ValueError: It is not TOML, or has a field that they do not have.
     """
     file = Path(file)
     try:
@@ -232,7 +232,7 @@ def read_settings(file: str | Path) -> dict[str, Any]:
         raise ValueError(f"{file} is not TOML: {error}") from error
     except KeyError:
         raise ValueError(f"{file} has no table [longbird]") from None
-    defaults = {field.name: field for field in fields(Settings)}
+    defaults = {field.name: field for field in fields(kind)}
     for name, value in values.items():
         if name not in defaults:
             raise ValueError(f"{file} has the field {name}; those of a run: {', '.join(defaults)}")
@@ -247,7 +247,7 @@ def differences(old: Mapping[str, Any], new: Settings) -> list[str]:
     """What differs, as words: "seed was 0 and is 1"."""
     now = {**asdict(new)}
     # What is None is not in the file, and what came later is as it would have been.
-    before = {**{field.name: field.default for field in fields(Settings)}, **old}
+    before = {**{field.name: field.default for field in fields(new)}, **old}
     return [
         f"{name} was {before[name]} and is {now[name]}"
         for name in now

@@ -101,12 +101,14 @@ def starting_model(
 
 
 def starting_tokenizer(settings: Settings, folder: RunFolder) -> Any:
-    """The tokenizer that was named, or that of the model.
+    """The tokenizer that was named, or that the run made, or that of the model.
 
     Raises:
         ValueError: Its tokens would stand for other words in the model.
     """
     source = folder.start if folder.start.exists() else source_of(settings.model)
+    if settings.tokenizer is None and folder.tokenizer.exists():
+        return tokenizer_of(folder.tokenizer, settings.length)
     if settings.tokenizer is None:
         return tokenizer_of(source, settings.length)
     tokenizer = tokenizer_of(folder_of_model(settings.tokenizer), settings.length)

@@ -11,6 +11,7 @@ from datasets import Dataset
 from torch import Tensor
 
 from longbird.tasks.files import Row, rows
+from longbird.tasks.folder import RunFolder
 from longbird.tasks.numbers import numbers_of
 from longbird.tasks.settings import Settings
 
@@ -45,8 +46,15 @@ class Task:
     inputs: ClassVar[tuple[str, ...]]
     """What is read of the features to make inputs of the model; `input_ids` is one."""
 
+    divided: Mapping[str, str] = {}
+    """Where the examples say which `part` they are of (train, validation, test) rather than being
+    held out by group: what is in each part, in words."""
+
+    def begin(self, settings: Settings, folder: RunFolder) -> None:
+        """Makes what a run needs before its model and tokenizer are there."""
+
     def prepare(self, settings: Settings, tokenizer: Any) -> None:
-        """Is told of the run before anything else."""
+        """Is told of the run before it is given anything to read."""
 
     # ---- rows to examples
 
@@ -196,6 +204,10 @@ class Task:
         self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
     ) -> None:
         """Chooses thresholds by the validation documents, after these were measured."""
+
+    def notes(self) -> list[str]:
+        """What must be known to read the metrics, in sentences that stand beside each table."""
+        return []
 
     def write_beside(self, model: Path) -> None:
         """Writes what belongs into the folder of the best model besides it and its tokenizer."""

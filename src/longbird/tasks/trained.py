@@ -31,6 +31,8 @@ WRITERS: dict[str, str] = dict.fromkeys(
     "LongbirdForConditionalGeneration",
 )
 """Encoder-decoders, whose names on the hub are transformers', and our class for them."""
+DNA = "dna.json"
+"""What only models of DNA have in their folders."""
 AT_ONCE = 64
 """Documents that are read before the model runs."""
 
@@ -75,6 +77,10 @@ def load_trained(path: str | Path, **options: Any) -> Trained:
     """
     disable_progress_bar()  # of loading, which takes a moment
     source, kept = source_of(str(path)), RunFolder(path).settings
+    if Path(source, DNA).is_file():
+        raise ValueError(
+            f"{path} is a model of DNA: `longbird dna` evaluates it and scans with it"
+        )
     values: dict[str, Any] = read_settings(kept) if kept.is_file() else {}
     config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     named = (config.architectures or ["a model without a head"])[0]

@@ -125,7 +125,7 @@ def _own(encoder: Encoder, case: Case, texts: list[Document], folder: Path) -> T
         "hold_out": 0.0,
         "save_every": 1e9,
     }
-    settings = settings_of("classify", _written(texts, folder), options)
+    settings = settings_of(Classify, _written(texts, folder), options)
     run, task = RunFolder(folder / "run"), Classify(_labels(texts))
     run.path.mkdir()
     tokenizer: Any = AutoTokenizer.from_pretrained(minilm.path(), model_max_length=case.length)

@@ -1,0 +1,380 @@
+"""`longbird dna`: models of genomes, from a FASTA file to a track of a genome browser."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from rich.table import Table
+
+from longbird.cli.early import check_model, check_there
+from longbird.cli.errors import INTERRUPTED
+from longbird.cli.finetune import finetune as finetune_text
+from longbird.cli.flags import Command, Group
+from longbird.cli.options import AsJson, Trained, check_known
+from longbird.cli.terminal import note, stdout, working
+
+dna = typer.Typer(
+    cls=Group,
+    help="Models of DNA: pretrain, learn from labels, scan genomes.",
+    no_args_is_help=True,
+)
+
+TASKS = ("promoter", "profile", "coding")
+TOKENS = ("base", "kmer", "bpe")
+NEGATIVES = ("random", "intergenic", "permuted", "shuffled", "uniform")
+ENDINGS = (".bed", ".bedgraph", ".gff3", ".bw", ".parquet")
+ALSO = (".bigwig", ".bdg", ".gff")
+
+# These are the same as for `longbird finetune`, and are taken from there.
+SHARED = (
+    "config", "graph", "tokens_per_batch", "accumulate", "epochs", "steps", "learning_rate",
+    "warmup", "schedule", "weight_decay", "clip", "bf16", "gradient_checkpointing",
+    "frozen_layers", "frozen_words", "lora", "patience", "evaluate_every", "save_every", "seed",
+)  # fmt: skip
+
+Out = Annotated[Path, typer.Option(help="The folder of the run.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="scratch:SIZE with SIZE one of tiny, mini, small, medium, base, large; the folder of "
+        "a run or of a model. [scratch:tiny]"
+    ),
+]
+What = Annotated[
+    str | None, typer.Option(help="With scratch:SIZE, what a token is: base, kmer or bpe. [base]")
+]
+K = Annotated[int | None, typer.Option(help="Bases of a k-mer. [6]")]
+Vocabulary = Annotated[int | None, typer.Option(help="Tokens of bpe. [4096]")]
+Alias = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What labels call a sequence: other=name, or a file with another name, a tab and "
+        "the name in the genome in each line."
+    ),
+]
+Circular = Annotated[
+    list[str] | None,
+    typer.Option(help="A sequence that is circular, or all; those that GenBank says by default."),
+]
+ValidationOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What chooses the best model: a sequence, chr1:1-5000, 5/5 for the last fifth of "
+        "each, or none. [whole sequences, or 5/5]"
+    ),
+]
+TestOn = Annotated[
+    list[str] | None, typer.Option(help="The same, to measure the best model with, at the end.")
+]
+Kind = Annotated[
+    list[str] | None, typer.Option(help="Features that are labels, such as CDS or promoter.")
+]
+Negatives = Annotated[
+    str | None,
+    typer.Option(
+        help="promoter: what is none: random or intergenic places; permuted, shuffled or uniform, "
+        "which are made of promoters. [random]"
+    ),
+]
+PerPositive = Annotated[
+    int | None, typer.Option(help="promoter: negatives for each promoter. [3]")
+]
+
+
+@dna.command(cls=Command)
+def pretrain(
+    genomes: Annotated[
+        list[Path], typer.Argument(help="FASTA (plain, gzip or bgzip) or GenBank.")
+    ],
+    out: Out = Path("run"),
+    tokens: What = None,
+    length: Annotated[int | None, typer.Option(help="Tokens of a window. [4096]")] = None,
+    model: Model = None,
+    k: K = None,
+    vocabulary: Vocabulary = None,
+    mask: Annotated[
+        float | None, typer.Option(help="The fraction of tokens to predict. [0.15]")
+    ] = None,
+    circular: Circular = None,
+    validation_on: ValidationOn = None,
+    test_on: TestOn = None,
+    **options: Any,
+) -> None:
+    """Train a masked language model on genomes.
+
+    The same command again goes on where it stopped, and RUN/model is what
+    from_pretrained and `longbird dna finetune --model` load.
+
+    For example:
+
+    longbird dna pretrain ecoli.fa.gz --tokens bpe --length 4096 --out run
+    """
+    check_known("--tokens", [tokens], TOKENS)
+    check_there(genomes)
+    _check_start(model)
+    from longbird.dna.runs import pretrain as run  # takes seconds to import
+
+    done = run(
+        genomes, out, say=note, tokens=tokens, length=length, model=model, k=k,
+        vocabulary=vocabulary, mask=mask, circular=_several(circular),
+        validation_on=_several(validation_on), test_on=_several(test_on), **options,
+    )  # fmt: skip
+    if not done.finished:
+        raise typer.Exit(INTERRUPTED)
+
+
+@dna.command(cls=Command)
+def finetune(
+    task: Annotated[str, typer.Argument(help="What to learn: promoter, profile or coding.")],
+    genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
+    labels: Annotated[
+        list[Path] | None,
+        typer.Argument(help="BED, GFF3, GenBank, bigWig; those in GENOME by default (GenBank)."),
+    ] = None,
+    out: Out = Path("run"),
+    model: Model = None,
+    tokens: What = None,
+    length: Annotated[
+        int | None,
+        typer.Option(help="Tokens that are read at once. [a promoter's, or the model's, or 4096]"),
+    ] = None,
+    k: K = None,
+    vocabulary: Vocabulary = None,
+    kind: Kind = None,
+    upstream: Annotated[
+        int | None, typer.Option(help="promoter: bases before the start. [250]")
+    ] = None,
+    downstream: Annotated[
+        int | None, typer.Option(help="promoter: bases from the start on. [50]")
+    ] = None,
+    negatives: Negatives = None,
+    per_positive: PerPositive = None,
+    bin: Annotated[
+        int | None, typer.Option(help="profile: bases that share a label. [128]")
+    ] = None,
+    quantile: Annotated[
+        float | None,
+        typer.Option(help="profile: bins above it, of a signal, are labelled. [0.95]"),
+    ] = None,
+    alias: Alias = None,
+    circular: Circular = None,
+    validation_on: ValidationOn = None,
+    test_on: TestOn = None,
+    class_weights: Annotated[
+        str | None, typer.Option(help="balanced: what is rare counts as much. [none]")
+    ] = None,
+    **options: Any,
+) -> None:
+    """Train a model on the labels of a genome.
+
+    What chooses the best model lies apart from what is learned: other
+    sequences, or another stretch with a gap of one window. The recipe of
+    the negatives stands in every table, since it decides the score.
+
+    For example:
+
+    longbird dna finetune promoter ecoli.fa starts.bed --model run --out promoters
+
+    longbird dna finetune coding ecoli.gb --model scratch:mini --out genes
+
+    longbird dna finetune profile ecoli.fa chip.bw sites.bed --bin 100 --out profile
+    """
+    check_known("TASK", [task], TASKS)
+    check_known("--tokens", [tokens], TOKENS)
+    check_known("--negatives", [negatives], NEGATIVES)
+    check_there([genome, *(labels or ())])
+    _check_start(model)
+    from longbird.dna.runs import finetune as run  # takes seconds to import
+
+    done = run(
+        task, genome, labels or (), out, say=note, model=model, tokens=tokens, length=length, k=k,
+        vocabulary=vocabulary, kind=_several(kind), upstream=upstream, downstream=downstream,
+        negatives=negatives, per_positive=per_positive, bin=bin, quantile=quantile,
+        alias=_several(alias),
+        circular=_several(circular), validation_on=_several(validation_on),
+        test_on=_several(test_on), class_weights=class_weights, **options,
+    )  # fmt: skip
+    if not done.finished:
+        raise typer.Exit(INTERRUPTED)
+
+
+@dna.command(cls=Command)
+def scan(
+    run: Trained,
+    genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
+    out: Annotated[
+        Path | None, typer.Option(help=f"The file, by its ending: {', '.join(ENDINGS)}.")
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(help="A stretch to draw, such as chr1:1-5000; alone, if there is no --out."),
+    ] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(help="With --plot: BED, GFF3, GenBank or bigWig, drawn above the scores."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="With --plot: the picture. [beside the file, .png]")
+    ] = None,
+    step: Annotated[
+        int | None,
+        typer.Option(help="promoter: bases between windows. [a thirtieth of a window, odd]"),
+    ] = None,
+    both_strands: Annotated[
+        bool,
+        typer.Option(
+            "--both-strands",
+            help="Read both, so that a sequence and its reverse complement have equal scores.",
+        ),
+    ] = False,
+    threshold: Annotated[
+        float, typer.Option(help=".bed and .gff3: scores from which on there is one.")
+    ] = 0.5,
+    prevalence: Annotated[
+        float | None,
+        typer.Option(help="The share that is expected in this genome; shifts the scores."),
+    ] = None,
+    track: Annotated[
+        str | None,
+        typer.Option(
+            help=".bedgraph and .bw: the strand or target. [the highest of both strands]"
+        ),
+    ] = None,
+    tokens_per_batch: Annotated[
+        int | None, typer.Option(help="Tokens that are read at once; those of the run.")
+    ] = None,
+    circular: Circular = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Score a whole genome, for a genome browser.
+
+    The file appears whole, at the end. The same command goes on where it was
+    stopped, and ends with the same file.
+
+    For example:
+
+    longbird dna scan promoters ecoli.fa --out promoters.bed
+
+    longbird dna scan genes plasmid.fa --both-strands --out genes.bw --track +
+
+    longbird dna scan genes plasmid.fa --plot p1:1-5000 --labels plasmid.gff3
+    """
+    if out is None and plot is None:
+        raise ValueError("give a file to write with --out, or a stretch to draw with --plot")
+    if out is not None and out.suffix.lower() not in (*ENDINGS, *ALSO):
+        raise ValueError(f"{out} ends in {out.suffix!r}, expected one of {', '.join(ENDINGS)}")
+    check_model(run)
+    check_there([genome, *(labels or ())])
+    from longbird.dna.scan import scan as score  # takes seconds to import
+
+    score(
+        run, genome, out, step=step, both_strands=both_strands, threshold=threshold,
+        prevalence=prevalence, track=track, tokens_per_batch=tokens_per_batch,
+        circular=_several(circular), force=force, plot=plot, picture=picture, labels=labels or (),
+        say=note,
+    )  # fmt: skip
+
+
+@dna.command(cls=Command)
+def evaluate(
+    run: Trained,
+    genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
+    labels: Annotated[
+        list[Path] | None, typer.Argument(help="As for finetune; none for a pretrained model.")
+    ] = None,
+    as_json: AsJson = False,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(help="Measure on a sequence, chr1:1-5000, or 5/5 of each alone."),
+    ] = None,
+    kind: Kind = None,
+    negatives: Negatives = None,
+    per_positive: PerPositive = None,
+    alias: Alias = None,
+    circular: Circular = None,
+    tokens_per_batch: Annotated[
+        int | None, typer.Option(help="Tokens that are read at once; those of the run.")
+    ] = None,
+    worst: Annotated[
+        Path | None, typer.Option(help="Write the windows that it is worst at (JSON lines).")
+    ] = None,
+) -> None:
+    """Measure a model on a genome, with 95% confidence intervals.
+
+    For example:
+
+    longbird dna evaluate promoters ecoli.fa starts.bed --on 5/5 --json
+
+    longbird dna evaluate run yeast.fa
+    """
+    check_known("--negatives", [negatives], NEGATIVES)
+    check_model(run)
+    check_there([genome, *(labels or ())])
+    from longbird.dna.runs import evaluate as measure  # takes seconds to import
+
+    with working("Evaluating"):
+        found = measure(
+            run, genome, labels or (), on=on or (), say=note, kind=_several(kind),
+            negatives=negatives, per_positive=per_positive,
+            alias=_several(alias), circular=_several(circular),
+            tokens_per_batch=tokens_per_batch,
+        )  # fmt: skip
+    if worst is not None:
+        found.write_worst(worst)
+    if as_json:
+        typer.echo(json.dumps(_plain(found.metrics), allow_nan=False))
+    else:
+        stdout.print(_table(found.metrics))
+        for line in found.metrics["notes"]:
+            note(line)
+
+
+def _plain(value: Any) -> Any:
+    """Without NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}  # pyright: ignore
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]  # pyright: ignore
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _table(metrics: dict[str, Any]) -> Table:
+    recipe = f", negatives: {metrics['negatives']}" if "negatives" in metrics else ""
+    table = Table(title=f"{metrics['windows']:,} windows{recipe}")
+    for name in ("metric", "value", "95% interval"):
+        table.add_column(name)
+    for name, value in metrics.items():
+        if isinstance(value, float):
+            interval = metrics["intervals"].get(name)
+            text = "" if interval is None else f"{interval[0]:.4f} to {interval[1]:.4f}"
+            table.add_row(name, f"{value:.4f}", text)
+    return table
+
+
+def _several(given: list[str] | None) -> tuple[str, ...] | None:
+    return tuple(given) if given else None
+
+
+def _check_start(model: str | None) -> None:
+    """Says what is wrong with the name of a model before seconds of imports."""
+    if model is not None and not model.startswith("scratch:"):
+        check_model(model)
+
+
+def _with_shared_options(command: Any) -> None:
+    """Gives a command options of `longbird finetune` in the place of its `**options`."""
+    own, theirs = (inspect.signature(each).parameters for each in (command, finetune_text))
+    hints = {each: get_type_hints(each, include_extras=True) for each in (command, finetune_text)}
+    parameters = [own[name].replace(annotation=hints[command][name]) for name in own]
+    shared = [theirs[name].replace(annotation=hints[finetune_text][name]) for name in SHARED]
+    command.__signature__ = inspect.Signature([*parameters[:-1], *shared])
+    command.__annotations__ |= {each.name: each.annotation for each in shared}
+
+
+for _each in (pretrain, finetune):
+    _with_shared_options(_each)

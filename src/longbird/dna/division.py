@@ -1,0 +1,167 @@
+"""Which stretches of a genome are learned from, and which are kept to measure with."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from longbird.genomes import Contig, Genome, Interval
+
+SHARE = 0.2
+"""Of the bases that are held out, if nobody says which."""
+NONE = "none"
+
+
+class Division:
+    """A genome in parts: what is held out, and the rest, with a gap of one window between.
+
+    Args:
+        genome: The genome.
+        held: By part, "validation" or "test": what `stretches` reads.
+        gap: Bases on both sides of what is held out that no part has.
+
+    Attributes:
+        spans: By part, and "train" for the rest: intervals on the plus strand.
+    """
+
+    def __init__(self, genome: Genome, held: dict[str, Sequence[str]], gap: int) -> None:
+        self.genome, self.gap = genome, gap
+        self.spans: dict[str, list[Interval]] = {"train": []}
+        taken: dict[str, list[tuple[int, int, str]]] = {name: [] for name in genome.sequences}
+        for part, texts in held.items():
+            self.spans[part] = []
+            for text in texts:
+                for each in stretches(text, genome):
+                    taken[each.name].append((each.start, each.end, part))
+        for name, contig in genome.sequences.items():
+            for span, part in _divided(contig, sorted(taken[name]), gap):
+                self.spans[part].append(span)
+
+    @classmethod
+    def measuring(cls, genome: Genome, on: Sequence[Interval]) -> Division:
+        """All of a genome, or some stretches of it, as what is measured with."""
+        division = cls(genome, {}, 0)
+        division.spans = {"test": list(on) or division.spans["train"]}
+        return division
+
+    def part_of(self, interval: Interval) -> str | None:
+        """The part that has all of an interval, if one has."""
+        contig = self.genome.contig(interval.name)
+        for part, spans in self.spans.items():
+            for span in spans:
+                if span.name == contig.name and _contains(span, interval, contig):
+                    return part
+        return None
+
+    def windows(self, part: str, size: int) -> Iterator[Interval]:
+        """The spans of a part cut into windows; the last of each may be shorter."""
+        for span in self.spans[part]:
+            for start in range(span.start, span.end, size):
+                yield Interval(span.name, start, min(start + size, span.end), "+")
+
+    def words(self) -> dict[str, str]:
+        """What is in each part."""
+        return {
+            part: ", ".join(str(span).removesuffix("(+)") for span in spans[:4])
+            + (f" and {len(spans) - 4:,} more stretches" if len(spans) > 4 else "")
+            for part, spans in self.spans.items()
+        }
+
+
+def stretches(text: str, genome: Genome) -> list[Interval]:
+    """What a text names of a genome: a sequence, chr1:1-1000, or 5/5 of every sequence.
+
+    Raises:
+        ValueError: The genome has nothing like it.
+    """
+    if text in genome.sequences or text in genome.names.alias:
+        contig = genome.contig(text)
+        return [Interval(contig.name, 0, contig.length, "+")]
+    if share := re.fullmatch(r"(\d+)/(\d+)", text):
+        which, many = int(share[1]), int(share[2])
+        if not 1 <= which <= many:
+            raise ValueError(f"received {text}; expected a part such as 1/5 or 5/5")
+        cut = [
+            Interval(
+                each.name, each.length * (which - 1) // many, each.length * which // many, "+"
+            )
+            for each in genome.sequences.values()
+        ]
+        return [each for each in cut if len(each)]
+    if place := re.fullmatch(r"(.+):([\d,]+)-([\d,]+)", text):
+        contig = genome.contig(place[1])
+        start, end = (int(place[each].replace(",", "")) for each in (2, 3))
+        if not 1 <= start <= end <= contig.length:
+            raise ValueError(
+                f"{text} is not a stretch of {contig.name}, which has the bases 1 to "
+                f"{contig.length:,}"
+            )
+        return [Interval(contig.name, start - 1, end, "+")]
+    genome.contig(text)  # says which there are
+    return []
+
+
+def usual(genome: Genome, seed: int) -> list[str]:
+    """What is held out if nobody says: whole sequences, or the last fifth of each.
+
+    Whole sequences where none has more than half of the bases: those that come first by the
+    hash of their names, up to a fifth.
+    """
+    lengths = {name: contig.length for name, contig in genome.sequences.items()}
+    total = sum(lengths.values())
+    if max(lengths.values()) > total / 2:
+        return ["5/5"]
+
+    def drawn(name: str) -> str:
+        return hashlib.sha256(f"{seed}:{name}".encode()).hexdigest()
+
+    chosen: list[str] = []
+    for name in sorted(lengths, key=drawn):
+        if sum(lengths[each] for each in [*chosen, name]) <= max(SHARE * total, lengths[name]):
+            chosen.append(name)
+    return chosen
+
+
+def _divided(
+    contig: Contig, taken: list[tuple[int, int, str]], gap: int
+) -> Iterator[tuple[Interval, str]]:
+    name, length = contig.name, contig.length
+    for (_, end, one), (start, _, other) in pairwise(taken):
+        if start < end:
+            raise ValueError(
+                f"{one} and {other} both have base {start + 1:,} of {name}: name stretches that "
+                "do not overlap"
+            )
+    if not taken:
+        yield Interval(name, 0, length, "+"), "train"
+        return
+    free = 0 if not contig.circular else taken[-1][1] - length + gap
+    edges: list[tuple[int, int]] = []
+    before = ""
+    for start, end, part in taken:
+        own = start if part == before or not before else max(start, free)
+        edges.append((free, start - gap))
+        if own < end:
+            yield Interval(name, own, end, "+"), part
+        free, before = end + gap, part
+    if not contig.circular:
+        edges.append((free, length))
+    for start, end in edges:
+        if start < end:
+            moved = length if start < 0 else 0  # over the origin
+            yield Interval(name, start + moved, end + moved, "+"), "train"
+
+
+def _contains(span: Interval, interval: Interval, contig: Contig) -> bool:
+    if not contig.circular:
+        # What lies beyond the ends is N, and belongs to who has the end.
+        start, end = max(interval.start, 0), min(interval.end, contig.length)
+        return span.start <= start and end <= span.end
+    if len(span) == contig.length:
+        return True
+    return any(
+        span.start <= interval.start + turn and interval.end + turn <= span.end
+        for turn in (-contig.length, 0, contig.length)
+    )

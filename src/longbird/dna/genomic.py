@@ -1,0 +1,280 @@
+"""What the tasks on genomes have in common: examples are windows, and know where they lie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from longbird.dna.division import NONE, Division, usual
+from longbird.dna.labels import is_signal
+from longbird.dna.settings import DnaSettings
+from longbird.dna.sweeps import Sweep
+from longbird.dna.tokens import Tokens, make_tokenizer
+from longbird.genomes import Contig, Genome, Interval, circular_in, open_genome
+from longbird.genomes.letters import opposite
+from longbird.genomes.names import read_alias
+from longbird.models.collator import LongbirdCollator
+from longbird.tasks.folder import RunFolder
+from longbird.tasks.settings import Settings
+from longbird.tasks.task import Task
+from longbird.tasks.trained import DNA as DESCRIPTION
+
+STRETCH, SAMPLE = 10_000, 1600
+"""Bases of a stretch, and how many of these of each genome a tokenizer is trained on."""
+T = TypeVar("T")
+SHOWN = 60
+"""Bases of a window in the list of the worst."""
+
+
+class Genomic(Task):
+    """A task whose examples are windows of genomes."""
+
+    rows_are = "windows"
+    inputs = ("bases",)
+    on_disk = ("bases",)
+    settings: DnaSettings
+    tokens: Tokens
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, Any] = {}
+
+    window: int = 0
+    """Bases of a window; 0 as long as it is not known."""
+    channels: tuple[str, ...] = ()
+    """What a scan has scores of: strands, or targets."""
+    label: str = ""
+    """What the scores are of."""
+    reads_one_strand: ClassVar[bool] = False
+    """Does a scan read each strand by itself in any case?"""
+    prevalence: float = 0.5
+    """Of what is true among the windows that were learned from."""
+    described: ClassVar[tuple[str, ...]] = ("window",)
+    """Attributes that a model's folder tells of, and `restore` sets."""
+
+    def begin(self, settings: Settings, folder: RunFolder) -> None:
+        """Makes the tokenizer, unless the model has one."""
+        assert isinstance(settings, DnaSettings)
+        if not settings.model.startswith("scratch:") or settings.tokenizer is not None:
+            return
+        if not folder.tokenizer.exists():
+            texts: Iterable[str] = ()
+            if settings.tokens == "bpe":
+                texts = (
+                    bases for each in self.opened(settings) for bases in _learned(each, settings)
+                )
+            with folder.making(folder.tokenizer) as new:
+                make_tokenizer(settings, texts, new)
+
+    def look(self, settings: DnaSettings) -> None:
+        """Raises for files that cannot be read, before a run begins."""
+        self.settings = settings
+        for genome in self.opened(settings):
+            Division(genome, _held(genome, settings), 0)
+            self.look_at_labels(settings.train[1:] or settings.train, genome)
+
+    def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
+        """The same for labels."""
+
+    def opened(self, settings: DnaSettings) -> list[Genome]:
+        """The genomes that are learned from."""
+        files = self.genomes(settings.train)
+        labels = settings.train[1:] if len(files) == 1 else ()
+        return [open_genome_of(settings, file, labels) for file in files]
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """What `make` makes, which is then kept for the same key."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def prepare(self, settings: Settings, tokenizer: Any) -> None:
+        """Opens the genomes that are learned from, if any, and divides them."""
+        assert isinstance(settings, DnaSettings)
+        self.settings, self.tokens = settings, Tokens(tokenizer, settings.length)
+        self.pad = LongbirdCollator(tokenizer)
+        opened = self.opened(settings)
+        if not opened:
+            return
+        self.window = self.window_of(opened[0])
+        self.divisions = [self._division(genome) for genome in opened]
+        words: dict[str, list[str]] = {}
+        for division in self.divisions:
+            for part, text in division.words().items():
+                if text:
+                    words.setdefault(part, []).append(text)
+        self.divided = {part: "; ".join(texts) for part, texts in words.items()}
+
+    def genomes(self, paths: Sequence[str]) -> Sequence[str]:
+        """Of the files that were given, those that are genomes."""
+        return paths[:1]
+
+    def window_of(self, genome: Genome) -> int:
+        """Bases of a window."""
+        return self.tokens.window(genome)
+
+    def _division(self, genome: Genome) -> Division:
+        return Division(genome, _held(genome, self.settings), self.window)
+
+    def measured_on(self, genome: Genome, files: Sequence[str], on: Sequence[Interval]) -> None:
+        """Lets `examples` be those of another genome, all of them to measure with.
+
+        Args:
+            genome: The genome.
+            files: Its own, and those of its labels.
+            on: The stretches of it that are meant; all by default.
+        """
+        self.settings = replace(self.settings, train=tuple(files))
+        self.divisions = [Division.measuring(genome, on)]
+
+    def rows(self, paths: Iterable[str | Path], settings: Settings) -> Iterator[Any]:
+        """The files themselves: they are not read by row."""
+        return iter(paths)
+
+    def examples(
+        self, rows: Iterable[Any], settings: Settings, say: Callable[[str], None]
+    ) -> Iterator[dict[str, Any]]:
+        """The windows of all parts."""
+        for division in self.divisions:
+            yield from self.windows(division, say)
+
+    def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+        """The examples of a genome, each with its `place`, its `bases` and its `part`."""
+        raise NotImplementedError
+
+    def check_learned(self, number: int) -> None:
+        """Raises if there are no examples to learn from."""
+        if not number:
+            raise ValueError(
+                f"nothing is left to learn from: the windows have {self.window:,} bases, and "
+                "what is held out has a gap of one window on both sides. Shorten the windows, or "
+                "hold out less with --validation-on"
+            )
+
+    def pieces(self, bases: str, unit: int = 1) -> Iterator[slice]:
+        """A window in pieces that the model can read on both strands: nearly always one."""
+
+        def cut(start: int, end: int) -> Iterator[slice]:
+            own = bases[start:end]
+            if end - start <= unit or (self.tokens.fits(own) and self.tokens.fits(opposite(own))):
+                yield slice(start, end)
+                return
+            middle = start + max(unit, (end - start) // 2 // unit * unit)
+            yield from cut(start, middle)
+            yield from cut(middle, end)
+
+        return cut(0, len(bases))
+
+    def lengths(self, features: Mapping[str, Any]) -> list[int]:
+        """Tokens of a window, of the strand that has more."""
+        return [features["tokens"]]
+
+    def tokens_of(self, bases: str) -> int:
+        """The same of bases, with special tokens."""
+        if self.tokens.dna.k == 1:
+            return len(bases) + 2
+        return 2 + max(len(self.tokens.encode(each)) for each in (bases, opposite(bases)))
+
+    # ---- scanning
+
+    def sweep(self, contig: Contig, step: int | None) -> Sweep:
+        """How a scan goes over a sequence."""
+        raise ValueError(
+            "this model was pretrained, and has not learned labels: there is nothing to scan for. "
+            "`longbird dna finetune` trains it"
+        )
+
+    def scored(self, model: Any, windows: list[str]) -> list[np.ndarray]:
+        """The scores of windows, between 0 and 1."""
+        raise NotImplementedError
+
+    def turned(self, scores: np.ndarray) -> np.ndarray:
+        """Scores of the reverse complement of a window, as those of the window."""
+        raise NotImplementedError
+
+    def one_track(self, wanted: str | None) -> int | None:
+        """The channel that was named; None for the highest of both strands.
+
+        Raises:
+            ValueError: There is none of that name, or none was named and there are several.
+        """
+        if wanted in self.channels:
+            return self.channels.index(wanted)
+        if wanted is not None:
+            raise ValueError(
+                f"--track must be one of {', '.join(self.channels)}, received {wanted}"
+            )
+        if len(self.channels) > 1 and self.channels != ("+", "-"):
+            raise ValueError(
+                "this file has one number for each place, and the model has scores of "
+                f"{', '.join(self.channels)}: choose one with --track, or write .parquet"
+            )
+        return None if len(self.channels) > 1 else 0
+
+    # ---- its folder
+
+    def description(self) -> dict[str, Any]:
+        """What the folder of a model says of what it was trained for."""
+        own = {name: getattr(self, name) for name in self.described}
+        return {"task": self.name, "length": self.settings.length, **own}
+
+    def write_beside(self, model: Path) -> None:
+        """Writes the description."""
+        (model / DESCRIPTION).write_text(json.dumps(self.description(), indent=1), "utf-8")
+
+    def restore(self, description: Mapping[str, Any]) -> None:
+        """Takes what a description says."""
+        for name in self.described:
+            setattr(self, name, description[name])
+
+
+def open_genome_of(settings: DnaSettings, file: str, labels: Sequence[str] = ()) -> Genome:
+    """A genome as the settings say; what labels say is circular, is, if these say nothing."""
+    alias = _aliases(settings.alias)
+    circular: Any = settings.circular or None
+    if circular is not None and tuple(circular) == ("all",):
+        circular = True
+    genome = open_genome(file, alias=alias, circular=circular)
+    if circular is not None:
+        return genome
+    own = {each.name for each in genome.sequences.values() if each.circular}
+    said = {
+        genome.contig(name).name
+        for label in labels
+        if not is_signal(label)
+        for name in circular_in(label, alias)
+        if name in genome.sequences or name in genome.names.alias
+    }
+    if said <= own:
+        return genome
+    return open_genome(file, alias=alias, circular=sorted(said | own))
+
+
+def _aliases(given: Sequence[str]) -> dict[str, str]:
+    """Pairs such as NC_000913=U00096.3, and those in files."""
+    pairs: dict[str, str] = {}
+    for each in given:
+        other, equals, name = each.partition("=")
+        pairs |= {other: name} if equals and not Path(each).exists() else read_alias(each)
+    return pairs
+
+
+def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:
+    """What is held out, by part."""
+    chosen = settings.validation_on or usual(genome, settings.seed)
+    held: dict[str, Sequence[str]] = {"validation": chosen, "test": settings.test_on}
+    return {part: texts for part, texts in held.items() if texts and tuple(texts) != (NONE,)}
+
+
+def _learned(genome: Genome, settings: DnaSettings) -> Iterator[str]:
+    """Stretches of what is learned from, all of it or a sample, for a tokenizer."""
+    division = Division(genome, _held(genome, settings), 0)
+    windows = list(division.windows("train", STRETCH))
+    if len(windows) > SAMPLE:
+        chosen = np.random.default_rng(settings.seed).choice(len(windows), SAMPLE, replace=False)
+        windows = [windows[each] for each in sorted(chosen.tolist())]
+    return (genome.bases(window) for window in windows)

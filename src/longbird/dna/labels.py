@@ -1,0 +1,97 @@
+"""Labels of genomes: which features are meant, and which bases they cover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from longbird.genomes import Feature, Genome, Interval, read_features
+from longbird.genomes.bed import KIND
+from longbird.genomes.labels import BIGWIG
+
+GENES = ("gene", "CDS", "mRNA", "tRNA", "rRNA", "ncRNA", "pseudogene", "exon")
+"""Kinds of features between which a genome is intergenic."""
+
+
+def features_of(
+    files: Sequence[str | Path], genome: Genome, kinds: Sequence[str], usual: Sequence[str]
+) -> list[Feature]:
+    """The features of files that are labels.
+
+    Args:
+        files: GFF3, BED or GenBank.
+        genome: That they belong to.
+        kinds: Of those that are meant; if empty, all of a BED file, and of others the `usual`.
+        usual: Kinds.
+
+    Raises:
+        ValueError: There are none; the message has the kinds that there are.
+    """
+    found = [each for file in files for each in read_features(file, genome)]
+    wanted = {*kinds} or {KIND, *usual}
+    chosen = [each for each in found if each.kind in wanted]
+    if not chosen:
+        there = sorted({each.kind for each in found})
+        raise ValueError(
+            f"{', '.join(map(str, files))} has no features of kind {', '.join(sorted(wanted))}; "
+            f"it has {', '.join(there[:20])}. Say which are meant with --kind"
+        )
+    return chosen
+
+
+def is_signal(file: str) -> bool:
+    """Does a file have numbers along a genome, rather than features?"""
+    with open(file, "rb") as opened:
+        head = opened.read(4)
+    return head in BIGWIG or file.lower().removesuffix(".gz").endswith((".bedgraph", ".bdg"))
+
+
+class Cover:
+    """The bases that some intervals cover, on a genome of any size.
+
+    Args:
+        intervals: In any order; over the origin of a circle, too.
+        genome: That they lie in.
+    """
+
+    def __init__(self, intervals: Iterable[Interval], genome: Genome) -> None:
+        self.genome = genome
+        found: dict[str, list[tuple[int, int]]] = {name: [] for name in genome.sequences}
+        for interval in intervals:
+            for piece in genome.pieces(interval):
+                if len(piece):
+                    found[piece.name].append((piece.start, piece.end))
+        self._spans = {name: _merged(spans) for name, spans in found.items()}
+
+    def bases(self, interval: Interval) -> np.ndarray:
+        """Which bases of an interval are covered, along the plus strand, bool [bases]."""
+        return np.concatenate([self._piece(piece) for piece in self.genome.pieces(interval)])
+
+    def _piece(self, piece: Interval) -> np.ndarray:
+        starts, ends = self._spans[piece.name]
+        covered = np.zeros(len(piece), dtype=bool)
+        first = int(np.searchsorted(ends, piece.start, "right"))
+        last = int(np.searchsorted(starts, piece.end, "left"))
+        for start, end in zip(starts[first:last], ends[first:last], strict=True):
+            covered[max(start - piece.start, 0) : end - piece.start] = True
+        return covered
+
+    def has(self, name: str, base: int) -> bool:
+        """Is that base covered?"""
+        starts, ends = self._spans[name]
+        at = int(np.searchsorted(ends, base, "right"))
+        return at < len(starts) and bool(starts[at] <= base)
+
+
+def _merged(spans: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted, and those that meet or overlap as one."""
+    merged: list[list[int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], end)
+        else:
+            merged.append([start, end])
+    both = np.array(merged, dtype=np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]

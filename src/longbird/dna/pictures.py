@@ -1,0 +1,129 @@
+"""A picture of a stretch of a genome: labels, and the scores of a model below them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longbird.dna.labels import is_signal
+from longbird.genomes import Feature, Genome, Interval, open_signal, read_features
+
+BLUE, RED, GREY = "#3465a4", "#c4472c", "#777777"
+STRAND = {"+": BLUE, "-": RED, ".": GREY}
+NAMED = 40
+"""Features that are few enough to have their names beside them."""
+POINTS = 4000
+"""Of a line, that a picture shows; more are joined, the highest staying."""
+
+
+class Scores(NamedTuple):
+    """Scores of the bins of a stretch."""
+
+    starts: np.ndarray
+    ends: np.ndarray
+    values: np.ndarray
+    """[bins, channels]."""
+    channels: tuple[str, ...]
+    label: str
+    threshold: float
+
+
+def draw(
+    region: Interval, scores: Scores, genome: Genome, labels: Sequence[Path], file: Path
+) -> None:
+    """Draws a stretch into a file.
+
+    Args:
+        region: The stretch.
+        scores: Those of its bins.
+        genome: The genome.
+        labels: Files with what is known of it: features, or signals.
+        file: PNG, SVG or PDF, by its ending.
+    """
+    from matplotlib.figure import Figure
+
+    stranded = scores.channels == ("+", "-")
+    rows = [*labels, *([scores.label] if stranded else scores.channels)]
+    heights = [*(1.0 for _ in labels), *(1.6 for _ in rows[len(labels) :])]
+    figure = Figure(figsize=(10, 0.7 + 0.95 * sum(heights)), layout="constrained")
+    panels: Any = figure.subplots(
+        len(rows), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+    )[:, 0]
+    for panel, path in zip(panels, labels, strict=False):
+        if is_signal(str(path)):
+            values = open_signal(path, genome).values(region)
+            _line(panel, np.arange(region.start, region.end), values, GREY)
+        else:
+            _features(panel, read_features(path, genome), genome, region)
+        panel.set_title(path.name, loc="left", fontsize=9)
+    middles = (scores.starts + scores.ends - 1) / 2
+    for number, panel in enumerate(panels[len(labels) :]):
+        if stranded:
+            _line(panel, middles, scores.values[:, 0], BLUE, "plus strand")
+            _line(panel, middles, -scores.values[:, 1], RED, "minus strand, downwards")
+            panel.set_ylim(-1.02, 1.02)
+            panel.set_yticks([-1, 0, 1], ["1", "0", "1"])
+            panel.axhline(-scores.threshold, color=GREY, linewidth=0.6, linestyle=":")
+            panel.legend(fontsize=7, loc="upper right", ncols=2, frameon=False)
+        else:
+            _line(panel, middles, scores.values[:, number], BLUE)
+            panel.set_ylim(-0.02, 1.02)
+        panel.axhline(scores.threshold, color=GREY, linewidth=0.6, linestyle=":")
+        name = scores.label if stranded else scores.channels[number]
+        panel.set_title(f"score: {name}", loc="left", fontsize=9)
+    panels[-1].set_xlim(region.start + 0.5, region.end + 0.5)
+    panels[-1].set_xlabel(f"base of {region.name}")
+    panels[-1].ticklabel_format(axis="x", style="plain", useOffset=False)
+    figure.savefig(file, dpi=150)
+
+
+def _line(panel: Any, places: np.ndarray, values: np.ndarray, colour: str, name: str = "") -> None:
+    """A line over the bases, counted from 1 as people do."""
+    joined = -(-len(values) // POINTS)
+    if joined > 1:
+        cut = len(values) // joined * joined
+        groups = np.nan_to_num(values[:cut]).reshape(-1, joined)
+        furthest = np.abs(groups).argmax(1)
+        values = groups[np.arange(len(groups)), furthest]
+        places = places[:cut].reshape(-1, joined)[:, 0]
+    panel.fill_between(places + 1, values, step="mid", color=colour, alpha=0.35, linewidth=0)
+    panel.step(places + 1, values, where="mid", color=colour, linewidth=0.8, label=name or None)
+
+
+def _features(panel: Any, features: list[Feature], genome: Genome, region: Interval) -> None:
+    """Boxes: of the plus strand above, of the minus strand below."""
+    length = genome.sequences[region.name].length
+    level = {"+": 1.0, ".": 0.5, "-": 0.0}
+    shown: list[tuple[Feature, Interval]] = []
+    for feature in features:
+        for part in feature.parts or (feature.interval,):
+            if part.name != region.name:
+                continue
+            turns = (0, -length) if part.end > length else (0,)
+            for turn in turns:
+                start, end = part.start + turn, part.end + turn
+                if start < region.end and end > region.start:
+                    shown.append((feature, Interval(part.name, start, end, part.strand)))
+    least = len(region) / 400  # narrower than a line, it would not be seen
+    for feature, part in shown:
+        wide = max(len(part), least)
+        left = part.start + 0.5 - (wide - len(part)) / 2
+        panel.broken_barh(
+            [(left, wide)], (level[part.strand], 0.4), color=STRAND[part.strand], alpha=0.8
+        )
+        if len(shown) <= NAMED and feature.id:
+            at = max(left, region.start + 0.5)
+            panel.text(at, level[part.strand] + 0.45, feature.id, fontsize=6, clip_on=True)
+    panel.set_ylim(-0.1, 1.9)
+    panel.set_yticks([0.2, 1.2], ["-", "+"])
+
+
+def named(place: Path | None, out: Path | None, region: Interval) -> Path:
+    """Where a picture goes: where it was asked for, or beside the file of scores."""
+    if place is not None:
+        return place
+    name = f"{region.name}-{region.start + 1}-{region.end}.png".replace("/", "_")
+    return Path(name) if out is None else out.with_name(f"{out.stem}.{name}")

@@ -1,0 +1,212 @@
+"""Runs on genomes: pretraining, learning from labels, and measuring."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from longbird import models
+from longbird.checkpoints.configs import read_config
+from longbird.dna.division import stretches
+from longbird.dna.genomic import DESCRIPTION, Genomic, open_genome_of
+from longbird.dna.pretraining import Pretraining
+from longbird.dna.promoters import Promoters
+from longbird.dna.settings import DnaSettings
+from longbird.dna.tracks import Coding, Profile
+from longbird.folders.digest import sha256_of
+from longbird.hf.tasks import ENCODER_TASKS
+from longbird.reading.loading import folder_of_model, load_tokenizer, quiet
+from longbird.tasks.documents import stored
+from longbird.tasks.evaluate import Evaluation, evaluate_rows
+from longbird.tasks.finetune import Run, run, settings_of
+from longbird.tasks.folder import RunFolder, read_json
+from longbird.tasks.settings import read_settings
+
+LEARNED: dict[str, type[Genomic]] = {"promoter": Promoters, "profile": Profile, "coding": Coding}
+"""What is learned from labels, by the name that the command has for it."""
+BY_NAME = {task.name: task for task in (Pretraining, *LEARNED.values())}
+
+
+def pretrain(
+    genomes: Sequence[str | Path],
+    out: str | Path,
+    *,
+    say: Callable[[str], None] = print,
+    **options: Any,
+) -> Run:
+    """Trains a masked language model on genomes; the same call again goes on where it stopped.
+
+    Args:
+        genomes: FASTA (plain, gzip, bgzip) or GenBank.
+        out: The folder of the run.
+        say: Is told what is going on, a line at a time.
+        **options: Fields of `DnaSettings`, such as `tokens="bpe"` and `length=4096`.
+    """
+    settings = settings_of(Pretraining, [str(each) for each in genomes], options, DnaSettings)
+    return _run(Pretraining(), settings, out, say)
+
+
+def finetune(
+    task: str,
+    genome: str | Path,
+    labels: Sequence[str | Path],
+    out: str | Path,
+    *,
+    say: Callable[[str], None] = print,
+    **options: Any,
+) -> Run:
+    """Trains a model on the labels of a genome; the same call again goes on where it stopped.
+
+    Args:
+        task: "promoter", "profile" or "coding".
+        genome: FASTA or GenBank.
+        labels: BED, GFF3, GenBank or bigWig; if there are none, the genome's own (GenBank).
+        out: The folder of the run.
+        say: Is told what is going on, a line at a time.
+        **options: Fields of `DnaSettings`, such as `model="run"` and `negatives="intergenic"`.
+    """
+    if task not in LEARNED:
+        raise ValueError(f"the task must be one of {', '.join(LEARNED)}, received {task}")
+    ours = LEARNED[task]
+    files = [str(each) for each in (genome, *labels)]
+    given = {name: value for name, value in options.items() if value is not None}
+    if "length" not in given and given.get("config") is None:
+        given["length"] = _usual_length(ours, given)
+    return _run(ours(), settings_of(ours, files, given, DnaSettings), out, say)
+
+
+def _run(task: Genomic, settings: Any, out: str | Path, say: Callable[[str], None]) -> Run:
+    """Looks at the files first: what cannot be read leaves no folder behind."""
+    if settings.tokens != "base" and not settings.model.startswith("scratch:"):
+        raise ValueError(
+            f"--tokens {settings.tokens} is for a new model, and {settings.model} has a "
+            "tokenizer: leave --tokens out, or start with --model scratch:SIZE"
+        )
+    if not RunFolder(out).result.exists():
+        task.look(settings)
+    return run(task, settings, out, say)
+
+
+def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
+    """Tokens that are enough: those of a window of a promoter, or what the model reads."""
+    if task is Promoters:
+        fields = DnaSettings.__dataclass_fields__
+        window = sum(
+            int(given.get(each, fields[each].default)) for each in ("upstream", "downstream")
+        )
+        return window + 2
+    model = str(given.get("model", "scratch:tiny"))
+    if model.startswith("scratch:"):
+        return 4096
+    return read_config(folder_of_model(model)).longest_document
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model of DNA and what it was trained for."""
+
+    model: Any
+    tokenizer: Any
+    task: Genomic
+    settings: DnaSettings
+    folder: Path
+    """Of the model."""
+    description: dict[str, Any]
+
+
+def load(path: str | Path, **options: Any) -> Trained:
+    """The model of a run, or in a folder of its own.
+
+    Args:
+        path: The folder.
+        **options: Fields of `DnaSettings` that say how to read genomes and labels.
+
+    Raises:
+        FileNotFoundError: There is no such folder, or its run is not finished.
+        ValueError: It was not trained on genomes.
+    """
+    folder = folder_of_model(path)
+    file = folder / DESCRIPTION
+    if not file.is_file():
+        raise ValueError(
+            f"{path} was not trained by `longbird dna`: its model has no {DESCRIPTION}"
+        )
+    description = read_json(file)
+    kept = RunFolder(path).settings
+    values: dict[str, Any] = read_settings(kept, DnaSettings) if kept.is_file() else {}
+    values |= {"task": description["task"], "length": description["length"], "train": ()}
+    # These say how the genome that was learned from was read, and not how another is.
+    values = {name: value for name, value in values.items() if name not in ("alias", "circular")}
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in ("upstream", "downstream", "negatives", "per_positive", "bin", "quantile"):
+        if name in description:
+            values.setdefault(name, description[name])
+    settings = DnaSettings(**{**values, **given})
+    task = BY_NAME[description["task"]]()
+    task.restore(description)
+    tokenizer = load_tokenizer(folder)
+    task.prepare(settings, tokenizer)
+    with quiet():
+        model = getattr(models, ENCODER_TASKS[task.head]).from_pretrained(folder).eval()
+    return Trained(model, tokenizer, task, settings, folder, description)
+
+
+def evaluate(
+    path: str | Path,
+    genome: str | Path,
+    labels: Sequence[str | Path] = (),
+    *,
+    on: Sequence[str] = (),
+    say: Callable[[str], None] = print,
+    **options: Any,
+) -> Evaluation:
+    """How good a model is on a genome, with 95% confidence intervals.
+
+    Args:
+        path: The folder of a run, or of a model.
+        genome: FASTA or GenBank.
+        labels: As for `finetune`; none for a pretrained model.
+        on: Stretches to measure on, as `--validation-on` takes them; all by default.
+        say: Is told what is going on.
+        **options: Fields of `DnaSettings` that say how to read the genome and its labels.
+    """
+    files = tuple(str(each) for each in (genome, *labels))
+    trained = load(path, **options)
+    task = trained.task
+    opened = open_genome_of(trained.settings, files[0], files[1:])
+    if not on:
+        _tell_learned(path, files[0], say)
+    task.measured_on(opened, files, [each for text in on for each in stretches(text, opened)])
+    examples = (each for each in task.examples((), trained.settings, say))
+    wanted = (each for each in examples if each["part"] == "test")
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch, "rows.arrow")
+        rows = stored(task, wanted, trained.tokenizer, trained.settings.length, place)
+        if len(rows) == 0:
+            raise ValueError(f"{', '.join(files)} has no windows to measure on")
+        task.check({"the genome": rows}, trained.settings)
+        found = evaluate_rows(
+            trained.model, task, rows, trained.tokenizer, trained.settings.tokens_per_batch
+        )
+    found.metrics["notes"] = task.notes()
+    return found
+
+
+def _tell_learned(path: str | Path, genome: str, say: Callable[[str], None]) -> None:
+    """Says so if a model is measured on what it was trained on."""
+    folder = RunFolder(path)
+    if not folder.data.is_file():
+        return
+    data = json.loads(folder.data.read_text("utf-8"))
+    if sha256_of(Path(genome)) in {*data["files"]["train"].values()}:
+        held = "; ".join(
+            f"{part} was {words}" for part, words in data["parts"].items() if part != "train"
+        )
+        say(
+            f"warning: the model learned from {genome}, so that what is measured says nothing of "
+            f"other genomes. Measure with --on what was held out ({held or 'nothing was'})"
+        )

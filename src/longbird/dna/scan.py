@@ -1,0 +1,357 @@
+"""A model over whole genomes: in order, and going on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from filelock import FileLock, Timeout
+from tqdm import tqdm
+
+from longbird.dna.division import stretches
+from longbird.dna.formats import WRITERS, ending_of
+from longbird.dna.genomic import DESCRIPTION, open_genome_of
+from longbird.dna.pictures import Scores, draw, named
+from longbird.dna.runs import Trained, load
+from longbird.dna.sweeps import Sweep
+from longbird.folders.digest import sha256_of
+from longbird.folders.writing import writing_file
+from longbird.genomes import Genome, Interval
+from longbird.tasks.folder import naming, write_text
+from longbird.tasks.starting import READ
+
+EVERY = 30.0
+"""Seconds between lines where there is no terminal."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """Scores along a genome, bin by bin, as they lie on the disk.
+
+    Attributes:
+        genome: The genome.
+        sweeps: Of its sequences, in order.
+        scores: float32 [bins of all sequences, channels].
+        shift: Of the logits of the scores.
+        channels: Their names: "+" and "-" where these are strands.
+        label: What the scores are of.
+        threshold: From which score on there is one.
+    """
+
+    genome: Genome
+    sweeps: Sequence[Sweep]
+    scores: np.ndarray
+    channels: tuple[str, ...]
+    label: str
+    threshold: float
+    shift: float = 0.0
+
+    def blocks(self, size: int = 2**16) -> Iterator[tuple[Sweep, np.ndarray, np.ndarray, Any]]:
+        """Bins of each sequence, some at a time: its sweep, their starts, ends and scores."""
+        done = 0
+        for sweep in self.sweeps:
+            bins = sweep.first_bin(sweep.jobs)
+            for first in range(0, bins, size):
+                last = min(first + size, bins)
+                starts, ends = sweep.edges(first, last)
+                scores = np.array(self.scores[done + first : done + last])
+                yield sweep, starts, ends, _shifted(scores, self.shift)
+            done += bins
+
+    def stretch(self, region: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Starts, ends and scores of the bins that a region overlaps."""
+        done = 0
+        for sweep in self.sweeps:
+            if sweep.contig.name == region.name:
+                low, high = _jobs(sweep, region)
+                first, last = sweep.first_bin(low), sweep.first_bin(high)
+                scores = np.array(self.scores[done + first : done + last])
+                return _within(region, *sweep.edges(first, last), _shifted(scores, self.shift))
+            done += sweep.first_bin(sweep.jobs)
+        raise ValueError(f"{self.genome.file} has no sequence {region.name}")
+
+
+def _within(
+    region: Interval, starts: np.ndarray, ends: np.ndarray, scores: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    there = (ends > region.start) & (starts < region.end)
+    return starts[there], ends[there], scores[there]
+
+
+def _jobs(sweep: Sweep, region: Interval) -> tuple[int, int]:
+    """The jobs that have the bins of a region, as many as are done at once."""
+
+    def start(job: int) -> int:
+        first = sweep.first_bin(job)
+        return int(sweep.edges(first, first + 1)[0][0])
+
+    low = max(0, bisect_right(range(sweep.jobs), region.start, key=start) - 1)
+    high = bisect_left(range(sweep.jobs), region.end, key=start)
+    size = sweep.at_once
+    return low // size * size, min(-(-high // size) * size, sweep.jobs)
+
+
+def scan(
+    path: str | Path,
+    genome: str | Path,
+    out: str | Path | None = None,
+    *,
+    step: int | None = None,
+    both_strands: bool = False,
+    threshold: float = 0.5,
+    prevalence: float | None = None,
+    track: str | None = None,
+    tokens_per_batch: int | None = None,
+    force: bool = False,
+    plot: str | None = None,
+    picture: str | Path | None = None,
+    labels: Sequence[str | Path] = (),
+    say: Callable[[str], None] = print,
+    **options: Any,
+) -> None:
+    """Scores of a whole genome, in a file for genome browsers; the same call again goes on.
+
+    Args:
+        path: The folder of a run, or of a model.
+        genome: FASTA or GenBank.
+        out: The file: .bed and .gff3 have what reaches the threshold, .bedgraph and .bw a
+            number for each bin, .parquet all of them. It appears whole, at the end. Without one,
+            only what is drawn is scored.
+        step: Promoters: bases between windows; an odd number is best.
+        both_strands: Read every window on both strands, so that the scores of a sequence and of
+            its reverse complement are the same. Those of promoters always are.
+        threshold: From which score on there is one.
+        prevalence: The share that is expected in this genome: scores are shifted from that
+            of the windows that were learned from.
+        track: Of the scores, the one that .bedgraph and .bw have.
+        tokens_per_batch: Tokens that are read at once.
+        force: Overwrite files?
+        plot: A stretch to draw, such as chr1:1-5000.
+        picture: Where to: PNG, SVG or PDF by its ending.
+        labels: Files with what is known of the genome, to be drawn above the scores.
+        say: Is told what is going on.
+        **options: Fields of `DnaSettings` that say how to read the genome.
+    """
+    if not 0 < threshold < 1:
+        raise ValueError(f"threshold must be between 0 and 1, received {threshold}")
+    if prevalence is not None and not 0 < prevalence < 1:
+        raise ValueError(f"prevalence must be between 0 and 1, received {prevalence}")
+    if out is None and plot is None:
+        raise ValueError(
+            "there is nothing to do: give a file with --out, or a stretch with --plot"
+        )
+    out = None if out is None else Path(out)
+    ending = "" if out is None else ending_of(out)
+    _check_new(out, force)
+    trained = load(path, **options)
+    task = trained.task
+    channel = task.one_track(track) if ending in ("bedgraph", "bw") else None
+    opened = open_genome_of(trained.settings, str(genome))
+    region, drawn = None, Path()
+    if plot is not None:
+        (region, *more) = stretches(plot, opened)
+        if more:
+            raise ValueError(f"--plot takes one stretch, such as chr1:1-5000; received {plot}")
+        drawn = named(None if picture is None else Path(picture), out, region)
+        _check_new(drawn, force)
+    sweeps = [task.sweep(contig, step) for contig in opened.sequences.values()]
+    budget = tokens_per_batch or trained.settings.tokens_per_batch
+    run = _scores(trained, budget, both_strands)
+    shift = 0.0
+    if prevalence is not None:
+        shift = float(_logit(np.array(prevalence)) - _logit(np.array(task.prevalence)))
+
+    def depict(region: Interval, bins: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+        own = Scores(*bins, task.channels, task.label, threshold)
+        with writing_file(drawn) as new:
+            draw(region, own, opened, [Path(each) for each in labels], new)
+        say(f"the picture is {drawn}")
+
+    if out is None:
+        assert region is not None
+        sweep = next(each for each in sweeps if each.contig.name == region.name)
+        low, high = _jobs(sweep, region)
+        chunks = [
+            sweep.run(run, opened, first, min(first + sweep.at_once, high))
+            for first in range(low, high, sweep.at_once)
+        ]
+        edges = sweep.edges(sweep.first_bin(low), sweep.first_bin(high))
+        depict(region, _within(region, *edges, _shifted(np.concatenate(chunks), shift)))
+        return
+    asked = {
+        "longbird": version("longbird"),
+        "model": _fingerprint(trained.folder),
+        "genome": sha256_of(Path(genome)),
+        "circular": [each.name for each in opened.sequences.values() if each.circular],
+        "step": step,
+        "both strands": both_strands,
+        "tokens per batch": budget,
+    }
+    with _working(out, asked, say) as folder:
+        raw = folder / "scores.f32"
+        _sweep(raw, sweeps, len(task.channels), opened, run, say)
+        bins = sum(sweep.first_bin(sweep.jobs) for sweep in sweeps)
+        scores = np.memmap(raw, np.float32, "r", shape=(bins, len(task.channels)))
+        made = Track(opened, sweeps, scores, task.channels, task.label, threshold, shift)
+        if region is not None:
+            depict(region, made.stretch(region))
+        new = folder / f"written.{ending}"
+        with naming(out):
+            WRITERS[ending](made, new, channel)
+            with new.open("rb") as written:
+                os.fsync(written.fileno())
+            os.replace(new, out)
+    say(f"the scores of {bins:,} bins are in {out}")
+
+
+def _check_new(file: Path | None, force: bool) -> None:
+    if file is None:
+        return
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a folder; expected a file to write")
+    if file.exists() and not force:
+        raise FileExistsError(f"{file} exists already: name another, or overwrite it with --force")
+
+
+def _logit(share: np.ndarray) -> np.ndarray:
+    return np.log(share) - np.log1p(-share)
+
+
+def _shifted(scores: np.ndarray, shift: float) -> np.ndarray:
+    if not shift:
+        return scores
+    inside = np.clip(scores.astype(np.float64), 1e-9, 1 - 1e-9)
+    return (1 / (1 + np.exp(-_logit(inside) - shift))).astype(np.float32)
+
+
+@torch.no_grad()
+def _probabilities(trained: Trained, windows: list[str], budget: int) -> list[np.ndarray]:
+    """What the model says of windows, in batches of about that many tokens."""
+    found: list[np.ndarray] = []
+    waiting: list[str] = []
+    for window in windows:
+        if waiting and sum(map(len, waiting)) + len(window) > budget:
+            found += trained.task.scored(trained.model, waiting)
+            waiting = []
+        waiting.append(window)
+    return found + (trained.task.scored(trained.model, waiting) if waiting else [])
+
+
+def _scores(trained: Trained, budget: int, both: bool) -> Callable[[list[str]], list[np.ndarray]]:
+    """What the model says of windows: as they are, or the mean over both strands."""
+    from longbird.genomes.letters import opposite
+
+    def run(windows: list[str]) -> list[np.ndarray]:
+        found = _probabilities(trained, windows, budget)
+        if not both or trained.task.reads_one_strand:
+            return found
+        other = _probabilities(trained, [opposite(each) for each in windows], budget)
+        turned = [trained.task.turned(each) for each in other]
+        return [(one + two) / 2 for one, two in zip(found, turned, strict=True)]
+
+    return run
+
+
+def _sweep(
+    raw: Path,
+    sweeps: Sequence[Sweep],
+    channels: int,
+    genome: Genome,
+    run: Callable[[list[str]], list[np.ndarray]],
+    say: Callable[[str], None],
+) -> None:
+    """Appends the scores of every chunk that is not in the file yet."""
+    row = 4 * channels
+    there = raw.stat().st_size if raw.exists() else 0
+    total = sum(sweep.contig.length for sweep in sweeps)
+    bar = tqdm(total=total, unit="bp", unit_scale=True) if sys.stderr.isatty() else None
+    started, told, written, bases = time.perf_counter(), 0.0, 0, 0
+    skipped = 0
+    with naming(raw), open(raw, "ab") as file:
+        for sweep in sweeps:
+            for first in range(0, sweep.jobs, sweep.at_once):
+                last = min(first + sweep.at_once, sweep.jobs)
+                low, high = sweep.first_bin(first), sweep.first_bin(last)
+                starts, ends = sweep.edges(low, high)
+                size = (high - low) * row
+                if written + size <= there:
+                    skipped += int(ends[-1] - starts[0])
+                else:
+                    if file.tell() != written:  # a kill may have left a part of a chunk
+                        file.truncate(written)
+                        file.seek(written)
+                    file.write(run_chunk(sweep, run, genome, first, last))
+                    file.flush()
+                written += size
+                bases += int(ends[-1] - starts[0])
+                spent = time.perf_counter() - started
+                if bar is not None:
+                    bar.update(bases - bar.n)
+                elif spent - told > EVERY and bases > skipped:
+                    told = spent
+                    left = spent / (bases - skipped) * (total - bases)
+                    say(f"{bases:,} of {total:,} bases, {left:,.0f} s left")
+        file.truncate(written)
+        os.fsync(file.fileno())
+    if bar is not None:
+        bar.close()
+
+
+def run_chunk(sweep: Sweep, run: Any, genome: Genome, first: int, last: int) -> bytes:
+    """The scores of some jobs, as they are written."""
+    return np.ascontiguousarray(sweep.run(run, genome, first, last), np.float32).tobytes()
+
+
+@contextmanager
+def _working(
+    out: Path, asked: dict[str, Any], say: Callable[[str], None]
+) -> Generator[Path, None, None]:
+    """The folder of a scan that is under way, beside its file; it goes when that is there.
+
+    Raises:
+        FileExistsError: Another process is at it.
+    """
+    folder = out.parent / f".{out.name}.scan"
+    with naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise FileExistsError(
+            f"another process is writing {out}: wait for it, or stop it"
+        ) from None
+    whole = False
+    try:
+        what = folder / "scan.json"
+        if what.is_file() and what.read_text("utf-8") == json.dumps(asked, indent=1):
+            say(f"going on with the scan in {folder}")
+        else:
+            (folder / "scores.f32").unlink(missing_ok=True)
+            write_text(what, json.dumps(asked, indent=1))
+        yield folder
+        whole = True
+    finally:
+        lock.release()
+        if whole:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fingerprint(folder: Path) -> dict[str, str]:
+    return {
+        file.name: sha256_of(file)
+        for file in sorted(folder.iterdir())
+        if file.is_file() and (READ.fullmatch(file.name) or file.name == DESCRIPTION)
+    }

@@ -1,0 +1,25 @@
+"""The packages of the extra `dna`, imported when they are needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+PACKAGES = {"pysam": "pysam", "Bio": "biopython", "pyBigWig": "pyBigWig"}
+
+
+def need(module: str, doing: str) -> Any:
+    """The module.
+
+    Args:
+        module: Its name, such as "Bio.SeqIO".
+        doing: What it is needed for, as the start of a sentence.
+
+    Raises:
+        ImportError: Its package is not installed; the message has the command that installs it.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = PACKAGES[module.partition(".")[0]]
+        raise ImportError(f"{doing} needs {package}: pip install 'longbird[dna]'") from error

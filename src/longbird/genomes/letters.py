@@ -1,0 +1,100 @@
+"""The letters of DNA: which there are, what other letters mean, and the other strand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+PLAIN = b"ACGTNacgtn"
+AMBIGUOUS = "RYSWKMBDHVX"
+"""Codes of IUPAC for one of several bases, and X, with which old programs mask: read as N."""
+PROTEIN = "EFILPQJOZ*"
+"""Letters that amino acids have and bases do not."""
+
+_UPPER = str.maketrans("acgtnuU" + AMBIGUOUS + AMBIGUOUS.lower(), "ACGTNTT" + "N" * 22)
+_OTHER = str.maketrans("ACGTN", "TGCAN")
+
+
+def plain(bases: str) -> str:
+    """In capitals, with T for U and N for codes that stand for several bases.
+
+    Examples:
+        >>> plain("acgRuN")
+        'ACGNTN'
+    """
+    return bases.translate(_UPPER)
+
+
+def reverse_complement(bases: str) -> str:
+    """What the other strand says, read in its own direction.
+
+    Args:
+        bases: In any case; codes that stand for several bases become N.
+
+    Raises:
+        ValueError: There are letters that are not of DNA.
+
+    Examples:
+        >>> reverse_complement("AACGTN")
+        'NACGTT'
+    """
+    bases = plain(bases)
+    check_plain(bases)
+    return opposite(bases)
+
+
+def opposite(bases: str) -> str:
+    """The same, of what is known to be plain."""
+    return bases.translate(_OTHER)[::-1]
+
+
+def check_plain(bases: str) -> None:
+    """Raises for letters that `plain` leaves and that are not A, C, G, T or N."""
+    if strange := bases.translate({ord(base): None for base in "ACGTN"}):
+        shown = ", ".join(repr(letter) for letter in sorted(set(strange))[:8])
+        raise ValueError(f"expected bases, A, C, G, T and N; received {shown}")
+
+
+def check_letters(strange: Mapping[str, int], where: str) -> None:
+    """Raises for letters that a sequence of DNA cannot have.
+
+    Args:
+        strange: How often it has letters other than A, C, G, T and N, in capitals.
+        where: The file and the sequence, in words.
+    """
+    if protein := [letter for letter in PROTEIN if letter in strange]:
+        raise ValueError(
+            f"{where} has the letters {', '.join(protein)}, which are amino acids: it is a "
+            "protein; expected DNA"
+        )
+    if "-" in strange or "." in strange:
+        raise ValueError(f"{where} has gaps (- or .): it is an alignment; expected plain DNA")
+    if wrong := sorted(set(strange) - set(AMBIGUOUS + "U")):
+        shown = ", ".join(repr(letter) for letter in wrong[:8])
+        raise ValueError(f"{where} has {shown}; expected bases: A, C, G, T, N or codes of IUPAC")
+
+
+def notes_on(letters: Counter[str], total: int, file: str) -> list[str]:
+    """What is worth saying about the letters of a whole file, in sentences.
+
+    Args:
+        letters: How often it has letters other than A, C, G, T and N, in capitals.
+        total: How many letters it has in all.
+        file: Its name.
+
+    Raises:
+        ValueError: Codes for several bases are in the majority, as in short proteins.
+    """
+    notes: list[str] = []
+    codes = {letter: number for letter, number in sorted(letters.items()) if letter != "U"}
+    if 2 * sum(codes.values()) > total:
+        raise ValueError(
+            f"{file}: {sum(codes.values()):,} of {total:,} letters are {', '.join(codes)}, and "
+            "hardly any are A, C, G or T. It looks like a protein; expected DNA"
+        )
+    if codes:
+        each = ", ".join(f"{letter} {number:,}" for letter, number in codes.items())
+        notes.append(f"{sum(codes.values()):,} letters of {total:,} are read as N: {each}")
+    if letters["U"]:
+        notes.append(f"{letters['U']:,} letters of {total:,} are U (RNA), and read as T")
+    return notes

@@ -1,0 +1,188 @@
+"""Names of sequences, which seldom are the same in a genome and in its labels."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+Alias: TypeAlias = "Mapping[str, str] | str | os.PathLike[str] | None"
+"""{another name: the name in the genome}, or the path of a file with both in each line."""
+
+SHOWN = 5
+"""Names that a message lists."""
+ROMAN = {"I": 1, "V": 5, "X": 10}
+
+
+def read_alias(alias: Alias) -> dict[str, str]:
+    r"""Aliases as a dictionary, from one, or from a file with two names in each line.
+
+    Raises:
+        ValueError: A line of the file does not have two names, separated by a tab.
+
+    Examples:
+        >>> read_alias({"chr1": "NC_000001.11"})
+        {'chr1': 'NC_000001.11'}
+    """
+    if alias is None:
+        return {}
+    if isinstance(alias, Mapping):
+        return {str(other): str(name) for other, name in alias.items()}
+    pairs: dict[str, str] = {}
+    with open(alias, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            words = line.rstrip("\r\n").split("\t")
+            if len(words) < 2 or not words[0] or not words[1]:
+                raise ValueError(
+                    f"{os.fspath(alias)}, line {number}: expected another name, a tab and the "
+                    f"name in the genome; received {line.strip()!r:.80}"
+                )
+            pairs[words[0]] = words[1]
+    return pairs
+
+
+class Names:
+    """The names of the sequences of a genome, and what else they are called.
+
+    Args:
+        file: The genome's.
+        lengths: Bases of each sequence, by name.
+        alias: What else they are called.
+    """
+
+    def __init__(self, file: str, lengths: Mapping[str, int], alias: Alias) -> None:
+        self.file, self.lengths = file, lengths
+        self.alias = self._checked(read_alias(alias))
+
+    def find(self, name: str) -> str:
+        """The name in the genome of what is called like this.
+
+        Raises:
+            ValueError: The genome has nothing of that name.
+        """
+        if name in self.lengths:
+            return name
+        if name in self.alias:
+            return self.alias[name]
+        proposal = propose(name, self.lengths)
+        hint = (
+            f". Is it {proposal}? Then alias={{{name!r}: {proposal!r}}} says so"
+            if proposal
+            else ""
+        )
+        raise ValueError(
+            f"{self.file} has no sequence {name}; it has {_listed(self.lengths)}{hint}"
+        )
+
+    def match(
+        self,
+        file: str,
+        names: Iterable[str],
+        alias: Alias,
+        tell: Callable[[str], None],
+        lengths: Mapping[str, int] | None = None,
+    ) -> dict[str, str]:
+        """For names in a file of labels, those in the genome; what is not in it is left out.
+
+        Args:
+            file: The labels'.
+            names: In the labels.
+            alias: What the labels call them, beyond what was said when the genome was opened.
+            tell: Is called with a line that lists what is left out.
+            lengths: Of sequences, as far as the labels say.
+
+        Raises:
+            ValueError: No name is known, or one that is unknown is very likely another name of
+                a sequence that has no labels otherwise. The message proposes the alias.
+        """
+        known = {**self.alias, **self._checked(read_alias(alias))}
+        names = list(dict.fromkeys(names))
+        matched = {
+            name: name if name in self.lengths else known[name]
+            for name in names
+            if name in self.lengths or name in known
+        }
+        unknown = [name for name in names if name not in matched]
+        free = {name: n for name, n in self.lengths.items() if name not in matched.values()}
+        alone = len(names) == len(self.lengths) == 1
+        likely = {
+            name: other
+            for name in unknown
+            if (other := propose(name, free, (lengths or {}).get(name), alone=alone))
+        }
+        if (names and not matched) or likely:
+            proposal = (
+                f" If they are the same, say so: alias={dict(list(likely.items())[:SHOWN])!r}"
+                f"{' and so on' * (len(likely) > SHOWN)}, or a file with the two names in each "
+                "line, separated by a tab."
+                if likely
+                else " Name the sequences as the genome does, or give an alias: {'name in the "
+                "labels': 'name in the genome'}."
+            )
+            raise ValueError(
+                f"{file} has labels on {_listed(unknown)}, which {self.file} does not have: it "
+                f"has {_listed(free or self.lengths)}.{proposal}"
+            )
+        if unknown:
+            tell(f"{file}: labels on {_listed(unknown)} are left out, which {self.file} lacks")
+        return matched
+
+    def _checked(self, alias: dict[str, str]) -> dict[str, str]:
+        if wrong := [name for name in alias.values() if name not in self.lengths]:
+            raise ValueError(
+                f"the alias leads to {_listed(wrong)}, which {self.file} does not have; it has "
+                f"{_listed(self.lengths)}. An alias is {{another name: the name in the genome}}"
+            )
+        return alias
+
+
+def propose(
+    name: str, lengths: Mapping[str, int], length: int | None = None, *, alone: bool = False
+) -> str | None:
+    """The sequence that is probably meant by a name, if there is exactly one.
+
+    Args:
+        name: As it stands in the labels.
+        lengths: Bases of the sequences that it could be.
+        length: Its own, if known.
+        alone: Are there one name and one sequence? Then these are probably the same.
+
+    Examples:
+        >>> propose("JAGURL010000001", {"NZ_JAGURL010000001.1": 5, "NZ_JAGURL010000002.1": 5})
+        'NZ_JAGURL010000001.1'
+        >>> propose("chrIV", {"1": 5, "4": 5, "MT": 5}), propose("chrM", {"1": 5, "MT": 5})
+        ('4', 'MT')
+    """
+    wanted = _forms(name)
+    like = [other for other in lengths if wanted & _forms(other)]
+    if len(like) != 1 and length is not None:
+        like = [other for other, bases in lengths.items() if bases == length]
+    if len(like) != 1 and alone:
+        like = list(lengths)
+    return like[0] if len(like) == 1 else None
+
+
+def _forms(name: str) -> set[str]:
+    """What is left of a name without version, prefix and case; Roman numbers as others, too."""
+    short = (
+        name.rsplit("|", 1)[-1] if not name.endswith("|") else name.rstrip("|").rsplit("|", 1)[-1]
+    )
+    short = re.sub(r"\.\d+$", "", short).upper()
+    short = re.sub(r"^(CHROMOSOME|CHR|NZ)[_ ]?", "", short) or short
+    forms = {short, short.lstrip("0") or short}
+    if short in ("M", "MT", "MITO", "MITOCHONDRION"):
+        forms.add("MT")
+    if re.fullmatch(r"X{0,3}(IX|IV|V?I{0,3})", short) and short:
+        values = [ROMAN[letter] for letter in short]
+        after = [*values[1:], 0]
+        forms.add(str(sum(-a if a < b else a for a, b in zip(values, after, strict=True))))
+    return forms
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    rest = f" and {len(names) - SHOWN:,} others" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + rest

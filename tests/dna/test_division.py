@@ -1,0 +1,72 @@
+"""Parts of a genome lie apart, on lines and on circles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from planting import write_fasta
+
+from longbird.dna.division import Division, stretches, usual
+from longbird.genomes import Interval, open_genome
+
+
+def bases_of(division: Division, part: str, length: int) -> set[int]:
+    return {at % length for span in division.spans[part] for at in range(span.start, span.end)}
+
+
+@pytest.mark.parametrize("circular", [False, True])
+@pytest.mark.parametrize("held", [["3/5"], ["5/5"], ["1/5"], ["c:101-150"]])
+def test_a_gap_of_one_window_lies_between(tmp_path: Path, circular: bool, held: list[str]) -> None:
+    length, gap = 500, 30
+    genome = open_genome(write_fasta(tmp_path / "g.fa", c="ACGTA" * 100), circular=circular)
+    division = Division(genome, {"validation": held}, gap)
+    (stretch,) = stretches(held[0], genome)
+    out = set(range(stretch.start, stretch.end))
+    assert bases_of(division, "validation", length) == out
+
+    def distance(a: int, b: int) -> int:
+        return min(abs(a - b), length - abs(a - b)) if circular else abs(a - b)
+
+    far = {at for at in range(length) if all(distance(at, b) > gap for b in out)}
+    assert bases_of(division, "train", length) == far
+
+
+def test_a_window_is_of_the_part_that_has_all_of_it(tmp_path: Path) -> None:
+    genome = open_genome(write_fasta(tmp_path / "g.fa", c="ACGTA" * 100), circular=True)
+    division = Division(genome, {"validation": ["3/5"]}, 10)
+    assert division.part_of(Interval("c", 200, 300)) == "validation"
+    assert division.part_of(Interval("c", 199, 300)) is None
+    assert division.part_of(Interval("c", 495, 505)) == "train"  # over the origin
+    assert division.part_of(Interval("c", -5, 5)) == "train"
+
+
+def test_windows_cover_each_part_once(tmp_path: Path) -> None:
+    genome = open_genome(write_fasta(tmp_path / "g.fa", a="ACGTA" * 20, b="TTGCA" * 30))
+    division = Division(genome, {"validation": ["a"], "test": ["b:51-100"]}, 7)
+    for part, spans in division.spans.items():
+        bases = [(w.name, at) for w in division.windows(part, 16) for at in range(w.start, w.end)]
+        assert len(bases) == len(set(bases)) == sum(map(len, spans))
+    assert division.spans["train"] == [Interval("b", 0, 43, "+"), Interval("b", 107, 150, "+")]
+
+
+def test_whole_sequences_are_held_out_where_none_is_most_of_the_genome(tmp_path: Path) -> None:
+    many = {f"c{number}": "ACGT" * 25 for number in range(10)}
+    chosen = usual(open_genome(write_fasta(tmp_path / "many.fa", **many)), 0)
+    assert len(chosen) == 2 and set(chosen) < set(many)
+    assert usual(open_genome(write_fasta(tmp_path / "one.fa", c="ACGT" * 25, d="AC")), 0) == [
+        "5/5"
+    ]
+
+
+@pytest.mark.parametrize("text", ["chrZ", "c:0-10", "c:5-501", "c:9-5", "6/5"])
+def test_what_is_not_there_is_said(tmp_path: Path, text: str) -> None:
+    genome = open_genome(write_fasta(tmp_path / "g.fa", c="ACGTA" * 100))
+    with pytest.raises(ValueError):
+        stretches(text, genome)
+
+
+def test_parts_must_not_overlap(tmp_path: Path) -> None:
+    genome = open_genome(write_fasta(tmp_path / "g.fa", c="ACGTA" * 100))
+    with pytest.raises(ValueError, match="both have base 101"):
+        Division(genome, {"validation": ["c:1-150"], "test": ["c:101-200"]}, 5)

@@ -1,0 +1,163 @@
+"""What cannot be read is said in a line, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planting import planted, write_fasta
+from typer.testing import CliRunner
+
+from longbird.cli.app import app
+from longbird.cli.errors import describe
+from longbird.dna.runs import finetune
+from longbird.dna.sweeps import Starts, Tiles, bases_around
+from longbird.genomes import Contig, Interval, open_genome
+
+QUIET: dict[str, Any] = {"say": lambda _: None}
+
+
+def complaint(*words: Any) -> str:
+    done = CliRunner().invoke(app, ["dna", *map(str, words)])
+    assert done.exit_code != 0, done.output
+    assert isinstance(done.exception, Exception), done.output
+    line, code = describe(done.exception)
+    assert code == 2, line
+    return line
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (">a\nMKVLPEFQQL\n", "it is a protein"),
+        (">a\nACGT\n>a\nACGT\n", "two sequences named a"),
+        ("", "is empty"),
+        (">a\n", "has no bases"),
+        ("ACGT\n", "neither FASTA"),
+    ],
+)
+def test_a_genome_that_is_none(tmp_path: Path, content: str, said: str) -> None:
+    genome, out = tmp_path / "g.fa", tmp_path / "run"
+    genome.write_text(content)
+    assert said in complaint("pretrain", genome, "--out", out)
+    assert not out.exists()
+
+
+def test_a_genome_that_was_cut_off(tmp_path: Path) -> None:
+    whole = gzip.compress((">a\n" + "ACGTTGCA" * 500 + "\n").encode())
+    genome, out = tmp_path / "g.fa.gz", tmp_path / "run"
+    genome.write_bytes(whole[: len(whole) // 2])
+    assert "cut off" in complaint("pretrain", genome, "--out", out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("task", ["promoter", "coding", "profile"])
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ("", "no features"),
+        ("chrZ\t1\t5\tp\t0\t+\n", "chrZ"),
+        ("chrA\t5000\t5001\tp\t0\t+\n", "chrA"),
+        (">a\nACGT\n", "FASTA"),
+        ("what is this?\n", "neither GFF3, BED nor GenBank"),
+    ],
+)
+def test_labels_that_do_not_fit(tmp_path: Path, task: str, labels: str, said: str) -> None:
+    genome, file, out = planted(tmp_path, 1000).genome, tmp_path / "labels.bed", tmp_path / "run"
+    file.write_text(labels)
+    assert said in complaint("finetune", task, genome, file, "--out", out)
+    assert not out.exists()
+
+
+def test_a_genome_that_is_too_short(tmp_path: Path) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c="ACGTTGCATT" * 3)
+    bed = tmp_path / "s.bed"
+    bed.write_text("c\t9\t10\tp\t0\t+\n")
+    said = complaint("finetune", "promoter", genome, bed, "--out", tmp_path / "run")
+    assert "nothing is left to learn from" in said and "300 bases" in said
+
+
+GENBANK = """LOCUS       tiny                {length} bp    DNA     {shape} BCT 01-JAN-2020
+FEATURES             Location/Qualifiers
+{features}ORIGIN
+{sequence}
+//
+"""
+
+
+def write_genbank(path: Path, bases: str, locations: list[str], shape: str) -> Path:
+    features = "".join(
+        f'     CDS             {place}\n                     /locus_tag="t{number}"\n'
+        for number, place in enumerate(locations)
+    )
+    rows = [
+        f"{at + 1:>9} " + " ".join(bases[b : b + 10].lower() for b in range(at, at + 60, 10))
+        for at in range(0, len(bases), 60)
+    ]
+    text = GENBANK.format(
+        length=len(bases), shape=shape, features=features, sequence="\n".join(rows)
+    )
+    path.write_text(text)
+    return path
+
+
+def test_a_genbank_file_has_its_labels(tmp_path: Path) -> None:
+    """Sequence, labels and shape out of one file."""
+    bases = "ACGTTGCATC" * 60
+    places = [f"{at}..{at + 20}" for at in range(20, 560, 60)]
+    places += [f"complement({at}..{at + 20})" for at in range(50, 560, 60)]
+    file = write_genbank(tmp_path / "t.gb", bases, places, "circular")
+    run = finetune(
+        "coding", file, [], tmp_path / "run", length=34, steps=1, tokens_per_batch=256, **QUIET
+    )
+    assert run.finished and 0 <= run.metrics["validation"]["auroc"] <= 1
+
+
+def test_labels_say_that_a_sequence_is_circular(tmp_path: Path) -> None:
+    from longbird.dna.genomic import open_genome_of
+    from longbird.dna.settings import DnaSettings
+
+    genome = write_fasta(tmp_path / "g.fa", c="ACGTTGCATC" * 60, d="ACGT" * 20)
+    gff = tmp_path / "g.gff3"
+    gff.write_text("##gff-version 3\nc\tx\tregion\t1\t600\t.\t+\t.\tID=c;Is_circular=true\n")
+    settings = DnaSettings("dna-coding", (str(genome), str(gff)))
+    opened = open_genome_of(settings, str(genome), [str(gff)])
+    assert [each.circular for each in opened.sequences.values()] == [True, False]
+
+
+@pytest.mark.parametrize("length", [1, 2, 9, 10, 11, 100, 101])
+@pytest.mark.parametrize("step", [1, 3, 5, 7])
+def test_starts_are_the_same_from_both_ends(length: int, step: int) -> None:
+    sweep = Starts(Contig("c", length), step, lambda *_: Interval("c", 0, 1))
+    places = [sweep.first + job * step for job in range(sweep.jobs)]
+    if places[-1] + places[0] != length - 1:  # shorter than a step
+        assert length <= step
+    starts, ends = sweep.edges(0, sweep.jobs)
+    assert starts[0] == 0 and ends[-1] == length and (starts[1:] == ends[:-1]).all()
+    assert all(a <= place < b for a, place, b in zip(starts, places, ends, strict=True))
+
+
+@pytest.mark.parametrize("length", [1, 7, 64, 65, 200, 1001])
+@pytest.mark.parametrize("bin", [1, 4])
+def test_tiles_cover_every_bin_once_with_context(length: int, bin: int) -> None:
+    sweep = Tiles(Contig("c", length), 64, bin, 1)
+    borders = [sweep.first_bin(job) for job in range(sweep.jobs + 1)]
+    assert borders[0] == 0 and borders[-1] == sweep.bins == -(-length // bin)
+    assert all(a < b for a, b in itertools.pairwise(borders))
+    assert borders == [sweep.bins - each for each in borders[::-1]]
+    longest = max(b - a for a, b in itertools.pairwise(borders)) * bin
+    assert longest + 2 * sweep.margin <= 64 or sweep.jobs == 1
+    assert sweep.jobs == 1 or sweep.margin >= 12
+
+
+def test_a_window_goes_round_a_small_circle(tmp_path: Path) -> None:
+    bases = "ACGTTGC"
+    genome = open_genome(write_fasta(tmp_path / "g.fa", c=bases), circular=True)
+    assert bases_around(genome, Interval("c", -3, 13, "+")) == (bases * 4)[4:20]
+    turned = bases_around(genome, Interval("c", -3, 13, "-"))
+    assert turned == (bases * 4)[4:20].translate(str.maketrans("ACGT", "TGCA"))[::-1]
+    assert re.fullmatch("[ACGT]{16}", turned)

@@ -1,0 +1,144 @@
+"""Windows of promoters base by base, and the recipes of negatives."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from planting import MOTIF, Planted, other_strand, planted, write_fasta
+from transformers import AutoTokenizer
+
+from longbird.dna.negatives import artificial
+from longbird.dna.promoters import Promoters
+from longbird.dna.settings import DnaSettings
+from longbird.genomes import DnaTokenizer
+
+
+def task_of(folder: Path, *files: Path, **options: Any) -> Promoters:
+    DnaTokenizer.base().save(folder / "tokenizer")
+    tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer")
+    values = {"upstream": 20, "downstream": 10, "length": 64, **options}
+    task = Promoters()
+    files_ = tuple(str(each) for each in files)
+    task.prepare(DnaSettings("dna-promoter", files_, **values), tokenizer)
+    return task
+
+
+def examples(task: Promoters) -> list[dict[str, Any]]:
+    return list(task.examples((), task.settings, lambda _: None))
+
+
+def start_of(place: str) -> tuple[int, str]:
+    """Where a window says that its start lies; it may reach beyond the end of the sequence."""
+    start, end, strand = re.fullmatch(r"chrA:(-?\d+)-(\d+)\((.)\)", place).groups()  # type: ignore
+    return int(start) - 1 + 20 if strand == "+" else int(end) - 21, strand
+
+
+def test_windows_lie_around_starts_on_their_strand(tmp_path: Path, genome: Planted) -> None:
+    found = examples(task_of(tmp_path, genome.genome, genome.labels))
+    true = [each for each in found if each["truth"]]
+    assert len(true) >= len(genome.starts) - 2  # one or two lie in the gap
+    by_place = {each["place"]: each["bases"] for each in true}
+    for at, strand in genome.starts:
+        if strand == "+":
+            place, bases = f"chrA:{at - 19}-{at + 10}(+)", genome.bases[at - 20 : at + 10]
+        else:
+            place = f"chrA:{at - 8}-{at + 21}(-)"
+            bases = other_strand(genome.bases[at - 9 : at + 21])
+        if place in by_place:
+            assert by_place[place] == bases
+            assert bases[20 - len(MOTIF) : 20] == MOTIF
+
+
+def test_random_negatives_lie_away_from_starts(tmp_path: Path, genome: Planted) -> None:
+    task = task_of(tmp_path, genome.genome, genome.labels, per_positive=2)
+    found = examples(task)
+    assert Counter(each["part"] for each in found if not each["truth"]) == {
+        part: 2 * number
+        for part, number in Counter(each["part"] for each in found if each["truth"]).items()
+    }
+    for each in (each for each in found if not each["truth"]):
+        at, strand = start_of(each["place"])
+        near = [abs(at - other) for other, own in genome.starts if own == strand]
+        assert min(near) >= 30
+    assert found == examples(task)  # always the same
+
+
+def test_intergenic_negatives_start_outside_of_genes(tmp_path: Path, genome: Planted) -> None:
+    genes = tmp_path / "genes.gff3"
+    genes.write_text(
+        "##gff-version 3\n"
+        + "".join(
+            f"chrA\tx\tgene\t{at}\t{at + 299}\t.\t+\t.\tID=g{at}\n" for at in range(1, 11_000, 600)
+        )
+    )
+    task = task_of(
+        tmp_path, genome.genome, genome.labels, genes, negatives="intergenic", per_positive=1
+    )
+    found = [each for each in examples(task) if not each["truth"]]
+    assert found
+    for each in found:
+        at, _ = start_of(each["place"])
+        assert at >= 10_800 or at % 600 >= 300
+    with pytest.raises(ValueError, match="has no genes"):
+        examples(task_of(tmp_path, genome.genome, genome.labels, negatives="intergenic"))
+
+
+@pytest.mark.parametrize("recipe", ["permuted", "shuffled", "uniform"])
+def test_artificial_negatives_keep_eight_of_twenty_pieces(recipe: str) -> None:
+    drawn = np.random.default_rng(0)
+    bases = "".join(drawn.choice(list("ACGT"), 400))
+    made = artificial(bases, recipe, drawn)
+    pieces = [[text[at : at + 20] for at in range(0, 400, 20)] for text in (bases, made)]
+    same = sum(one == two for one, two in zip(*pieces, strict=True))
+    assert 8 <= same <= 10
+    if recipe == "permuted":
+        assert Counter(pieces[0]) == Counter(pieces[1]) and made != bases
+    elif recipe == "shuffled":
+        assert all(Counter(a) == Counter(b) for a, b in zip(*pieces, strict=True))
+    else:
+        assert Counter(bases) != Counter(made)
+
+
+def test_a_start_without_a_strand_is_refused(tmp_path: Path) -> None:
+    bed = tmp_path / "odd.bed"
+    bed.write_text("c\t5\t6\n")
+    genome = write_fasta(tmp_path / "g.fa", c="ACGTA" * 100)
+    with pytest.raises(ValueError, match="no strand"):
+        examples(task_of(tmp_path, genome, bed))
+
+
+def test_kinds_are_named_where_none_is_usual(tmp_path: Path) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c="ACGTA" * 100)
+    gff = tmp_path / "g.gff3"
+    gff.write_text("##gff-version 3\nc\tx\tgene\t100\t200\t.\t-\t.\tID=a\n")
+    with pytest.raises(ValueError, match=r"it has gene\. Say which are meant with --kind"):
+        examples(task_of(tmp_path, genome, gff))
+    task = task_of(
+        tmp_path, genome, gff, kind=("gene",), negatives="shuffled", validation_on=("none",)
+    )
+    first = examples(task)[0]
+    assert first["place"] == "c:191-220(-)"  # the start of a gene on minus is its right end
+
+
+def test_windows_go_over_the_origin_and_beyond_the_ends(tmp_path: Path) -> None:
+    bases = "ACGTTGCAAT" * 10
+    genome = write_fasta(tmp_path / "g.fa", c=bases)
+    bed = tmp_path / "s.bed"
+    bed.write_text("c\t5\t6\tp\t0\t+\n")
+    options: dict[str, Any] = {"negatives": "shuffled", "validation_on": ("none",)}
+    line = examples(task_of(tmp_path, genome, bed, **options))[0]
+    assert line["bases"] == "N" * 15 + bases[:15]
+    circle = examples(task_of(tmp_path, genome, bed, circular=("all",), **options))[0]
+    assert circle["bases"] == bases[-15:] + bases[:15]
+
+
+def test_planting_is_what_it_says(tmp_path: Path) -> None:
+    one = planted(tmp_path)
+    for at, strand in one.starts:
+        own = one.bases[at - 12 : at] if strand == "+" else one.bases[at + 1 : at + 13]
+        assert (own if strand == "+" else other_strand(own)) == MOTIF

@@ -1,0 +1,277 @@
+"""Labels along a genome base by base, and scores of them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from planting import other_strand, write_fasta
+from transformers import AutoTokenizer
+
+from longbird.dna.runs import evaluate, finetune, load
+from longbird.dna.scan import scan
+from longbird.dna.settings import DnaSettings
+from longbird.dna.tracks import UNLABELLED, Coding, Profile, Tracks
+from longbird.genomes import DnaTokenizer, Interval, open_genome
+
+QUIET: dict[str, Any] = {"say": lambda _: None}
+
+
+def random_bases(length: int, seed: int = 0) -> str:
+    return "".join(random.Random(seed).choices("ACGT", k=length))
+
+
+def task_of(task: Any, folder: Path, *files: Path, tokenizer: Any = None, **options: Any) -> Any:
+    (tokenizer or DnaTokenizer.base()).save(folder / "tokenizer")
+    made = task()
+    values = {"length": 66, "validation_on": ("none",), **options}
+    settings = DnaSettings(task.name, tuple(map(str, files)), **values)
+    made.prepare(settings, AutoTokenizer.from_pretrained(folder / "tokenizer"))
+    return made
+
+
+def examples(task: Tracks) -> list[dict[str, Any]]:
+    return list(task.examples((), task.settings, lambda _: None))
+
+
+GFF = """##gff-version 3
+c\tx\tCDS\t11\t40\t.\t+\t0\tID=one
+c\tx\tCDS\t61\t90\t.\t+\t0\tID=one
+c\tx\tCDS\t81\t100\t.\t-\t0\tID=two
+c\tx\tgene\t1\t200\t.\t+\t.\tID=g
+"""
+
+
+@pytest.mark.parametrize("kind", ["base", "kmer", "bpe"])
+def test_every_base_has_its_strands(tmp_path: Path, kind: str) -> None:
+    bases = random_bases(400)
+    bases = bases[:30] + "NNNN" + bases[34:]
+    genome = write_fasta(tmp_path / "g.fa", c=bases)
+    labels = tmp_path / "g.gff3"
+    labels.write_text(GFF)
+    tokenizer = {
+        "base": DnaTokenizer.base,
+        "kmer": lambda: DnaTokenizer.kmer(3),
+        "bpe": lambda: DnaTokenizer.train([random_bases(5000, 1)], 60),
+    }[kind]()
+    expected = np.zeros((400, 2), int)
+    expected[10:40, 0] = expected[60:90, 0] = expected[80:100, 1] = 1  # introns are not coding
+    expected[30:34] = UNLABELLED
+    found = np.full((400, 2), -1)
+    read = examples(task_of(Coding, tmp_path, genome, labels, tokenizer=tokenizer))
+    for each in read:
+        start, end = map(int, each["place"].removeprefix("c:").removesuffix("(+)").split("-"))
+        assert (found[start - 1 : end] == -1).all()
+        found[start - 1 : end] = np.array(each["truth"]).reshape(-1, 2)
+        assert each["bases"] == bases[start - 1 : end]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_coding_sequence_goes_over_the_origin(tmp_path: Path) -> None:
+    bases = random_bases(100)
+    genome = write_fasta(tmp_path / "g.fa", c=bases)
+    labels = tmp_path / "g.gff3"
+    labels.write_text("##gff-version 3\nc\tx\tCDS\t91\t115\t.\t-\t0\tID=one\n")
+    (first, second) = examples(
+        task_of(Coding, tmp_path, genome, labels, circular=("c",), length=52)
+    )
+    truth = np.concatenate([first["truth"], second["truth"]]).reshape(-1, 2)
+    assert np.flatnonzero(truth[:, 1]).tolist() == [*range(15), *range(90, 100)]
+    assert not truth[:, 0].any()
+
+
+@pytest.mark.parametrize("bin", [1, 7])
+def test_bins_have_the_mean_logit_of_their_bases(tmp_path: Path, bin: int) -> None:
+    """The tokens of a base, found by counting, for pieces of any length."""
+    tokenizer = DnaTokenizer.train([random_bases(5000, 1)], 60)
+    task: Any = Profile()
+    task.bin, task.channels, task.window = bin, ("a", "b"), 70
+    tokenizer.save(tmp_path / "tokenizer")
+    settings = DnaSettings("dna-profile", (), length=66)
+    task.prepare(settings, AutoTokenizer.from_pretrained(tmp_path / "tokenizer"))
+    windows = [random_bases(70, 3), random_bases(53, 4)]
+    batch = task.batch([task._read(each) for each in windows], task.pad)
+
+    class Model:
+        def __call__(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
+            self.logits = torch.randn(
+                *input_ids.shape, 2, generator=torch.Generator().manual_seed(0)
+            )
+            return self
+
+    model = Model()
+    found = task.run(model, batch)
+    for row, bases in enumerate(windows):
+        per_base: list[torch.Tensor] = []
+        for at, token in enumerate(tokenizer.encode(bases).ids.tolist()):
+            per_base += [model.logits[row, 1 + at]] * len(tokenizer.pieces[token])
+        assert len(per_base) == len(bases)
+        for number, start in enumerate(range(0, len(bases), bin)):
+            expected = torch.stack(per_base[start : start + bin]).mean(0)
+            torch.testing.assert_close(found[row, number], expected)
+
+
+def test_profiles_are_of_features_and_of_signals(tmp_path: Path) -> None:
+    import pyBigWig
+
+    bases = random_bases(230)
+    genome = write_fasta(tmp_path / "g.fa", c=bases)
+    bed = tmp_path / "sites.bed"
+    bed.write_text("c\t15\t21\nc\t100\t101\nc\t229\t230\n")
+    values = np.random.default_rng(0).random(230)
+    with pyBigWig.open(str(tmp_path / "chip.bw"), "w") as opened:
+        opened.addHeader([("c", 230)])
+        opened.addEntries("c", 0, values=values[:150].tolist(), span=1, step=1)
+    task = task_of(Profile, tmp_path, genome, bed, tmp_path / "chip.bw", bin=10, quantile=0.8)
+    assert task.channels == ("sites", "chip") and task.window == 60
+    truth = np.concatenate([each["truth"] for each in examples(task)]).reshape(-1, 2)
+    assert np.flatnonzero(truth[:, 0]).tolist() == [1, 2, 10, 22]
+    means = values[:150].reshape(15, 10).mean(1)
+    assert truth[:15, 1].tolist() == (means > np.quantile(means, 0.8)).astype(int).tolist()
+    assert (truth[15:, 1] == UNLABELLED).all()
+
+
+def test_the_other_strand_has_the_labels_of_the_other_strand(tmp_path: Path) -> None:
+    bases = random_bases(64)
+    genome = write_fasta(tmp_path / "g.fa", c=bases)
+    labels = tmp_path / "g.gff3"
+    labels.write_text("##gff-version 3\nc\tx\tCDS\t6\t20\t.\t+\t0\tID=one\n")
+    task = task_of(Coding, tmp_path, genome, labels)
+    (row,) = examples(task)
+    seen: set[str] = set()
+    for epoch in range(12):
+        inputs = task.inputs_of(row, 0, 0, epoch)
+        assert inputs["input_ids"] == task.inputs_of(row, 0, 0, epoch)["input_ids"]
+        read = task.tokens.dna.decode(inputs["input_ids"])
+        seen.add(read)
+        if read == bases:
+            expected = [(at, 0) for at in range(5, 20)]
+        else:
+            assert read == other_strand(bases)
+            expected = [(63 - at, 1) for at in range(19, 4, -1)]
+        assert [tuple(each) for each in np.argwhere(inputs["truth"])] == expected
+    assert len(seen) == 2
+    assert task.tokens.dna.decode(task.inputs_of(row, 0, 0, None)["input_ids"]) == bases
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs that have seen next to nothing: what matters here is where scores lie."""
+    folder = tmp_path_factory.mktemp("runs")
+    genome = write_fasta(folder / "g.fa", c=random_bases(1000))
+    labels = folder / "g.gff3"
+    labels.write_text(
+        "##gff-version 3\n"
+        + "".join(
+            f"c\tx\tCDS\t{at}\t{at + 29}\t.\t{'+-'[number % 2]}\t0\tID=c{number}\n"
+            for number, at in enumerate(range(10, 950, 50))
+        )
+    )
+    made: dict[str, Path] = {}
+    for task, tokens in (("coding", "base"), ("coding", "bpe"), ("profile", "base")):
+        made[f"{task} {tokens}"] = out = folder / f"{task}-{tokens}"
+        finetune(
+            task, genome, [labels], out, steps=2, length=66, tokens=tokens, vocabulary=40, bin=8,
+            kind=("CDS",), tokens_per_batch=512, **QUIET,
+        )  # fmt: skip
+    return made
+
+
+def scanned(run: Path, folder: Path, bases: str, **options: Any) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    file = write_fasta(folder / "scanned.fa", c=bases)
+    out = folder / "scanned.parquet"
+    scan(run, file, out, force=True, **options, **QUIET)
+    return pq.read_table(out).to_pydict()
+
+
+@pytest.mark.parametrize("circular", [None, ("c",)])
+@pytest.mark.parametrize("name", ["coding base", "coding bpe", "profile base"])
+@pytest.mark.parametrize("length", [401, 400, 50])
+def test_scores_of_both_strands_are_the_same(
+    runs: dict[str, Path], tmp_path: Path, name: str, length: int, circular: Any
+) -> None:
+    bases = random_bases(length // 8 * 8 if "profile" in name else length, 5)
+    found, other = (
+        scanned(runs[name], tmp_path, each, both_strands=True, circular=circular)
+        for each in (bases, other_strand(bases))
+    )
+    columns = list(found)[3:]
+    assert found["start"][0] == 0 and found["end"][-1] == len(bases)
+    assert found["start"] == [len(bases) - end for end in other["end"][::-1]]
+    swapped = columns[::-1] if "coding" in name else columns
+    for own, theirs in zip(columns, swapped, strict=True):
+        np.testing.assert_allclose(found[own], other[theirs][::-1], atol=1e-5)
+        assert np.std(found[own]) > 0
+
+
+def test_a_short_sequence_is_scored_as_the_model_does(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    bases = random_bases(60, 6)
+    found = scanned(runs["coding base"], tmp_path, bases)
+    model = load(runs["coding base"])
+    ids = torch.tensor([model.tokenizer(bases)["input_ids"]])
+    with torch.no_grad():
+        scores = model.model(ids).logits[0, 1:-1].sigmoid().numpy()
+    np.testing.assert_allclose(found["coding +"], scores[:, 0], atol=1e-5)
+    np.testing.assert_allclose(found["coding -"], scores[:, 1], atol=1e-5)
+
+
+def test_what_is_n_has_no_score(runs: dict[str, Path], tmp_path: Path) -> None:
+    found = scanned(runs["coding base"], tmp_path, random_bases(100) + "N" * 300)
+    assert not np.isnan(found["coding +"][:100]).any()
+    assert np.isnan(found["coding +"][-100:]).all()
+
+
+def test_other_labels_are_refused(runs: dict[str, Path], tmp_path: Path) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c=random_bases(200))
+    bed = tmp_path / "a.bed"
+    bed.write_text("c\t5\t9\n")
+    with pytest.raises(ValueError, match="knows 1 targets"):
+        evaluate(runs["profile base"], genome, [bed, bed], kind=(), **QUIET)
+
+
+@pytest.mark.slow  # learns
+def test_profile_and_coding_learn_what_is_planted(tmp_path: Path) -> None:
+    """Coding sequence is rich in G on its own strand; a site is a motif."""
+    drawn = random.Random(0)
+    bases: list[str] = []
+    cds: list[str] = []
+    sites: list[str] = []
+    while len(bases) < 12_000:
+        start, kind = len(bases), drawn.choice("+-.")
+        if kind == ".":
+            own = drawn.choices("ACGT", k=60)
+            if drawn.random() < 0.5:
+                own[20:32] = "ACCCATGGACCC"
+                sites.append(f"c\t{start + 20}\t{start + 32}\n")
+        else:
+            own = drawn.choices(
+                "ACGT", weights=[1, 1, 6, 1] if kind == "+" else [1, 6, 1, 1], k=60
+            )
+            cds.append(f"c\tx\tCDS\t{start + 1}\t{start + 60}\t.\t{kind}\t0\tID=c{start}\n")
+        bases += own
+    genome = write_fasta(tmp_path / "g.fa", c="".join(bases))
+    (tmp_path / "g.gff3").write_text("##gff-version 3\n" + "".join(cds))
+    (tmp_path / "sites.bed").write_text("".join(sites))
+    options: dict[str, Any] = {
+        "length": 122, "steps": 120, "tokens_per_batch": 1952, "learning_rate": 2e-3, **QUIET
+    }  # fmt: skip
+    run = finetune("coding", genome, [tmp_path / "g.gff3"], tmp_path / "coding", **options)
+    found = evaluate(run.path, genome, [tmp_path / "g.gff3"], on=["5/5"], **QUIET).metrics
+    assert found["auroc +"] > 0.9 and found["auroc -"] > 0.9 and found["mcc"] > 0.5
+    files = [tmp_path / "sites.bed", tmp_path / "g.gff3"]
+    run = finetune(
+        "profile", genome, files, tmp_path / "profile", bin=20, kind=("CDS",), **options
+    )
+    found = evaluate(run.path, genome, files, on=["5/5"], kind=("CDS",), **QUIET).metrics
+    assert found["auroc CDS"] > 0.9 and found["auroc sites"] > 0.8
+    with open_genome(genome) as opened:
+        scan(run.path, genome, tmp_path / "p.bed", **QUIET)
+        assert (tmp_path / "p.bed").stat().st_size and opened.bases(Interval("c", 0, 1))
