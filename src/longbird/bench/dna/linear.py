@@ -1,0 +1,129 @@
+"""Baselines that know no order beyond a few bases: how many A and T, words, and single places."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from longbird.bench.dna.bases import UNKNOWN, words
+
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""Inverse strengths of regularisation that are tried."""
+FOLDS = 5
+
+
+class Scorer(Protocol):
+    """Says how much a window looks like what was learned."""
+
+    def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> Any:
+        """Learns.
+
+        Args:
+            windows: [windows, bases]
+            positive: [windows]
+            groups: What is not to be torn apart when settings are chosen, [windows].
+        """
+        ...
+
+    def scores(self, windows: np.ndarray) -> np.ndarray:
+        """More is more like the positive ones; log-odds where the scorer knows any, [windows]."""
+        ...
+
+
+class AtContent:
+    """The share of A and T; nothing is learned.
+
+    Examples:
+        >>> from longbird.bench.dna.bases import codes
+        >>> AtContent().scores(codes("ATGN")[None]).tolist()
+        [0.5]
+    """
+
+    def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> AtContent:
+        """Learns nothing."""
+        return self
+
+    def scores(self, windows: np.ndarray) -> np.ndarray:
+        """The share of A and T."""
+        return ((windows == 0) | (windows == 3)).mean(1)
+
+
+class Words:
+    """Logistic regression on how often each word of a few bases is in a window.
+
+    How much it is regularised is chosen by cross-validation on what it learns from.
+    """
+
+    def __init__(self, length: int = 5) -> None:
+        self.length = length
+
+    def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> Words:
+        """Learns."""
+        self.model = logistic(word_counts(windows, self.length), positive, groups)
+        return self
+
+    def scores(self, windows: np.ndarray) -> np.ndarray:
+        """Log-odds."""
+        return self.model.decision_function(word_counts(windows, self.length))
+
+
+class OneHot:
+    """Logistic regression on which base is at which place of a window; regularised as Words is."""
+
+    def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> OneHot:
+        """Learns."""
+        self.model = logistic(one_hot(windows), positive, groups)
+        return self
+
+    def scores(self, windows: np.ndarray) -> np.ndarray:
+        """Log-odds."""
+        return self.model.decision_function(one_hot(windows))
+
+
+def word_counts(windows: np.ndarray, length: int) -> np.ndarray:
+    """How often each word is in each window, [windows, 4^length]; unknown ones do not count.
+
+    Examples:
+        >>> from longbird.bench.dna.bases import codes
+        >>> word_counts(codes("AACN")[None], 1).tolist()
+        [[2.0, 1.0, 0.0, 0.0]]
+    """
+    numbers = words(windows, length)
+    own = np.arange(len(windows))[:, None] * 4**length
+    flat = (numbers + own)[numbers >= 0]
+    counts = np.bincount(flat, minlength=len(windows) * 4**length)
+    return counts.reshape(len(windows), -1).astype(np.float32)
+
+
+def one_hot(windows: np.ndarray) -> np.ndarray:
+    """[windows, 4 bases], all 0 at unknown bases."""
+    table = np.concatenate([np.eye(UNKNOWN, dtype=np.float32), np.zeros((1, 4), np.float32)])
+    return table[windows].reshape(len(windows), -1)
+
+
+def logistic(features: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> Any:
+    """A fitted scikit-learn pipeline, regularised as cross-validation by groups chooses."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV, GroupKFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    grid = {"logisticregression__C": list(STRENGTHS)}
+    folds = GroupKFold(min(FOLDS, len(np.unique(groups))))
+    search = GridSearchCV(pipeline, grid, cv=folds, scoring="average_precision")
+    return search.fit(features, positive, groups=groups).best_estimator_
+
+
+def scan(scorer: Scorer, sequence: np.ndarray, width: int, batch: int = 8192) -> np.ndarray:
+    """The scores of all windows of a sequence, in order, [bases - width + 1].
+
+    A scorer with a method `scan(sequence, width)` does that itself.
+    """
+    if (own := getattr(scorer, "scan", None)) is not None:
+        return own(sequence, width)
+    views = sliding_window_view(sequence, width)
+    parts = [scorer.scores(views[at : at + batch]) for at in range(0, len(views), batch)]
+    return np.concatenate(parts)
