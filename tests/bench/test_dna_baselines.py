@@ -25,9 +25,11 @@ from longbird.bench.dna import (
 )
 from longbird.bench.dna.bases import codes, letters, reverse_complement
 from longbird.bench.dna.cnn import Cnn, Filters
+from longbird.bench.dna.examples import Examples
 from longbird.bench.dna.linear import AtContent, OneHot, Words, one_hot, scan, word_counts
 from longbird.bench.dna.metrics import auroc_of, average_precision_of, mcc_of
 from longbird.bench.dna.periodic import ORDER, STRENGTH, Periodic
+from longbird.bench.dna.splits import GAP, TEST, TRAIN
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome, ratio_of
 from longbird.data import genomes
 
@@ -325,6 +327,17 @@ def test_promoters_against_both_kinds_of_negatives(small: str, tmp_path: Path) -
         found = outcome_of(classifying.for_promoters(negatives), "one-hot", tmp_path)
         columns, every = columns_of(found)
         assert auroc_of("score", "positive")(columns, every)[0] > 0.95
+        assert columns["apart"].all()  # of random bases
+
+
+def test_examples_know_their_twins() -> None:
+    windows = random_codes(6, 80)
+    windows[3] = reverse_complement(windows[0])
+    windows[5, 20:] = windows[2, :60]
+    sides = np.array([TRAIN, TEST, GAP, TEST, TEST, TEST], np.int8)
+    given = Examples(windows, np.arange(6) < 3, sides, np.arange(6))
+    assert given.likeness.tolist() == [0, 1, 0, 0]  # of the second, fourth, ...: gaps do not count
+    assert given.held_out.group.tolist() == [1, 3, 4, 5] and given.learned.group.tolist() == [0]
 
 
 def test_a_scan_finds_starts(small: str, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 import pytest
 from Bio.Seq import reverse_complement as of_biopython
@@ -19,7 +18,7 @@ from longbird.bench.dna.organisms import organism
 from longbird.bench.dna.profile import covered, highest, in_bins
 from longbird.bench.dna.promoters import clear_of, draw, whole, windows
 from longbird.bench.dna.splits import GAP, TEST, TRAIN, VALIDATION, by_fifth, by_name, stretches
-from longbird.bench.dna.twins import clusters, twins_in_training
+from longbird.bench.dna.twins import likeness
 from longbird.data import genomes
 
 
@@ -68,37 +67,31 @@ def test_stretches(chosen: list[bool]) -> None:
 # ---- twins ----
 
 
-def test_clusters_by_shared_words() -> None:
-    origin = [random_dna(300, seed) for seed in range(4)]
-    texts = [
-        origin[0],
+def test_likeness_by_shared_words() -> None:
+    origin = [random_dna(300, seed) for seed in range(3)]
+    held = [
         origin[0][100:] + random_dna(100, 10),  # shares two thirds
         of_biopython(origin[1])[:250] + random_dna(50, 11),
-        origin[1],
-        origin[2][:280],
-        origin[3][:60] + random_dna(240, 12),  # shares 40 words of 280 with the next
-        origin[3],
+        random_dna(240, 12) + origin[2][:60],
+        origin[0][:150] + origin[1][:150],  # the better half counts, not both
+        random_dna(300, 13),
         "N" * 300,
+        "ACGT",
     ]
 
     def canonical(text: str) -> set[str]:
         found = {text[at : at + 21] for at in range(len(text) - 20)}
         return {min(each, of_biopython(each)) for each in found if "N" not in each}
 
-    graph = nx.empty_graph(len(texts))
-    shared = [canonical(text) for text in texts]
-    for a in range(len(texts)):
-        for b in range(a):
-            fewer = min(len(shared[a]), len(shared[b]))
-            if fewer and len(shared[a] & shared[b]) >= 0.2 * fewer:
-                graph.add_edge(a, b)
-    expected = sorted(map(sorted, nx.connected_components(graph)))
-    for every in (1, 3):  # a third of the words says as much here
-        found = clusters([codes(text) for text in texts], alike=0.2, every=every)
-        assert sorted(np.flatnonzero(found == x).tolist() for x in set(found.tolist())) == expected
-    assert expected == [[0, 1], [2, 3], [4], [5], [6], [7]]
-    sides = [TRAIN, TEST, GAP, TEST, TEST, TEST, VALIDATION, TRAIN]
-    assert np.flatnonzero(twins_in_training(found, sides)).tolist() == [1]
+    expected: list[float] = []
+    for one in map(canonical, held):
+        shared = max(len(one & canonical(other)) for other in origin)
+        expected.append(shared / max(1, len(one)))
+    mine, theirs = [codes(x) for x in held], [codes(x) for x in origin]
+    np.testing.assert_allclose(likeness(mine, theirs), expected)
+    np.testing.assert_allclose(likeness(mine, theirs, every=3), expected, atol=0.1)
+    assert [round(x, 2) for x in expected] == [0.64, 0.82, 0.14, 0.46, 0, 0, 0]
+    assert likeness(mine[-1:], theirs).tolist() == [0] and len(likeness([], theirs)) == 0
 
 
 # ---- promoters ----

@@ -1,6 +1,7 @@
 """Windows told apart: the classifiers that a model stands beside.
 
-Columns are `score`, `positive` and `group`.
+Columns are `score`, `positive` and `group`, and `apart`, which is 0 at examples of which 15% or
+more are in one that is learned from.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from longbird.bench.dna import artificial, promoters
 from longbird.bench.dna.examples import Examples
 from longbird.bench.dna.linear import AtContent, OneHot, Scorer, Words
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
+
+TWIN = 0.15
+"""Share of the words of 21 bases by which a held-out window is a twin of one learned from."""
 
 
 def for_promoters(
@@ -78,6 +82,7 @@ def _classify(
         "score": scorer.scores(held.windows).tolist(),
         "positive": held.positive.tolist(),
         "group": held.group.tolist(),
+        "apart": (given.likeness < TWIN).tolist(),
     }
     facts = {"positives": int(held.positive.sum()), "negatives": int((~held.positive).sum())}
     if history := getattr(scorer, "history", None):

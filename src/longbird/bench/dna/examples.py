@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from longbird.bench.dna.splits import TEST, TRAIN, VALIDATION
+from longbird.bench.dna.twins import likeness
 
 
 @dataclass(frozen=True)
@@ -39,3 +41,9 @@ class Examples:
     def held_out(self) -> Examples:
         """Those to be measured on."""
         return self.where(self.side == TEST)
+
+    @cached_property
+    def likeness(self) -> np.ndarray:
+        """How much of each held-out window is in one that is learned from, [held-out examples]."""
+        every = max(1, self.windows.shape[1] // 200)  # of long windows a sample of words
+        return likeness(self.held_out.windows, self.learned.windows, every)

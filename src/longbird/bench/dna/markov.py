@@ -48,6 +48,23 @@ def smoothed(
         yield here
 
 
+def tables(counts: Sequence[np.ndarray], strength: float) -> list[np.ndarray]:
+    """The same of all words, for one-sided counts, in which the oldest base has the highest bits.
+
+    Examples:
+        >>> tables([np.array([3, 0, 0, 1])], 4.0)
+        [array([0.5  , 0.125, 0.125, 0.25 ])]
+    """
+    found: list[np.ndarray] = []
+    before = np.full(1, 0.25)
+    for count in counts:
+        shorter = np.tile(before, len(count) // len(before))
+        total = np.repeat(count.reshape(-1, 4).sum(1), 4)
+        before = (count + strength * shorter) / (total + strength)
+        found.append(before)
+    return found
+
+
 class Markov:
     """Each base by up to `order` before it; counts are of both strands.
 

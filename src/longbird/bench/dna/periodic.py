@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from longbird.bench.dna.bases import reverse_complement
-from longbird.bench.dna.markov import Markov, add, smoothed
+from longbird.bench.dna.markov import Markov, add, tables
 from longbird.bench.dna.organisms import Organism
 
 ORDER = 5
@@ -77,13 +77,15 @@ class Periodic:
         return expit(either) * np.exp(odds - either)
 
     def _of_strand(self, bases: np.ndarray) -> np.ndarray:
-        *_, outside = smoothed(self.outside.counts, self.outside.places(bases), STRENGTH)
-        ratios: list[np.ndarray] = []  # for each base of a codon
-        for model in self.frames:
-            *_, inside = smoothed(model.counts, model.places(bases), STRENGTH)
-            ratios.append(np.nan_to_num(np.log(inside / outside)))
-        along, place = np.arange(len(bases)), np.stack(ratios)
-        frames = [around(place[(along + shift) % 3, along], self.reach) for shift in range(3)]
+        outside = tables(self.outside.counts, STRENGTH)
+        inside = [tables(model.counts, STRENGTH) for model in self.frames]
+        ratio = np.zeros((3, len(bases)))  # if it were the first, second or third of a codon
+        for order, numbers in enumerate(self.outside.places(bases)):
+            known = numbers >= 0  # else what a shorter context says remains
+            for codon, table in zip(ratio, inside, strict=True):
+                codon[known] = np.log(table[order] / outside[order])[numbers[known]]
+        along = np.arange(len(bases))
+        frames = [around(ratio[(along + shift) % 3, along], self.reach) for shift in range(3)]
         return logsumexp(frames, axis=0) - np.log(3)
 
 

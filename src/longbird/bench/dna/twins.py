@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csr_array
 
 from longbird.bench.dna.bases import reverse_complement, words
-from longbird.bench.dna.splits import TEST, TRAIN, VALIDATION
-from longbird.bench.quality.families import similar
 
 WORD = 21
 
 
 def sketch(sequence: np.ndarray, every: int = 1) -> np.ndarray:
-    """The hashes of its words, one of `every` on average, sorted.
+    """The hashes of its words, one of `every` on average.
 
     Examples:
         >>> one = np.arange(30, dtype=np.uint8) * 7 % 5 % 4
@@ -32,7 +29,7 @@ def sketch(sequence: np.ndarray, every: int = 1) -> np.ndarray:
     forward, backward = words(sequence, WORD), words(reverse_complement(sequence), WORD)[::-1]
     hashes = _mixed(np.minimum(forward, backward)[forward >= 0].view(np.uint64))
     kept = hashes[hashes <= np.uint64((2**64 - 1) // every)]
-    return np.unique(kept >> np.uint64(1)).astype(np.int64)  # columns of a table are signed
+    return np.unique(kept).view(np.int64)
 
 
 def _mixed(x: np.ndarray) -> np.ndarray:
@@ -42,35 +39,37 @@ def _mixed(x: np.ndarray) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
-def clusters(sequences: Iterable[np.ndarray], alike: float = 0.15, every: int = 1) -> np.ndarray:
-    """The number of the cluster of each sequence, [sequences].
+def likeness(
+    sequences: Iterable[np.ndarray], others: Iterable[np.ndarray], every: int = 1
+) -> np.ndarray:
+    """How much of each sequence is in that of the others which has most of it, [sequences].
 
-    Two are of one cluster if one has that share of the other's words, and so on, by others.
+    Shares of words: 0 where nothing is shared, 1 for a sequence that is part of another.
+
+    Args:
+        sequences: Such as held-out ones.
+        others: Such as those that are learned from.
+        every: Look at one word of so many, on average.
 
     Examples:
         >>> from longbird.bench.dna.bases import codes
         >>> one = "ACGTTGCATCGATTACGGATCCATGCAAGT"
-        >>> clusters([codes(one), codes("G" * 30), codes(one[2:] + "GG")])
-        array([0, 1, 0], dtype=int32)
+        >>> likeness([codes(one), codes("G" * 30)], [codes(one[5:]), codes(one[:25])]).tolist()
+        [0.5, 0.0]
     """
-    sketches = [sketch(each, every) for each in sequences]
-    begins = np.cumsum([0, *map(len, sketches)])
-    columns = np.concatenate(sketches) if sketches else np.zeros(0, np.int64)
-    shape = (len(sketches), 2**63 - 1)
-    table = csr_array((np.ones(len(columns), np.float32), columns, begins), shape)
-    first, second = similar(table, alike)
-    graph = coo_array((np.ones(len(first)), (first, second)), (len(sketches), len(sketches)))
-    return connected_components(graph, directed=False)[1]
+    mine, theirs = ([sketch(each, every) for each in x] for x in (sequences, others))
+    known = np.unique(np.concatenate([*mine, np.zeros(0, np.int64)]))
+    shared = (_table(mine, known) @ _table(theirs, known).T).max(axis=1).toarray().ravel()
+    return shared / np.maximum(1, [len(each) for each in mine])
 
 
-def twins_in_training(clusters: np.ndarray, sides: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Which held-out sequences have one of their cluster among those that are learned from?
-
-    Examples:
-        >>> twins_in_training(np.array([0, 1, 0, 1]), [0, 2, 2, 2]).tolist()
-        [False, False, True, False]
-    """
-    sides = np.asarray(sides)
-    learned = np.zeros(int(clusters.max(initial=-1)) + 1, bool)
-    learned[clusters[(sides == TRAIN) | (sides == VALIDATION)]] = True
-    return (sides == TEST) & learned[clusters]
+def _table(sketches: Sequence[np.ndarray], known: np.ndarray) -> csr_array:
+    """Which of the known words is in which sequence, [sequences, words] of 0 and 1."""
+    rows = np.repeat(np.arange(len(sketches)), [len(each) for each in sketches])
+    words = np.concatenate([*sketches, np.zeros(0, np.int64)])
+    if len(known) == 0:
+        return csr_array((len(sketches), 1))
+    columns = np.minimum(np.searchsorted(known, words), len(known) - 1)
+    kept = known[columns] == words
+    ones = np.ones(int(kept.sum()), np.float32)
+    return csr_array((ones, (rows[kept], columns[kept])), (len(sketches), len(known)))
