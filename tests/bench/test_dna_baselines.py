@@ -26,7 +26,17 @@ from longbird.bench.dna import (
 from longbird.bench.dna.bases import codes, letters, reverse_complement
 from longbird.bench.dna.cnn import Cnn, Filters
 from longbird.bench.dna.examples import Examples
-from longbird.bench.dna.linear import AtContent, OneHot, Words, one_hot, scan, word_counts
+from longbird.bench.dna.linear import (
+    STRENGTHS,
+    AtContent,
+    OneHot,
+    Scorer,
+    Words,
+    logistic,
+    one_hot,
+    scan,
+    word_counts,
+)
 from longbird.bench.dna.metrics import auroc_of, average_precision_of, mcc_of
 from longbird.bench.dna.periodic import ORDER, STRENGTH, Periodic
 from longbird.bench.dna.splits import GAP, TEST, TRAIN
@@ -64,14 +74,35 @@ def planted(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("make", "least"), [(AtContent, 0.6), (lambda: Words(4), 0.8), (OneHot, 0.99)]
 )
-def test_classifiers_find_what_was_planted(make: Callable[[], Words], least: float) -> None:
+def test_classifiers_find_what_was_planted(make: Callable[[], Scorer], least: float) -> None:
     scorer = make().fit(*planted(400, 0))
     windows, positive, _ = planted(200, 1)
     columns = {"score": scorer.scores(windows), "true": positive}
     assert auroc_of("score", "true")(columns, np.ones((1, 200)))[0] > least
-    sequence = random_codes(300, seed=2)
+    sequence = random_codes(300, seed=2, letters=5)
     expected = [scorer.scores(sequence[None, at : at + 60])[0] for at in range(241)]
     np.testing.assert_allclose(scan(scorer, sequence, 60, batch=50), expected, atol=1e-5)
+
+
+def test_log_odds_are_those_of_scikit_learn() -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    windows, positive, groups = planted(300, 0)
+    features = word_counts(windows, 2).astype(float)
+    weights, bias = logistic(features, positive, groups)
+    scaled = StandardScaler().fit_transform(features)
+    models = [LogisticRegression(C=c, max_iter=300).fit(scaled, positive) for c in STRENGTHS]
+    differences = [
+        np.abs(model.decision_function(scaled) - features @ weights - bias).max()
+        for model in models
+    ]
+    assert min(differences) < 1e-6  # one of them was chosen
+    assert np.allclose(
+        Words(2).fit(windows, positive, groups).scores(windows),
+        features @ weights + bias,
+        atol=1e-3,
+    )
 
 
 def test_a_network_has_the_parameters_that_it_says() -> None:
@@ -354,9 +385,11 @@ def test_a_scan_finds_starts(small: str, tmp_path: Path) -> None:
 def test_a_scan_is_the_same_on_the_other_strand(small: str) -> None:
     scorer = OneHot().fit(*planted(100, 0))
     sequence = codes(small[:2000])
-    one = scanning.scan_strands(scorer, sequence, 40, 20)
-    other = scanning.scan_strands(scorer, reverse_complement(sequence), 40, 20)
+    one = scanning.scan_strands(scorer, sequence, 0, 2000, 40, 20)
+    other = scanning.scan_strands(scorer, reverse_complement(sequence), 0, 2000, 40, 20)
     np.testing.assert_allclose(other[::-1, ::-1], one)
+    some = scanning.scan_strands(scorer, sequence, 700, 900, 40, 20)
+    np.testing.assert_allclose(some, one[:, 700:900])
     for at, strand in ((0, 0), (1999, 1), (700, 1)):
         minus = np.array([bool(strand)])
         window = promoters.windows(sequence, np.array([at]), minus, 40, 20)

@@ -9,9 +9,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from longbird.bench.dna.bases import UNKNOWN, words
 
-STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)
 """Inverse strengths of regularisation that are tried."""
-FOLDS = 5
+FOLDS = 3
 
 
 class Scorer(Protocol):
@@ -61,12 +61,19 @@ class Words:
 
     def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> Words:
         """Learns."""
-        self.model = logistic(word_counts(windows, self.length), positive, groups)
+        weights, self.bias = logistic(word_counts(windows, self.length), positive, groups)
+        self.weights = np.append(weights, 0.0)  # the last is that of -1, an unknown word
         return self
 
     def scores(self, windows: np.ndarray) -> np.ndarray:
         """Log-odds."""
-        return self.model.decision_function(word_counts(windows, self.length))
+        return self.weights[words(windows, self.length)].sum(1) + self.bias
+
+    def scan(self, sequence: np.ndarray, width: int) -> np.ndarray:
+        """The scores of all windows of a sequence."""
+        upto = np.cumsum(np.append(0.0, self.weights[words(sequence, self.length)]))
+        there = width - self.length + 1  # words in a window
+        return upto[there:] - upto[: len(upto) - there] + self.bias
 
 
 class OneHot:
@@ -74,12 +81,19 @@ class OneHot:
 
     def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> OneHot:
         """Learns."""
-        self.model = logistic(one_hot(windows), positive, groups)
+        weights, self.bias = logistic(one_hot(windows), positive, groups)
+        self.weights = np.pad(weights.reshape(-1, 4), ((0, 0), (0, 1)))  # 0 for an unknown base
         return self
 
     def scores(self, windows: np.ndarray) -> np.ndarray:
         """Log-odds."""
-        return self.model.decision_function(one_hot(windows))
+        return self.weights[np.arange(windows.shape[1]), windows].sum(1) + self.bias
+
+    def scan(self, sequence: np.ndarray, width: int) -> np.ndarray:
+        """The scores of all windows of a sequence."""
+        places = len(sequence) - width + 1
+        parts = (row[sequence[at : at + places]] for at, row in enumerate(self.weights))
+        return np.add.reduce(list(parts)) + self.bias
 
 
 def word_counts(windows: np.ndarray, length: int) -> np.ndarray:
@@ -103,8 +117,10 @@ def one_hot(windows: np.ndarray) -> np.ndarray:
     return table[windows].reshape(len(windows), -1)
 
 
-def logistic(features: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> Any:
-    """A fitted scikit-learn pipeline, regularised as cross-validation by groups chooses."""
+def logistic(
+    features: np.ndarray, positive: np.ndarray, groups: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Weights and bias of log-odds, regularised as cross-validation by groups chooses."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV, GroupKFold
     from sklearn.pipeline import make_pipeline
@@ -114,7 +130,9 @@ def logistic(features: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> 
     grid = {"logisticregression__C": list(STRENGTHS)}
     folds = GroupKFold(min(FOLDS, len(np.unique(groups))))
     search = GridSearchCV(pipeline, grid, cv=folds, scoring="average_precision")
-    return search.fit(features, positive, groups=groups).best_estimator_
+    scaler, model = search.fit(features, positive, groups=groups).best_estimator_
+    weights = model.coef_[0].astype(float) / scaler.scale_
+    return weights, float(model.intercept_[0] - weights @ scaler.mean_)
 
 
 def scan(scorer: Scorer, sequence: np.ndarray, width: int, batch: int = 8192) -> np.ndarray:

@@ -18,7 +18,7 @@ from longbird.bench.dna.examples import Examples
 from longbird.bench.dna.linear import Scorer, scan
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.peaks import TOLERANCE, match, peaks, shift_of_odds
-from longbird.bench.dna.splits import TEST, by_fifth
+from longbird.bench.dna.splits import TEST, by_fifth, stretches
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
 
 
@@ -42,35 +42,49 @@ def _scan(
 ) -> Outcome:
     learned = load().learned
     scorer = make(attempt.seed).fit(learned.windows, learned.positive, learned.group)
-    scores = scan_genome(scorer)
-    outcome = scanned(scores, held_out)
-    there = len(promoters.starts(experimental=False)[0]) / scores.size
+    sequence = bacterium("E. coli").sequences[promoters.SEQUENCE]
+    first, last = stretch(held_out)
+    scores = scan_strands(scorer, sequence, first, last, promoters.BEFORE, promoters.AFTER)
+    outcome = scanned(scores, first)
+    there = len(promoters.starts(experimental=False)[0]) / (2 * len(sequence))
     shift = shift_of_odds(float(learned.positive.mean()), there)
     return Outcome(outcome.documents, facts={**outcome.facts, "shift of log-odds": shift})
 
 
-def scan_genome(scorer: Scorer) -> np.ndarray:
-    """The score of -60..+20 around each base of E. coli on each strand, [2, bases]."""
-    before, after = promoters.BEFORE, promoters.AFTER
-    sequence = bacterium("E. coli").sequences[promoters.SEQUENCE]
-    return scan_strands(scorer, sequence, before, after)
+def stretch(held_out: int) -> tuple[int, int]:
+    """The first place of the held-out fifth of E. coli, and the one behind its last."""
+    length = len(bacterium("E. coli").sequences[promoters.SEQUENCE])
+    sides = by_fifth(length, held_out, promoters.BEFORE + promoters.AFTER, circular=True)
+    [held] = stretches(sides == TEST)
+    return held
 
 
-def scan_strands(scorer: Scorer, sequence: np.ndarray, before: int, after: int) -> np.ndarray:
-    """The score of the window around each base of a circle on each strand, [2, bases]."""
-    found: list[np.ndarray] = []
-    for strand in (sequence, reverse_complement(sequence)):
-        round_ = np.concatenate([strand[len(strand) - before :], strand, strand[: after - 1]])
-        found.append(scan(scorer, round_, before + after))
-    return np.stack([found[0], found[1][::-1]])
-
-
-def scanned(scores: np.ndarray, held_out: int, most: int = 20) -> Outcome:
-    """Peaks of the held-out fifth held against all 3,544 starts, experimental or not.
+def scan_strands(
+    scorer: Scorer, sequence: np.ndarray, first: int, last: int, before: int, after: int
+) -> np.ndarray:
+    """The score of the window at each place of a stretch of a circle, [2, places].
 
     Args:
-        scores: For each strand and base of E. coli, [2, bases].
-        held_out: Which fifth.
+        scorer: Has learned.
+        sequence: The circle.
+        first: Of the places.
+        last: Behind the last of them.
+        before: Bases of a window before its place, in the direction of its strand.
+        after: Bases from the place on.
+    """
+    plus = np.arange(first - before, last + after - 1) % len(sequence)
+    minus = np.arange(first - after + 1, last + before) % len(sequence)
+    width = before + after
+    backward = scan(scorer, reverse_complement(sequence[minus]), width)
+    return np.stack([scan(scorer, sequence[plus], width), backward[::-1]])
+
+
+def scanned(scores: np.ndarray, first: int, most: int = 20) -> Outcome:
+    """Peaks held against all 3,544 starts of E. coli, experimental or not, that are there.
+
+    Args:
+        scores: For each strand and place of a stretch, [2, places].
+        first: The first of these places.
         most: Peaks that are kept for each start, the highest: what is below them is no call.
 
     Returns:
@@ -78,14 +92,12 @@ def scanned(scores: np.ndarray, held_out: int, most: int = 20) -> Outcome:
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    sides = by_fifth(scores.shape[1], held_out, promoters.BEFORE + promoters.AFTER, circular=True)
-    inside = np.flatnonzero(sides == TEST)
-    first, last = int(inside[0]), int(inside[-1]) + 1
     at, minus = promoters.starts(experimental=False)
     columns: dict[str, list[float]] = {"score": [], "hit": [], "found": [], "group": []}
-    truth = np.zeros((2, last - first), bool)
-    for strand, along in enumerate(scores[:, first:last]):
-        here = at[(minus == bool(strand)) & (first <= at) & (at < last)] - first
+    truth = np.zeros(scores.shape, bool)
+    for strand, along in enumerate(scores):
+        inside = (first <= at) & (at < first + len(along)) & (minus == bool(strand))
+        here = at[inside] - first
         truth[strand, here] = True
         place = peaks(along)
         place = place[np.argsort(-along[place], kind="stable")][: most * len(here)]
@@ -94,13 +106,12 @@ def scanned(scores: np.ndarray, held_out: int, most: int = 20) -> Outcome:
         columns["score"] += [*calls.score.tolist(), *(float(along.min()) for _ in missed)]
         columns["hit"] += [*(calls.start >= 0).tolist(), *(1 for _ in missed)]
         columns["found"] += [*(1 for _ in calls.at), *(0 for _ in missed)]
-        group = np.concatenate([calls.at, missed]) // promoters.BLOCK
-        columns["group"] += group.tolist()  # both strands of a block stay together
-    exact = truth.ravel(), scores[:, first:last].ravel()
+        blocks = np.concatenate([calls.at, missed]) // promoters.BLOCK
+        columns["group"] += blocks.tolist()  # both strands of a block stay together
     facts = {
         "starts": int(truth.sum()),
         "strand positions": truth.size,
-        "exact base AUROC": float(roc_auc_score(*exact)),
-        "exact base AP": float(average_precision_score(*exact)),
+        "exact base AUROC": float(roc_auc_score(truth.ravel(), scores.ravel())),
+        "exact base AP": float(average_precision_score(truth.ravel(), scores.ravel())),
     }
     return Outcome(columns, facts=facts)
