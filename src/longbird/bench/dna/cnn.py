@@ -88,6 +88,7 @@ class Cnn:
         held = np.isin(groups, back)
         learned = np.flatnonzero(~held)
         target = torch.from_numpy(positive.astype(np.float32))
+        batch = min(self.batch, len(learned))
         optimizer = torch.optim.AdamW(
             self.model.parameters(), self.learning_rate, weight_decay=0.01
         )
@@ -97,8 +98,8 @@ class Cnn:
             for _ in range(self.epochs):
                 self.model.train()
                 order = torch.randperm(len(learned), generator=self.generator).numpy()
-                for at in range(0, len(order) - self.batch + 1, self.batch):
-                    rows = learned[order[at : at + self.batch]]
+                for at in range(0, len(order) - batch + 1, batch):  # a rest waits for its turn
+                    rows = learned[order[at : at + batch]]
                     said = self.model(as_tensor(windows[rows]))
                     loss = F.binary_cross_entropy_with_logits(said, target[rows])
                     optimizer.zero_grad()

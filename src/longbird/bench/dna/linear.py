@@ -92,8 +92,10 @@ class OneHot:
     def scan(self, sequence: np.ndarray, width: int) -> np.ndarray:
         """The scores of all windows of a sequence."""
         places = len(sequence) - width + 1
-        parts = (row[sequence[at : at + places]] for at, row in enumerate(self.weights))
-        return np.add.reduce(list(parts)) + self.bias
+        total = np.full(places, self.bias)
+        for at, row in enumerate(self.weights):
+            total += row[sequence[at : at + places]]
+        return total
 
 
 def word_counts(windows: np.ndarray, length: int) -> np.ndarray:
@@ -104,11 +106,15 @@ def word_counts(windows: np.ndarray, length: int) -> np.ndarray:
         >>> word_counts(codes("AACN")[None], 1).tolist()
         [[2.0, 1.0, 0.0, 0.0]]
     """
-    numbers = words(windows, length)
-    own = np.arange(len(windows))[:, None] * 4**length
-    flat = (numbers + own)[numbers >= 0]
-    counts = np.bincount(flat, minlength=len(windows) * 4**length)
-    return counts.reshape(len(windows), -1).astype(np.float32)
+    counts = np.zeros((len(windows), 4**length), np.float32)
+    for at in range(0, len(windows), 1024):  # numbers of words take eight times the memory
+        numbers = words(windows[at : at + 1024], length)
+        rows, places = np.nonzero(numbers >= 0)
+        flat = rows * 4**length + numbers[rows, places]
+        counts[at : at + 1024] = np.bincount(flat, minlength=len(numbers) * 4**length).reshape(
+            len(numbers), -1
+        )
+    return counts
 
 
 def one_hot(windows: np.ndarray) -> np.ndarray:

@@ -46,11 +46,6 @@ class Places:
     positive: np.ndarray
     side: np.ndarray
 
-    def where(self, chosen: np.ndarray) -> Places:
-        """Some of them."""
-        columns = (self.at, self.minus, self.positive, self.side)
-        return Places(*(column[chosen] for column in columns))
-
 
 def windows(
     sequence: np.ndarray, at: np.ndarray, minus: np.ndarray, before: int, after: int
