@@ -34,7 +34,7 @@ def for_profile(*, held_out: int = 2) -> list[Contestant]:
         ),
         Contestant(
             f"{motif.CHIP} search",
-            f"how much of {motif.CHIP} is found in the bin or within 100 bases, on either strand",
+            f"how much of {motif.CHIP} is found in the bin or within 50 bases, on either strand",
             partial(_profile_motif, held_out),
             {**settings, "motif": motif.CHIP},
             seeded=False,
