@@ -44,7 +44,7 @@ class Upstream:
 
 @cache
 def upstream() -> Upstream:
-    """17,252 sequences: distinct ones, without those that are cut off or have unknown bases."""
+    """17,253 sequences: distinct ones, without those that are cut off or have unknown bases."""
     found: dict[bytes, tuple[str, int, bool]] = {}
     for title, bases in read_fasta(genomes.drosophila_upstream()):
         name, place = title.split()
