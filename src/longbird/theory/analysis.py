@@ -17,8 +17,9 @@ from longbird.graph.arguments import integer
 from longbird.graph.base import Graph
 from longbird.theory.clustering import cluster
 from longbird.theory.digraph import Digraph, Ints, digraphs
-from longbird.theory.hops import components, count_hops
+from longbird.theory.hops import MOST_STEPS, count_hops
 from longbird.theory.small_world import SmallWorld, small_world
+from longbird.theory.spectrum import MOST_STEPS as MOST_LANCZOS_STEPS
 from longbird.theory.spectrum import spectrum
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 # A random walk has mixed when its place is this near to its limit, in total variation.
 MIXED = 0.25
 # Measures that are bounded where they are not exact; the others have 95% confidence.
-BOUNDED = ("diameter", "spectral_gap", "second_eigenvalue", "smallest_eigenvalue", "walk_gap")
+BOUNDED = (
+    "diameter", "spectral_gap", "second_eigenvalue", "smallest_eigenvalue", "walk_gap",
+    "mixing_time",
+)  # fmt: skip
 # Layers that a table lists.
 LISTED = 4
 
@@ -68,13 +72,14 @@ class Measures:
         receptive_field_min: The same for the query that has seen fewest; from a sample, of those
             in it.
         clustering: The average clustering coefficient.
-        spectral_gap: 1 - the second largest eigenvalue of D^-1/2 A D^-1/2. It is 0 if the graph is
-            not connected; a token without a neighbour is a part of its own. None of fewer than two
-            tokens.
+        spectral_gap: 1 - the second largest eigenvalue of D^-1/2 A D^-1/2, where a token without a
+            neighbour has a row of zeros. It is 0 if edges are in more than one part. None of fewer
+            than two tokens.
         second_eigenvalue: The second largest eigenvalue.
         smallest_eigenvalue: The smallest eigenvalue: -1 if the graph is bipartite.
         walk_gap: 1 - the largest absolute value of all eigenvalues but the first: the gap of the
-            random walk, which forgets where it began only if this is above 0.
+            random walk, which forgets where it began only if this is above 0. It is 0 if the graph
+            is not connected, also if a token has no neighbour.
         mixing_time: Steps after which the random walk is within 1/4 of its limit in total
             variation, at most: ln(4 / smallest probability) / walk_gap; None if it never is.
         global_tokens: How many tokens see all others and are seen by all others.
@@ -128,7 +133,10 @@ class Measures:
         if name.startswith(("receptive", "reached")):
             return self.reached_intervals is None
         if name.startswith("small_world"):
-            return not {"clustering", "average_path_length"} & self.intervals.keys()
+            world = getattr(self, name)
+            return world is None or world.exact
+        if name == "mixing_time":  # which has no upper bound if the gap may be 0
+            name = "walk_gap"
         return name not in self.intervals
 
     def as_json(self) -> dict[str, Any]:
@@ -166,10 +174,14 @@ class Measures:
         return [(label, value, self._how(name)) for label, name, value in found]
 
     def _how(self, name: str) -> str:
+        if name.startswith("small_world") and (world := getattr(self, name)) is not None:
+            against = f"{world.drawn} drawn" if world.drawn else "formulas for"
+            how = "" if world.exact else "sampled, "
+            return f"{how}against {against} random graphs"
         if self.exact(name):
             return "exact"
         if name not in self.intervals:
-            return "sampled"
+            return "for this gap" if name == "mixing_time" else "sampled"
         low, high = (f"{bound:,.5g}" for bound in self.intervals[name])
         return f"between {low} and {high}" if name in BOUNDED else f"95%: {low} to {high}"
 
@@ -254,10 +266,8 @@ def analyse(graph: Graph, n: int, heads: int = 1, *, name: str | None = None) ->
     """What `graph.analyse` does; `name` is what to call the graph, by default as it is written."""
     n, heads = integer(n, "n"), integer(heads, "heads", least=1)
     union, each = digraphs(graph, n, heads)
-    measured: dict[Digraph, Measures] = {}
-    for one in (union, *each):
-        if one not in measured:
-            measured[one] = measure(one)
+    different = dict.fromkeys((union, *each))
+    measured = {one: measure(one, 1 / len(different)) for one in different}
     fields = {
         field.name: getattr(measured[union], field.name) for field in dataclasses.fields(Measures)
     }
@@ -265,12 +275,18 @@ def analyse(graph: Graph, n: int, heads: int = 1, *, name: str | None = None) ->
     return Analysis(**fields, graph=name or repr(graph), heads=heads, per_head=per_head)
 
 
-def measure(graph: Digraph) -> Measures:
-    """The measures of one digraph."""
+def measure(graph: Digraph, effort: float = 1.0) -> Measures:
+    """The measures of one digraph.
+
+    Args:
+        graph: Any digraph.
+        effort: The share of the usual work after which a sample is taken instead; less for each
+            where there are many.
+    """
     n, undirected = graph.n, graph.undirected
-    hops = count_hops(graph)
-    symmetric = undirected.edges == graph.edges
-    both_ways = hops if symmetric else count_hops(undirected)
+    steps = int(effort * MOST_STEPS)
+    hops = count_hops(graph, steps)
+    both_ways = hops if undirected.edges == graph.edges else count_hops(undirected, steps)
     clustering = cluster(undirected)
     intervals: dict[str, tuple[float, float]] = {}
     if hops.average_interval is not None:
@@ -281,20 +297,10 @@ def measure(graph: Digraph) -> Measures:
         intervals["clustering"] = clustering.interval
     share = hops.within / max(n * (n - 1), 1)
     outside = hops.reached_intervals
-    rest = undirected.without_hubs
-    world = small_world(
-        n, _mean(undirected.degrees), clustering.value, _connected(both_ways.average, undirected)
-    )
-    world_without = world
+    world = without = small_world(undirected, clustering, both_ways)
     if undirected.hubs:
-        world_without = None
-        if rest.n > 2:
-            world_without = small_world(
-                rest.n,
-                _mean(rest.degrees),
-                cluster(rest).value,
-                _connected(count_hops(rest).average, rest),
-            )
+        rest = undirected.without_hubs
+        without = small_world(rest, cluster(rest), count_hops(rest, steps))
     seen, seeing = graph.transposed.degrees, graph.degrees
     return Measures(
         n=n,
@@ -308,32 +314,29 @@ def measure(graph: Digraph) -> Measures:
         receptive_field_mean=tuple((1 + share * (n - 1)).tolist()),
         receptive_field_min=tuple(hops.fewest.tolist()),
         clustering=clustering.value,
-        **_eigenvalues(undirected, intervals),
+        **_eigenvalues(undirected, int(effort * MOST_LANCZOS_STEPS), intervals),
         global_tokens=graph.hubs,
         edges_to_globals=_cut(seeing, seen == n - 1),
         edges_from_globals=_cut(seen, seeing == n - 1),
         small_world=world,
-        small_world_without_globals=world_without,
+        small_world_without_globals=without,
         intervals=intervals,
         reached_intervals=tuple(outside) if outside is not None else None,
     )
 
 
-def _connected(average: float | None, graph: Digraph) -> float | None:
-    """The average path length, if the paths join all tokens."""
-    return average if components(graph) == 1 else None
-
-
-def _eigenvalues(graph: Digraph, intervals: dict[str, tuple[float, float]]) -> dict[str, Any]:
+def _eigenvalues(
+    graph: Digraph, steps: int, intervals: dict[str, tuple[float, float]]
+) -> dict[str, Any]:
     """The measures from the spectrum of an undirected graph; adds their intervals."""
-    found = spectrum(graph)
+    found = spectrum(graph, steps)
     if found is None:
         names = "spectral_gap", "second_eigenvalue", "smallest_eigenvalue", "walk_gap"
         return {**dict.fromkeys(names), "mixing_time": None}
     second, smallest = found.second, found.smallest
     largest = max(abs(second.value), abs(smallest.value))
     gap, walk = max(0.0, 1.0 - second.value), max(0.0, 1.0 - largest)
-    walk = 0.0 if walk < 1e-12 else walk
+    walk = 0.0 if walk < 1e-12 or not graph.connected else walk
     if second.interval is not None:
         low, high = second.interval
         intervals["second_eigenvalue"] = low, high
@@ -342,13 +345,15 @@ def _eigenvalues(graph: Digraph, intervals: dict[str, tuple[float, float]]) -> d
         intervals["smallest_eigenvalue"] = smallest.interval
     ends = [each.interval or (each.value, each.value) for each in (second, smallest)]
     bounds = [sorted(map(abs, end)) for end in ends]
-    if max(low for low, _ in bounds) < max(high for _, high in bounds):
-        most, least = (max(bound[k] for bound in bounds) for k in (0, 1))
-        intervals["walk_gap"] = 1.0 - least, 1.0 - most
-    degree = graph.degrees
+    most, least = (1.0 - max(bound[k] for bound in bounds) for k in (0, 1))
     mixing = None
     if walk > 0:
-        mixing = ceil(log(degree.sum() / degree.min() / MIXED) / walk)
+        away = log(graph.degrees.sum() / graph.degrees.min() / MIXED)
+        mixing = ceil(away / walk)
+        if least < most:
+            intervals["walk_gap"] = least, most
+        if 0 < least < most:
+            intervals["mixing_time"] = ceil(away / most), ceil(away / least)
     return {
         "spectral_gap": gap,
         "second_eigenvalue": second.value,
@@ -390,7 +395,7 @@ def compare(analyses: Sequence[Analysis]) -> str:
         >>> print(compare([graph.analyse(100) for graph in (Full(), Window(9))]))
         graph                         density  diameter  path  clustering  gap      sigma  omega
         Full()                        1        1         1     1           1.01     1      0
-        Window(radius=9, dilation=1)  0.181    11        4.2   0.7356      0.01722  1.946  -0.5892
+        Window(radius=9, dilation=1)  0.181    11        4.2   0.7356      0.01722  1.931  -0.6002
     """
     head = ["graph", "density", "diameter", "path", "clustering", "gap", "sigma", "omega"]
     rows = [head]

@@ -14,7 +14,8 @@ from scipy.sparse import coo_array, csr_array
 
 from longbird.graph.random import below
 from longbird.theory.digraph import Digraph, Floats, Ints
-from longbird.theory.hops import NORMAL, runs
+from longbird.theory.hops import runs
+from longbird.theory.sample import share_interval
 
 # Pairs of neighbours that are looked at one by one: some seconds.
 MOST_WEDGES = 2**27
@@ -22,7 +23,7 @@ MOST_WEDGES = 2**27
 # sampling for computing clustering coefficients and triangle counts on large graphs", 2014.
 SAMPLES = 26_492
 MOST_TILES = 4096
-CHUNK = 1 << 25
+CHUNK = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,10 @@ def cluster(graph: Digraph, seed: int = 0) -> Clustering:
     centre = centre[degree[centre] >= 2]
     left = _neighbour(graph, centre, seed, 0, centre)
     right = _neighbour(graph, centre, seed, 1, left)
-    share = graph.has(left, right).sum() / SAMPLES
-    error = NORMAL * np.sqrt(max(share * (1 - share), 1 / SAMPLES) / SAMPLES)
-    low, value, high = (
-        float(m * min(1.0, max(0.0, share + e)) + graph.hubs * _of_hub(graph)) / n
-        for e in (-error, 0, error)
+    hits = int(graph.has(left, right).sum())
+    value, low, high = (
+        (m * share + graph.hubs * _of_hub(graph)) / n
+        for share in (hits / SAMPLES, *share_interval(hits, SAMPLES))
     )
     return Clustering(value, (low, high))
 
@@ -117,9 +117,7 @@ def _joined_in_tiles(graph: Digraph) -> Floats:
 def _joined_in_lists(graph: Digraph) -> Floats:
     """Every pair of neighbours, for some tokens at a time."""
     m, degree = graph.ordinary, graph.degrees
-    lists = [graph.neighbours(position) for position in range(m)]
-    row = np.repeat(np.arange(m), [len(each) for each in lists])
-    column = np.concatenate(lists)
+    row, column = graph.listed(0, m)
     other = row != column
     row, column = row[other], column[other]
     matrix = csr_array(coo_array((np.ones(len(row)), (row, column)), shape=(m, m)))

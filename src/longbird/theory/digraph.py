@@ -7,13 +7,15 @@ others and is seen by all, is only counted: nothing about its edges is left to s
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
 
 from longbird.graph.base import Graph
 from longbird.layout.layout import Layout
@@ -24,8 +26,10 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-# Listing an edge, sorting it, and keeping it as a sparse matrix and its transpose.
-BYTES_PER_EDGE = 64
+# Listing an edge, sorting it, and keeping it: as a sparse matrix, its transpose, and undirected.
+BYTES_PER_EDGE = 100
+# Edges that are listed at a time.
+CHUNK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class Digraph:
         full: [tiles, tiles], 1 where every token of a tile sees every token of another.
         part: [m, m], 1 for each edge that is not in a full tile.
         hub_loops: bool [hubs], whether each hub sees itself; all else it sees anyway.
+        symmetric: Whether it is known that every edge goes in both directions.
     """
 
     tokens: Ints
@@ -48,6 +53,7 @@ class Digraph:
     full: csr_array
     part: csr_array
     hub_loops: Flags
+    symmetric: bool = False
 
     @property
     def n(self) -> int:
@@ -117,6 +123,19 @@ class Digraph:
         found = [ranges(self.starts[tiles], self.lengths[tiles]), listed.astype(np.int64)]
         return np.append(np.sort(np.concatenate(found)), np.arange(self.ordinary, self.n))
 
+    def listed(self, begin: int, end: int) -> tuple[Ints, Ints]:
+        """The edges (i, j), one by one, of some tokens that are not hubs with any such tokens."""
+        tile = self.tile[begin:end]
+        tiles = np.diff(self.full.indptr)[tile].astype(np.int64)
+        seen = self.full.indices[ranges(self.full.indptr[tile].astype(np.int64), tiles)]
+        from_tiles = np.repeat(np.repeat(np.arange(begin, end), tiles), self.lengths[seen])
+        pointers = self.part.indptr[begin : end + 1]
+        from_part = np.repeat(np.arange(begin, end), np.diff(pointers))
+        to_part = self.part.indices[pointers[0] : pointers[-1]]
+        i = np.concatenate([from_tiles, from_part])
+        j = np.concatenate([ranges(self.starts[seen], self.lengths[seen]), to_part])
+        return i, j.astype(np.int64)
+
     def has(self, i: Ints, j: Ints) -> Flags:
         """Whether there are edges between pairs of positions."""
         found = (i >= self.ordinary) | (j >= self.ordinary)
@@ -138,8 +157,49 @@ class Digraph:
         return _codes(self.part)
 
     @cached_property
+    def arcs(self) -> tuple[csr_array, int]:
+        """A sparse matrix to search along the edges between ordinary tokens, and arcs per hop.
+
+        Its first m nodes are the tokens. Full tiles are not listed: a token leads to a node for
+        its tile, that to a node for each tile it sees, and that to the tokens. As that takes three
+        arcs, an edge of `part` does too, over two nodes for its key.
+        """
+        if not self.full.nnz:
+            return self.part, 1
+        m, tiles = self.ordinary, len(self.lengths)
+        token = np.arange(m)
+        seeing, seen, far, near = (at + m for at in (0, tiles, 2 * tiles, 2 * tiles + m))
+        full, part = self.full.tocoo(), self.part.tocoo()
+        ends = [
+            (token, seeing + self.tile),
+            (seeing + full.coords[0], seen + full.coords[1]),
+            (seen + self.tile, token),
+            (part.coords[0], far + part.coords[1]),
+            (far + token, near + token),
+            (near + token, token),
+        ]
+        i, j = (np.concatenate(side).astype(np.int32) for side in zip(*ends, strict=True))
+        size = near + m
+        return csr_array(coo_array((np.ones(len(i)), (i, j)), shape=(size, size))), 3
+
+    @cached_property
+    def parts(self) -> Ints:
+        """For each position, the number of the part in which every token can reach every other."""
+        if self.hubs or not self.n:
+            return np.zeros(self.n, np.int64)
+        _, label = connected_components(self.arcs[0], directed=True, connection="strong")
+        return np.unique(label[: self.n], return_inverse=True)[1].reshape(-1)
+
+    @property
+    def connected(self) -> bool:
+        """Whether every token can reach every other; false if there are none."""
+        return bool(self.n) and not self.parts.any()
+
+    @cached_property
     def transposed(self) -> Digraph:
         """The same tokens with every edge turned round."""
+        if self.symmetric:
+            return self
         full, part = csr_array(self.full.T), csr_array(self.part.T)
         return Digraph(self.tokens, self.starts, full, part, self.hub_loops)
 
@@ -149,9 +209,12 @@ class Digraph:
 
         Loops stay, because a full tile has them; what counts neighbours leaves them out.
         """
-        full = np.union1d(self._full_codes, _codes(csr_array(self.full.T)))
-        part = np.union1d(self._part_codes, _codes(csr_array(self.part.T)))
-        return _built(self.tokens, self.starts, full, part, self.hub_loops)
+        turned = self.transposed
+        full, part = self.full.maximum(turned.full), self.part.maximum(turned.part)
+        if full.nnz == self.full.nnz and part.nnz == self.part.nnz:
+            return dataclasses.replace(self, symmetric=True)
+        codes = _codes(csr_array(full)), _codes(csr_array(part))
+        return _built(self.tokens, self.starts, *codes, self.hub_loops, symmetric=True)
 
     @cached_property
     def without_hubs(self) -> Digraph:
@@ -159,21 +222,29 @@ class Digraph:
         if not self.hubs:
             return self
         tokens = np.argsort(np.argsort(self.tokens[: self.ordinary]))
-        return Digraph(tokens, self.starts, self.full, self.part, np.zeros(0, bool))
+        none = np.zeros(0, bool)
+        return Digraph(tokens, self.starts, self.full, self.part, none, self.symmetric)
 
 
 def digraphs(graph: Graph, n: int, heads: int) -> tuple[Digraph, tuple[Digraph, ...]]:
     """The union of all heads, and each head; heads that share their edges are one object."""
     layout = graph.layout(n, heads)
+    _check_memory(layout)
     found = [_entries(layout, head) for head in range(len(layout.row_ptr))]
     tokens, starts, hubs = _order(layout)
     loops = np.ones(hubs, bool)
     each = [_built(tokens, starts, full, part, loops) for full, part in found]
     if len(each) == 1:
         return each[0], (each[0],) * heads
-    full = reduce(np.union1d, (full for full, _ in found))
-    part = reduce(np.union1d, (part for _, part in found))
+    full, part = (_distinct(np.concatenate(codes)) for codes in zip(*found, strict=True))
     return _built(tokens, starts, full, part, loops), tuple(each)
+
+
+def undirected_of(n: int, i: Ints, j: Ints) -> Digraph:
+    """The undirected graph over n tokens with an edge for each pair (i, j)."""
+    codes = _distinct(np.concatenate([i * n + j, j * n + i]))
+    none, starts = np.zeros(0, np.int64), np.array([0, n])
+    return _built(np.arange(n), starts, none, codes, np.zeros(0, bool), symmetric=True)
 
 
 def _order(layout: Layout) -> tuple[Ints, Ints, int]:
@@ -195,30 +266,43 @@ def _entries(layout: Layout, head: int) -> tuple[Ints, Ints]:
     entries = slice(int(pointers[0]), int(pointers[-1]))
     rows = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
     columns, ids = layout.columns[entries].astype(np.int64), layout.mask_ids[entries]
-    full = np.unique(rows[ids < 0] * tiling.count + columns[ids < 0])
-
-    # The edges of each mask once, then those of each tile that has it.
-    rows, columns, ids = rows[ids >= 0], columns[ids >= 0], ids[ids >= 0]
-    mask, key, query = np.nonzero(unpack(layout.masks, layout.size))
-    count = np.bincount(mask, minlength=len(layout.masks))
-    _check_memory(int(count[ids].sum()))
-    at = ranges((np.cumsum(count) - count)[ids], count[ids])
-    entry = np.repeat(np.arange(len(ids)), count[ids])
-    inside = (query[at] < tiling.lengths[rows][entry]) & (key[at] < tiling.lengths[columns][entry])
-    at, entry = at[inside], entry[inside]
-    i = tiling.starts[rows[entry]].astype(np.int64) + query[at]
-    j = tiling.starts[columns[entry]].astype(np.int64) + key[at]
+    full = _distinct(rows[ids < 0] * tiling.count + columns[ids < 0])
 
     # From positions of the layout to those of the tokens that are not global.
     n = tiling.tokens
     order = np.arange(n) if tiling.order is None else tiling.order
     is_global = np.isin(order, layout.global_tokens)
-    place = np.cumsum(~is_global) - 1
-    kept = ~(is_global[i] | is_global[j])
-    return full, np.unique(place[i[kept]] * (n - int(is_global.sum())) + place[j[kept]])
+    place, m = np.cumsum(~is_global) - 1, n - int(is_global.sum())
+
+    # The edges of each mask once, then those of each tile that has it.
+    rows, columns, ids = rows[ids >= 0], columns[ids >= 0], ids[ids >= 0]
+    mask, key, query = np.nonzero(unpack(layout.masks, layout.size))
+    key, query = key.astype(np.int16), query.astype(np.int16)
+    count = np.bincount(mask, minlength=len(layout.masks))
+    del mask
+    start, ends = np.cumsum(count) - count, np.cumsum(count[ids])
+    found: list[Ints] = []
+    begin = 0
+    while begin < len(ids):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + CHUNK, side="right")))
+        row, column, id_ = rows[begin:end], columns[begin:end], ids[begin:end]
+        at = ranges(start[id_], count[id_])
+        entry = np.repeat(np.arange(len(id_)), count[id_])
+        inside = query[at] < tiling.lengths[row][entry]
+        inside &= key[at] < tiling.lengths[column][entry]
+        at, entry = at[inside], entry[inside]
+        i = tiling.starts[row].astype(np.int64)[entry] + query[at]
+        j = tiling.starts[column].astype(np.int64)[entry] + key[at]
+        kept = ~(is_global[i] | is_global[j])
+        found.append(place[i[kept]] * m + place[j[kept]])
+        begin = end
+    return full, _distinct(np.concatenate([np.zeros(0, np.int64), *found]))
 
 
-def _check_memory(edges: int) -> None:
+def _check_memory(layout: Layout) -> None:
+    inside = np.bitwise_count(layout.masks).sum(axis=(1, 2), dtype=np.int64)
+    edges = int(inside[layout.mask_ids[layout.mask_ids >= 0]].sum())
     needed = edges * BYTES_PER_EDGE
     if needed > (limit := available_bytes()):
         raise ValueError(
@@ -228,9 +312,11 @@ def _check_memory(edges: int) -> None:
         )
 
 
-def _built(tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags) -> Digraph:
+def _built(
+    tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags, symmetric: bool = False
+) -> Digraph:
     """The digraph of sorted codes; tokens that turn out to be hubs are made such."""
-    graph = _made(tokens, starts, full, part, hub_loops)
+    graph = _made(tokens, starts, full, part, hub_loops, symmetric)
     others = graph.n - 1
     m = graph.ordinary
     hub = (graph.degrees[:m] == others) & (graph.transposed.degrees[:m] == others)
@@ -242,10 +328,12 @@ def _built(tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags)
     i, j = split(graph._part_codes, max(m, 1))
     stays = ~(hub[i] | hub[j])
     part = kept[i[stays]] * kept[-1] + kept[j[stays]]
-    return _made(tokens, kept[graph.starts], graph._full_codes, part, loops)
+    return _made(tokens, kept[graph.starts], graph._full_codes, part, loops, symmetric)
 
 
-def _made(tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags) -> Digraph:
+def _made(
+    tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags, symmetric: bool
+) -> Digraph:
     """Drops empty tiles and edges that are listed twice, and finds listed tiles that are full."""
     m, tiles = int(starts[-1]), len(starts) - 1
     lengths = np.diff(starts)
@@ -257,21 +345,34 @@ def _made(tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags) 
         starts = np.append(starts[:-1][lengths > 0], m)
         tiles, lengths = len(starts) - 1, lengths[lengths > 0]
     tile = np.repeat(np.arange(tiles), lengths)
-    i, j = split(part, max(m, 1))
-    place = tile[i] * tiles + tile[j]
-    listed = ~_among(place, full)
-    if not listed.all():
-        part, place = part[listed], place[listed]
-    found, count = np.unique(place, return_counts=True)
-    whole = found[count == lengths[found // max(tiles, 1)] * lengths[found % max(tiles, 1)]]
-    if len(whole):
-        part, full = part[~_among(place, whole)], np.union1d(full, whole)
-    return Digraph(tokens, starts, _matrix(full, tiles), _matrix(part, m), hub_loops)
+    listed = _matrix(part, m)
+    # How many edges each tile lists.
+    row, column = np.repeat(tile, np.diff(listed.indptr)), tile[listed.indices]
+    count = csr_array(coo_array((listed.data, (row, column)), shape=(tiles, tiles)))
+    code, count = _codes(count), count.data
+    del row, column
+    whole = code[count == lengths[code // max(tiles, 1)] * lengths[code % max(tiles, 1)]]
+    full = _distinct(np.concatenate([full, whole]))
+    if _among(code, full).any():
+        i, j = split(part, max(m, 1))
+        part = part[~_among(tile[i] * tiles + tile[j], full)]
+        listed = _matrix(part, m)
+    return Digraph(tokens, starts, _matrix(full, tiles), listed, hub_loops, symmetric)
 
 
 def _matrix(codes: Ints, size: int) -> csr_array:
-    row, column = split(codes, max(size, 1))
-    return csr_array(coo_array((np.ones(len(codes)), (row, column)), shape=(size, size)))
+    """The matrix with a 1 for each of the sorted codes `row * size + column`."""
+    pointers = np.searchsorted(codes, np.arange(size + 1) * size)
+    columns = (codes % max(size, 1)).astype(np.int32)
+    return csr_array((np.ones(len(codes)), columns, pointers.astype(np.int32)), shape=(size, size))
+
+
+def _distinct(codes: Ints) -> Ints:
+    """The codes sorted and each once; NumPy's own way takes many times as long."""
+    codes.sort()
+    first = np.ones(len(codes), bool)
+    np.not_equal(codes[1:], codes[:-1], out=first[1:])
+    return codes if first.all() else codes[first]
 
 
 def _codes(matrix: csr_array) -> Ints:

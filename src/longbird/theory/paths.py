@@ -6,8 +6,8 @@ import numpy as np
 
 from longbird.graph.arguments import integer
 from longbird.graph.base import Graph
+from longbird.theory.breadth import hops_from
 from longbird.theory.digraph import digraphs
-from longbird.theory.hops import sweep
 
 
 def shortest_path(
@@ -25,14 +25,9 @@ def shortest_path(
         return [i, j]
     if union.hubs:
         return [i, int(union.tokens[union.ordinary :].min()), j]
-    # Hops to the goal, from all tokens that are nearer to it than `i`; then downhill.
-    hops = np.full(n, n)
-    hops[goal] = 0
-    for hop, (rows, _, _) in enumerate(sweep(union, np.array([goal])), start=1):
-        hops[rows] = hop
-        if hops[here] == hop:
-            break
-    else:
+    # Hops to the goal, from every token; then downhill.
+    hops = hops_from(union.transposed, goal)
+    if hops[here] < 0:
         return None
     path = [here]
     while path[-1] != goal:

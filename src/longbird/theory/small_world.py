@@ -2,16 +2,26 @@
 
 Both coefficients compare the undirected simple graph with others of as many tokens and the same
 mean degree: a random graph (Erdős, Rényi) and a ring on which each token has its nearest
-neighbours (Watts, Strogatz). What these have is computed from formulas, not drawn.
+neighbours (Watts and Strogatz's, before rewiring). Random graphs are drawn and measured while that
+takes no time; beyond, formulas tell what they have. Those for the ring are exact.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
+from math import ceil, log, log1p
 
 import numpy as np
 
+from longbird.graph.random import below
+from longbird.theory.clustering import Clustering, cluster
+from longbird.theory.digraph import Digraph, undirected_of
+from longbird.theory.hops import Hops, count_hops
+
+# Random graphs that are drawn, and the edges that all of them together may have.
+DRAWS = 4
+MOST_EDGES = 2**17
+MOST_TOKENS = 4096
 # Euler's constant.
 EULER = 0.5772156649015329
 
@@ -26,10 +36,12 @@ class SmallWorld:
             towards 1 a random graph.
         clustering: C of the graph.
         average_path_length: L of the graph, as undirected.
-        random_clustering: C of a random graph: the share k / (n - 1) of all pairs.
-        random_path_length: L of a random graph, (ln n - 0.577) / ln k + 1/2 [3]; where it is so
-            dense that every pair has one hop or two, 2 - k / (n - 1).
+        random_clustering: C of a random graph, drawn, or the share k / (n - 1) of all pairs.
+        random_path_length: L of a random graph, drawn, or (ln n - 0.577) / ln k + 1/2 [3]; where
+            it is so dense that every pair has one hop or two, 2 - k / (n - 1).
         lattice_clustering: C of the ring: 3 (k - 2) / (4 (k - 1)) where it is long.
+        drawn: How many random graphs were drawn and measured; 0 if formulas were used.
+        exact: Whether C and L of the graph are exact.
 
     References:
         - [1] M. D. Humphries, K. Gurney, "Network 'small-world-ness'", PLoS ONE 3, 2008.
@@ -45,35 +57,60 @@ class SmallWorld:
     random_clustering: float
     random_path_length: float
     lattice_clustering: float
+    drawn: int
+    exact: bool
 
 
-def small_world(
-    n: int, degree: float, clustering: float, path_length: float | None
-) -> SmallWorld | None:
-    """Compare a connected graph; None if it has fewer than 2 neighbours a token, as a chain has.
+def small_world(graph: Digraph, clustering: Clustering, hops: Hops) -> SmallWorld | None:
+    """Compare an undirected graph, by what has been measured of it.
 
-    Args:
-        n: Tokens.
-        degree: Mean number of neighbours.
-        clustering: The clustering coefficient.
-        path_length: Mean hops between two tokens; None if some are not connected.
+    None if it is not connected, or has two neighbours a token or fewer, as a chain has.
     """
-    if path_length is None or degree <= 2:
+    n, length = graph.n, hops.average
+    if n < 3 or length is None or not graph.connected:
         return None
-    share = degree / (n - 1)
-    random_length = 2 - share
-    if n * share**2 < 2 * log(n):  # then some pair has no neighbour in common
-        random_length = max(random_length, (log(n) - EULER) / log(degree) + 0.5)
+    degree = float(graph.degrees.mean())
+    if degree <= 2:
+        return None
+    draws = 0
+    if n <= MOST_TOKENS and n * degree <= MOST_EDGES:
+        draws = int(min(DRAWS, MOST_EDGES // (n * degree)))
+    if draws:
+        found = [_drawn(n, degree, seed) for seed in range(draws)]
+        random_clustering, random_length = np.mean(found, axis=0).tolist()
+    else:
+        random_clustering, random_length = degree / (n - 1), _random_length(n, degree)
     lattice = lattice_clustering(n, degree)
     return SmallWorld(
-        sigma=clustering / share / (path_length / random_length),
-        omega=random_length / path_length - clustering / lattice,
-        clustering=clustering,
-        average_path_length=path_length,
-        random_clustering=share,
+        sigma=clustering.value / random_clustering / (length / random_length),
+        omega=random_length / length - clustering.value / lattice,
+        clustering=clustering.value,
+        average_path_length=length,
+        random_clustering=random_clustering,
         random_path_length=random_length,
         lattice_clustering=lattice,
+        drawn=draws,
+        exact=clustering.interval is None and hops.exact,
     )
+
+
+def _drawn(n: int, degree: float, seed: int) -> tuple[float, float]:
+    """Clustering and path length of a random graph of about this mean degree."""
+    pairs, wanted = n * (n - 1) / 2, n * degree / 2
+    # So many draws hit the wanted number of pairs, for some are drawn twice.
+    draws = ceil(-pairs * log1p(-min(wanted, pairs - 0.5) / pairs))
+    i = below(n, 37, seed, 0, np.arange(draws))
+    j = below(n - 1, 37, seed, 1, np.arange(draws))
+    graph = undirected_of(n, i, j + (j >= i))
+    # In expectation a tiny graph that happens to have no triangle has the share of all pairs.
+    return cluster(graph).value or degree / (n - 1), count_hops(graph).average or 1.0
+
+
+def _random_length(n: int, degree: float) -> float:
+    share = degree / (n - 1)
+    if n * share**2 >= 2 * log(n):  # then all pairs have a neighbour in common
+        return 2 - share
+    return max(2 - share, (log(n) - EULER) / log(degree) + 0.5)
 
 
 def lattice_clustering(n: int, degree: float) -> float:

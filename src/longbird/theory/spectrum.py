@@ -1,8 +1,9 @@
 """Eigenvalues of the normalised adjacency matrix, which say how quickly a random walk forgets.
 
 N = D^-1/2 A D^-1/2 of the undirected simple graph has eigenvalues from -1 to 1, the same as the
-random walk D^-1 A. The largest is 1; how far the second is from it is the spectral gap. It is 0
-where the graph is not connected; a token without a neighbour is a part of its own.
+random walk D^-1 A. The largest is 1, if there are edges; how far the second is from it is the
+spectral gap. It is 0 where edges are in more than one part. A token without a neighbour has a row
+of zeros, which adds an eigenvalue of 0.
 """
 
 from __future__ import annotations
@@ -17,21 +18,26 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from longbird.graph.random import uniform
-from longbird.layout.tiles import ranges
 from longbird.theory.digraph import Digraph, Floats, Ints
-from longbird.theory.hops import components
+from longbird.theory.hops import spans
 
 # Matrices that LAPACK decomposes as a whole: a second or less.
 MOST_DENSE = 1024
 # Bands that are factorised: n * band^2 operations, and n * band numbers.
 MOST_BAND_WORK = 2e10
 MOST_BAND_NUMBERS = 2**26
-MOST_LISTED = 2**24
+# Edges that are put into another order to find a narrow band.
+MOST_ORDERED = 2**23
+CHUNK = 4096
 # A residual; the error of an eigenvalue is about its square over the distance to the next.
 TOLERANCE = 1e-6
 LANCZOS_VECTORS = 48
 MOST_RESTARTS = 16
-PLAIN_STEPS = 128
+# Of Lanczos without restarts, the products; the ends of the spectrum are looked at every eighth.
+FEWEST_STEPS = 32
+MOST_PLAIN_STEPS = 128
+# Steps along an edge in all products of Lanczos with restarts.
+MOST_STEPS = 2**31
 _eigsh: Any = eigsh  # its stubs ask for an integer tolerance
 
 
@@ -51,27 +57,36 @@ class Spectrum:
     smallest: Eigenvalue
 
 
-def spectrum(graph: Digraph) -> Spectrum | None:
+def spectrum(graph: Digraph, steps: int | None = None) -> Spectrum | None:
     """Second largest and smallest eigenvalue of an undirected graph; None of fewer than 2 tokens.
 
-    See `Digraph.undirected`.
+    Args:
+        graph: See `Digraph.undirected`.
+        steps: How much work Lanczos may be; by default `MOST_STEPS`.
     """
     if graph.n < 2:
         return None
-    connected = components(graph) == 1
+    steps = MOST_STEPS if steps is None else steps
+    joined = graph.degrees > 0
+    parts = len(np.unique(graph.parts[joined]))  # tokens without a neighbour left aside
     if graph.n <= MOST_DENSE:
         values = eigvalsh(_dense(graph))
         second, smallest = Eigenvalue(float(values[-2])), Eigenvalue(float(values[0]))
-    elif not graph.part.nnz and len(graph.lengths) < MOST_DENSE + 1:
+    elif not graph.part.nnz and len(graph.lengths) <= MOST_DENSE:
         values = _of_blocks(graph)
         second, smallest = Eigenvalue(float(values[-2])), Eigenvalue(float(values[0]))
+    elif not parts:
+        second = smallest = Eigenvalue(0.0)
     else:
         # A smallest eigenvalue of nearly -1 is what matters, and that Lanczos finds quickly.
-        smallest = _lanczos(graph, "SA")
+        operator, first = _operator(graph)
+        start = _start(graph, first)
+        products = steps // (graph.part.nnz + 16 * graph.n)
+        smallest = _plain(operator, start, "SA", products)
         second = Eigenvalue(1.0)
-        if connected:
-            second = _banded(graph) or _lanczos(graph, "LA")
-    return Spectrum(second if connected else Eigenvalue(1.0), smallest)
+        if parts == 1:
+            second = _banded(graph) or _restarted(operator, start, products)
+    return Spectrum(second if parts <= 1 else Eigenvalue(1.0), smallest)
 
 
 def _dense(graph: Digraph) -> Floats:
@@ -132,40 +147,46 @@ def _start(graph: Digraph, first: Floats) -> Floats:
     return start - first * (first @ start)
 
 
-def _lanczos(graph: Digraph, end: str) -> Eigenvalue:
-    operator, first = _operator(graph)
-    start = _start(graph, first)
+def _restarted(operator: LinearOperator, start: Floats, products: int) -> Eigenvalue:
+    """The largest eigenvalue, by Lanczos with restarts; what is known if products are too few."""
+    restarts = int(np.clip(2 * products // LANCZOS_VECTORS, 1, MOST_RESTARTS))
     try:
         (value,), _ = _eigsh(
-            operator, k=1, which=end, v0=start, ncv=LANCZOS_VECTORS, maxiter=MOST_RESTARTS,
-            tol=TOLERANCE,
+            operator, k=1, which="LA", v0=start, ncv=LANCZOS_VECTORS, tol=TOLERANCE,
+            maxiter=restarts,
         )  # fmt: skip
         return Eigenvalue(float(value))
     except (ArpackNoConvergence, ArpackError):
-        return _bounded(operator, start, end)
+        return _plain(operator, start, "LA", products)
 
 
-def _bounded(operator: LinearOperator, start: Floats, end: str) -> Eigenvalue:
+def _plain(operator: LinearOperator, start: Floats, end: str, products: int) -> Eigenvalue:
     """What plain Lanczos knows: the extreme eigenvalue is beyond that of the space it searched.
 
     How far beyond, the residual tells, if the start has anything of the right vector at all.
     """
-    sign = 1.0 if end == "LA" else -1.0
-    vectors = [start / np.linalg.norm(start)]
+    place, sign = (-1, 1.0) if end == "LA" else (0, -1.0)
+    steps = int(np.clip(products, FEWEST_STEPS, MOST_PLAIN_STEPS)) // 8 * 8
+    vectors = np.zeros((steps + 1, len(start)))
+    vectors[0] = start / np.linalg.norm(start)
     diagonal: list[float] = []
     beside: list[float] = []
-    for _ in range(PLAIN_STEPS):
-        found = np.asarray(operator @ vectors[-1])
-        diagonal.append(float(found @ vectors[-1]))
-        basis = np.array(vectors)
+    value = residual = 0.0
+    for step in range(steps):
+        found = np.asarray(operator @ vectors[step])
+        diagonal.append(float(found @ vectors[step]))
+        basis = vectors[: step + 1]
         for _ in range(2):  # once is not enough in floating point
             found = found - basis.T @ (basis @ found)
         beside.append(float(np.linalg.norm(found)))
-        vectors.append(found / beside[-1])
-    values, inside = eigh_tridiagonal(diagonal, beside[:-1])
-    place = -1 if end == "LA" else 0
-    value = float(values[place])
-    residual = beside[-1] * abs(float(inside[-1, place]))
+        exhausted = beside[-1] < TOLERANCE**2
+        if step % 8 == 7 or exhausted:
+            values, inside = eigh_tridiagonal(diagonal, beside[:-1])
+            value = float(values[place])
+            residual = beside[-1] * abs(float(inside[-1, place]))
+            if residual < TOLERANCE:
+                return Eigenvalue(value)
+        vectors[step + 1] = found / beside[-1]
     edges = sorted((value, sign * min(1.0, sign * value + residual)))
     return Eigenvalue(value, (edges[0], edges[1]))
 
@@ -177,22 +198,24 @@ def _banded(graph: Digraph) -> Eigenvalue | None:
     a narrow band is factorised instead, and its smallest eigenvalues become the largest.
     """
     edges = int(graph.degrees.sum())
-    if graph.hubs or edges > MOST_LISTED * 4:
-        return None
-    row, column = _listed(graph)
-    band = _band(graph, row, column)
+    band = None if graph.hubs else _band(graph, edges)
     if band is None:
         return None
     place, width = band
     n, scale = graph.n, _scale(graph)
-    i, j = place[row], place[column]
-    below = i >= j
     # Normalised Laplacian, moved by less than its smallest eigenvalue so that it has an inverse.
     shift = 0.01 / n**2
     lower = np.zeros((width + 1, n))
-    lower[(i - j)[below], j[below]] = -(scale[row] * scale[column])[below]
+    for begin in range(0, n, CHUNK):
+        row, column = graph.listed(begin, min(begin + CHUNK, n))
+        i, j = place[row], place[column]
+        below = i > j
+        lower[(i - j)[below], j[below]] = -(scale[row] * scale[column])[below]
     lower[0] = 1.0 + shift
-    factor = cholesky_banded(lower, overwrite_ab=True, lower=True, check_finite=False)
+    try:
+        factor = cholesky_banded(lower, overwrite_ab=True, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:  # beyond a million tokens, the shift is lost in rounding
+        return None
     first = np.zeros(n)
     first[place] = np.sqrt(graph.degrees / edges)
 
@@ -212,31 +235,16 @@ def _banded(graph: Digraph) -> Eigenvalue | None:
     return Eigenvalue(float(1.0 + shift - 1.0 / value))
 
 
-def _listed(graph: Digraph) -> tuple[Ints, Ints]:
-    """All edges of a graph without hubs, one by one, without loops."""
-    degree = np.diff(graph.full.indptr)[graph.tile]
-    start = graph.full.indptr[:-1][graph.tile].astype(np.int64)
-    tile = graph.full.indices[ranges(start, degree)]
-    row = np.repeat(np.repeat(np.arange(graph.n), degree), graph.lengths[tile])
-    column = ranges(graph.starts[tile], graph.lengths[tile])
-    part = graph.part.tocoo()
-    row = np.concatenate([row, part.coords[0]])
-    column = np.concatenate([column, part.coords[1]])
-    row, column = row.astype(np.int64), column.astype(np.int64)
-    other = row != column
-    return row[other], column[other]
-
-
-def _band(graph: Digraph, row: Ints, column: Ints) -> tuple[Ints, int] | None:
+def _band(graph: Digraph, edges: int) -> tuple[Ints, int] | None:
     """A place for each position so that edges are short, and the longest; None if too long."""
     n = graph.n
     here = np.arange(n)
-    width = int(np.abs(row - column).max(initial=0))
-    if not _fits(n, width):
+    low, high = spans(graph)
+    width = int(max((here - low).max(), (high - here).max()))
+    if not _fits(n, width) and edges <= MOST_ORDERED:
+        row, column = graph.listed(0, n)
         matrix = csr_array(coo_array((np.ones(len(row)), (row, column)), shape=(n, n)))
-        order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
-        here = np.empty(n, np.int64)
-        here[order] = np.arange(n)
+        here[reverse_cuthill_mckee(matrix, symmetric_mode=True)] = np.arange(n)
         width = int(np.abs(here[row] - here[column]).max(initial=0))
     return (here, width) if _fits(n, width) else None
 

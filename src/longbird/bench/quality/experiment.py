@@ -171,6 +171,20 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """The question which number that is known before training goes with the first metric.
+
+    Attributes:
+        measures: The names of these numbers. Each attempt has them in `facts["measures"]`, where
+            None is larger than all numbers.
+        among: The contestants that are compared.
+    """
+
+    measures: Sequence[str]
+    among: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A question, who is asked, and what decides.
 
@@ -187,6 +201,7 @@ class Experiment:
         claims: What the figures are to decide.
         notes: What a reader must know before comparing; a line each.
         sources: Where the published figures are from; a line each.
+        prediction: Which measures may predict the first metric; None if there are none.
     """
 
     name: str
@@ -201,6 +216,7 @@ class Experiment:
     claims: Sequence[Claim] = ()
     notes: Sequence[str] = ()
     sources: Sequence[str] = ()
+    prediction: Prediction | None = None
 
     def __post_init__(self) -> None:
         """Raises if a name stands for nothing."""
@@ -209,6 +225,7 @@ class Experiment:
         named = [
             self.reference,
             *(x for claim in self.claims for x in (claim.better, claim.worse)),
+            *(self.prediction.among if self.prediction else ()),
         ]
         if len(set(names)) < len(names) or not set(named) <= set(names):
             raise ValueError(f"contestants must have names of their own: {names}, named {named}")

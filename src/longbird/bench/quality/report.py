@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from longbird.bench.environment import cpu_slug
 from longbird.bench.quality.experiment import Claim, Contestant, Metric
 from longbird.bench.quality.intervals import Bootstrap, Figure, figure_of
 from longbird.bench.quality.picture import draw
+from longbird.bench.quality.predictors import Predictors, draw_predictors, predictors
 from longbird.bench.quality.run import Found
 from longbird.bench.report import Sheet, digits
 
@@ -67,6 +69,17 @@ class Report:
     def difference(self, metric: str, name: str, other: str) -> Figure:
         """By how much a contestant's metric is above another's."""
         return figure_of(self.samples[metric, name] - self.samples[metric, other])
+
+    @cached_property
+    def predictors(self) -> Predictors | None:
+        """Which measures go with the first metric; None if nobody asks, or too few were run."""
+        asked, metric = self.experiment.prediction, self.experiment.metrics[0].name
+        if asked is None:
+            return None
+        found = self.found.findings
+        among = {name: found[name] for name in asked.among if name in found}
+        samples = {name: self.samples[metric, name] for name in among}
+        return predictors(metric, asked.measures, among, samples)
 
     # ---- tables
 
@@ -201,6 +214,7 @@ class Report:
                 low, high = -high, -low
             (better if low > 0 else worse if high < 0 else alike).append(name)
         lines = [self.verdict(claim) for claim in self.experiment.claims]
+        lines += known.words() if (known := self.predictors) else []
         if self.differences[metric.name]:
             lines.append(
                 f"Beside {reference}, by {metric.name}: better are {_listed(better)}; worse are "
@@ -253,7 +267,9 @@ class Report:
             facts.insert(
                 1, f"**Scale {experiment.scale}: shows that everything runs, no result.**"
             )
-        sheets = [self.results(), self.against_reference(), self.costs(), self.seeds()]
+        sheets = [self.results(), self.against_reference()]
+        sheets += known.sheets() if (known := self.predictors) else []
+        sheets += [self.costs(), self.seeds()]
         return "\n".join(
             [
                 f"# {experiment.title}, {found.date}",
@@ -272,6 +288,7 @@ class Report:
                 "",
                 *(each.markdown() for each in sheets),
                 f"![{experiment.metrics[0].name}]({picture})",
+                *([f"![measures]({_of_measures(picture)})"] if self.predictors else []),
                 "",
             ]
         )
@@ -288,7 +305,11 @@ class Report:
         page.write_text(self.markdown(picture.name), "utf-8")
         data.write_text(self.json() + "\n", "utf-8")
         draw(experiment, self.figures, [each.name for each in self.contestants], picture)
-        return [page, data, picture]
+        written = [page, data, picture]
+        if known := self.predictors:
+            written.append(folder / _of_measures(picture.name))
+            draw_predictors(known, written[-1])
+        return written
 
     def json(self) -> str:
         """All figures, and what each attempt gave for every held-out document."""
@@ -311,11 +332,17 @@ class Report:
             "figures": _plain(self.figures),
             "differences": _plain(self.differences),
             "words": self.words(),
+            "prediction": known.as_json() if (known := self.predictors) else None,
             "findings": [asdict(x) for each in self.found.findings.values() for x in each],
         }
         text = json.dumps(every, indent=1, default=str)
         # One line for each list of numbers, so that a person can look through the file.
         return re.sub(r"\[[\s\d.,e+-]+\]", lambda found: " ".join(found[0].split()), text)
+
+
+def _of_measures(picture: str) -> str:
+    """The name of the picture of measures beside that of figures."""
+    return picture.replace(".png", "_measures.png")
 
 
 def _keys(findings: Any) -> list[str]:

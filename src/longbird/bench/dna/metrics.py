@@ -1,0 +1,148 @@
+"""Figures over held-out examples that experiments draw again and again, and so sum by weights.
+
+Each is `of(columns, counts)` of `longbird.bench.quality.experiment.Metric`. Without a bootstrap,
+scikit-learn has the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from longbird.bench.quality.experiment import Columns
+
+Of = Callable[[Columns, np.ndarray], np.ndarray]
+
+
+def auroc_of(score: str, true: str, where: str | None = None) -> Of:
+    """The chance that a positive example has a higher score than a negative one.
+
+    Args:
+        score: A column; equal scores count half.
+        true: A column of 0 and 1.
+        where: A column that has 1 at the examples that count.
+
+    Examples:
+        >>> columns = {"score": np.array([0.1, 0.4, 0.3, 0.8]), "true": np.array([0, 0, 1, 1])}
+        >>> auroc_of("score", "true")(columns, np.ones((1, 4)))
+        array([0.75])
+    """
+
+    def of(columns: Columns, counts: np.ndarray) -> np.ndarray:
+        above, below = _upto(columns, counts, score, true, where)
+        right, wrong = above[:, -1:], below[:, -1:]
+        zero = np.zeros((len(above), 1))
+        up, along = np.concatenate([zero, above], 1), np.concatenate([zero, below], 1)
+        area = ((up[:, 1:] + up[:, :-1]) / 2 * np.diff(along)).sum(1)
+        return _quotient(area, (right * wrong)[:, 0])
+
+    return of
+
+
+def average_precision_of(
+    score: str, true: str, where: str | None = None, found: str | None = None
+) -> Of:
+    """The mean precision at each positive example, as scikit-learn has it.
+
+    Args:
+        score: A column.
+        true: A column of 0 and 1.
+        where: A column that has 1 at the examples that count.
+        found: A column that has 0 at positive examples that no threshold finds.
+
+    Examples:
+        >>> columns = {"score": np.array([0.1, 0.4, 0.3, 0.8]), "true": np.array([0, 0, 1, 1])}
+        >>> average_precision_of("score", "true")(columns, np.ones((1, 4))).round(3)
+        array([0.833])
+    """
+
+    def of(columns: Columns, counts: np.ndarray) -> np.ndarray:
+        right, wrong = _upto(columns, counts, score, true, where, found)
+        more = np.diff(np.concatenate([np.zeros((len(right), 1)), right], 1))
+        precision = _quotient(right, right + wrong, empty=0.0)
+        positives = _weighted(columns, counts, where) @ columns[true]
+        return _quotient((more * precision).sum(1), positives)
+
+    return of
+
+
+def precision_at_recall_of(
+    score: str, true: str, recall: float, where: str | None = None, found: str | None = None
+) -> Of:
+    """The precision at the highest threshold that finds that share of the positive examples.
+
+    It is 0 where none does. The columns are those of `average_precision_of`.
+
+    Examples:
+        >>> columns = {"score": np.array([0.1, 0.4, 0.3, 0.8]), "true": np.array([0, 0, 1, 1])}
+        >>> precision_at_recall_of("score", "true", 0.9)(columns, np.ones((1, 4))).round(3)
+        array([0.667])
+    """
+
+    def of(columns: Columns, counts: np.ndarray) -> np.ndarray:
+        right, wrong = _upto(columns, counts, score, true, where, found)
+        positives = _weighted(columns, counts, where) @ columns[true]
+        enough = right >= recall * positives[:, None] - 1e-9
+        at = enough.argmax(1)
+        rows = np.arange(len(right))
+        precision = _quotient(right[rows, at], right[rows, at] + wrong[rows, at], empty=0.0)
+        return np.where(positives > 0, np.where(enough.any(1), precision, 0.0), np.nan)
+
+    return of
+
+
+def mcc_of(hits: str, false: str, missed: str, rest: str) -> Of:
+    """Matthews' correlation of what is said with what is true, from columns of counts.
+
+    Args:
+        hits: Said and true.
+        false: Said and not true.
+        missed: True and not said.
+        rest: Neither.
+
+    Examples:
+        >>> columns = {x: np.array([n]) for x, n in zip("abcd", (6, 1, 2, 3))}
+        >>> mcc_of("a", "b", "c", "d")(columns, np.ones((1, 1))).round(3)
+        array([0.478])
+    """
+
+    def of(columns: Columns, counts: np.ndarray) -> np.ndarray:
+        a, b, c, d = (counts @ columns[x].astype(float) for x in (hits, false, missed, rest))
+        below = np.sqrt((a + b) * (a + c) * (d + b) * (d + c))
+        return np.where(below > 0, _quotient(a * d - b * c, below), 0.0)
+
+    return of
+
+
+def _weighted(columns: Columns, counts: np.ndarray, where: str | None) -> np.ndarray:
+    return counts if where is None else counts * columns[where]
+
+
+def _upto(
+    columns: Columns,
+    counts: np.ndarray,
+    score: str,
+    true: str,
+    where: str | None,
+    found: str | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """How many positive and negative examples are at or above each score, highest first.
+
+    Returns:
+        Two of [samples, different scores].
+    """
+    weights = _weighted(columns, counts, where)
+    if found is not None:
+        weights = weights * columns[found]
+    order = np.argsort(-columns[score], kind="stable")
+    scores, truth = columns[score][order], columns[true][order].astype(float)
+    last = np.flatnonzero(np.append(scores[1:] != scores[:-1], True))  # of equal ones
+    weights = weights[:, order]
+    right = np.cumsum(weights * truth, 1)[:, last]
+    wrong = np.cumsum(weights * (1 - truth), 1)[:, last]
+    return right, wrong
+
+
+def _quotient(above: np.ndarray, below: np.ndarray, empty: float = np.nan) -> np.ndarray:
+    return np.divide(above, below, out=np.full(above.shape, empty), where=below != 0)
