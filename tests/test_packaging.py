@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import os
 import platform
 import re
@@ -40,7 +41,8 @@ def project() -> dict[str, Any]:
 def requirements() -> list[Requirement]:
     """What users install: the dependencies, and the extras that are not for developers."""
     extras = project()["optional-dependencies"]
-    texts = [*project()["dependencies"], *extras["train"], *extras["documents"], *extras["search"]]
+    of_users = [extras[name] for name in ("train", "documents", "search", "dna")]
+    texts = [*project()["dependencies"], *itertools.chain(*of_users)]
     return [Requirement(text) for text in texts]
 
 
