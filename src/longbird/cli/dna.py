@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from rich.table import Table
 
 from longbird.cli.early import check_model, check_there
 from longbird.cli.errors import INTERRUPTED
+from longbird.cli.evaluate import metrics_table
 from longbird.cli.finetune import finetune as finetune_text
 from longbird.cli.flags import Command, Group
-from longbird.cli.options import AsJson, Trained, check_known
+from longbird.cli.options import AsJson, TokensAtOnce, Trained, check_known
 from longbird.cli.terminal import note, stdout, working
 
 dna = typer.Typer(
@@ -251,9 +251,7 @@ def scan(
             help=".bedgraph and .bw: the strand or target. \\[the highest of both strands]"
         ),
     ] = None,
-    tokens_per_batch: Annotated[
-        int | None, typer.Option(help="Tokens that are read at once; those of the run.")
-    ] = None,
+    tokens_per_batch: TokensAtOnce = None,
     circular: Circular = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
@@ -303,9 +301,7 @@ def evaluate(
     per_positive: PerPositive = None,
     alias: Alias = None,
     circular: Circular = None,
-    tokens_per_batch: Annotated[
-        int | None, typer.Option(help="Tokens that are read at once; those of the run.")
-    ] = None,
+    tokens_per_batch: TokensAtOnce = None,
     worst: Annotated[
         Path | None, typer.Option(help="Write the windows that it is worst at (JSON lines).")
     ] = None,
@@ -335,8 +331,10 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(_plain(found.metrics), allow_nan=False))
     else:
-        stdout.print(_table(found.metrics))
-        for line in found.metrics["notes"]:
+        metrics = found.metrics
+        recipe = f", negatives: {metrics['negatives']}" if "negatives" in metrics else ""
+        stdout.print(metrics_table(metrics, f"{metrics['windows']:,} windows{recipe}"))
+        for line in metrics["notes"]:
             note(line)
 
 
@@ -347,19 +345,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]  # pyright: ignore
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _table(metrics: dict[str, Any]) -> Table:
-    recipe = f", negatives: {metrics['negatives']}" if "negatives" in metrics else ""
-    table = Table(title=f"{metrics['windows']:,} windows{recipe}")
-    for name in ("metric", "value", "95% interval"):
-        table.add_column(name)
-    for name, value in metrics.items():
-        if isinstance(value, float):
-            interval = metrics["intervals"].get(name)
-            text = "" if interval is None else f"{interval[0]:.4f} to {interval[1]:.4f}"
-            table.add_row(name, f"{value:.4f}", text)
-    return table
 
 
 def _several(given: list[str] | None) -> tuple[str, ...] | None:

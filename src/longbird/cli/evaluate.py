@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from longbird.cli.early import check_trained
-from longbird.cli.options import AsJson, Encoding, TextColumn, Trained
+from longbird.cli.options import AsJson, Encoding, TextColumn, TokensAtOnce, Trained
 from longbird.cli.terminal import note, stdout, working
 
 
@@ -51,9 +51,7 @@ def evaluate(
         str | None,
         typer.Option(help="Of language models: file, paragraph or line; that of the run."),
     ] = None,
-    tokens_per_batch: Annotated[
-        int | None, typer.Option(help="Tokens that are read at once; those of the run.")
-    ] = None,
+    tokens_per_batch: TokensAtOnce = None,
     against: Annotated[
         str | None, typer.Option(help="Another model, to be compared on the same files.")
     ] = None,
@@ -86,13 +84,15 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(found.metrics))
     else:
-        stdout.print(_table(found.metrics))
+        title = f"{found.metrics['documents']:,} documents"
+        stdout.print(metrics_table(found.metrics, title))
         if against is not None:
             stdout.print(_comparison(found.metrics["against"]))
 
 
-def _table(metrics: dict[str, Any]) -> Table:
-    table = Table(title=f"{metrics['documents']:,} documents")
+def metrics_table(metrics: dict[str, Any], title: str) -> Table:
+    """Metrics with their intervals."""
+    table = Table(title=title)
     for name in ("metric", "value", "95% interval"):
         table.add_column(name)
     for name, value in metrics.items():

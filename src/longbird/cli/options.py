@@ -20,6 +20,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TextColumn = Annotated[
     str | None, typer.Option(help="Column of the text; that of the run by default.")
 ]
+TokensAtOnce = Annotated[
+    int | None, typer.Option(help="Tokens that are read at once; those of the run.")
+]
 Encoding = Annotated[str | None, typer.Option(help="Of the files.")]
 
 

@@ -183,6 +183,14 @@ class Genomic(Task):
             return len(bases) + 2
         return 2 + max(len(self.tokens.encode(each)) for each in (bases, opposite(bases)))
 
+    def features(
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+    ) -> Iterator[dict[str, Any]]:
+        """With their tokens."""
+        for example in examples:
+            bases = example["bases"]
+            yield {**example, "text": bases[:SHOWN], "tokens": self.tokens_of(bases)}
+
     # ---- scanning
 
     def sweep(self, contig: Contig, step: int | None) -> Sweep:

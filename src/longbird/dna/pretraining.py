@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longbird.dna.division import Division
-from longbird.dna.genomic import SHOWN, Genomic
+from longbird.dna.genomic import Genomic
 from longbird.genomes.letters import opposite
 from longbird.nn.checks import IGNORED
 from longbird.tasks.masking import masked
@@ -69,14 +69,6 @@ class Pretraining(Genomic):
     def learn(self, examples: Iterable[Example]) -> None:
         """Counts them."""
         self.check_learned(sum(1 for _ in examples))
-
-    def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
-    ) -> Iterator[dict[str, Any]]:
-        """With their tokens."""
-        for example in examples:
-            bases = example["bases"]
-            yield {**example, "text": bases[:SHOWN], "tokens": self.tokens_of(bases)}
 
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
         """A strand and masks of this epoch; where a model is measured, those of no seed."""

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longbird.dna.division import Division
-from longbird.dna.genomic import SHOWN, Genomic
+from longbird.dna.genomic import Genomic
 from longbird.dna.labels import Cover, features_of, is_signal
 from longbird.dna.scores import Ranked
 from longbird.dna.settings import DnaSettings
@@ -116,14 +116,6 @@ class Tracks(Genomic):
                     f"{channel}: expected some and some others"
                 )
         self.prevalence = (true / there).tolist()
-
-    def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
-    ) -> Iterator[dict[str, Any]]:
-        """With their tokens."""
-        for example in examples:
-            bases = example["bases"]
-            yield {**example, "text": bases[:SHOWN], "tokens": self.tokens_of(bases)}
 
     # ---- batches
 

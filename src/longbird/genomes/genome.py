@@ -238,6 +238,12 @@ class Genome:
         return f"<Genome {self.file}: {len(self.sequences):,} sequences, {total:,} bases>"
 
 
+def check_genome(value: Any) -> None:
+    """Raises for what is not a genome, such as its path."""
+    if not isinstance(value, Genome):
+        raise TypeError(f"expected a genome, as open_genome gives it; received {value!r:.80}")
+
+
 def _open(source: str, folder: Path) -> Any:
     gzi = folder / "index.gzi"
     return need("pysam", "reading a genome").FastaFile(

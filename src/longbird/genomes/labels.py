@@ -10,7 +10,7 @@ from longbird.folders.paths import check_path
 from longbird.genomes import bed, genbank
 from longbird.genomes.fasta import unpacked
 from longbird.genomes.feature import Feature, placed
-from longbird.genomes.genome import Genome, say
+from longbird.genomes.genome import Genome, check_genome, say
 from longbird.genomes.gff3 import Gff3
 from longbird.genomes.names import Alias, read_alias
 from longbird.genomes.raw import Raw
@@ -59,8 +59,7 @@ def read_features(
         >>> folder.cleanup()
     """
     check_path(path, "a file of features")
-    if not isinstance(genome, Genome):
-        raise TypeError(f"expected a genome, as open_genome gives it; received {genome!r:.80}")
+    check_genome(genome)
     if isinstance(kinds, str):
         raise TypeError(f"expected several kinds, such as [{kinds!r}]; received {kinds!r}")
     file = os.fspath(path)

@@ -14,7 +14,7 @@ from longbird.folders.paths import check_path
 from longbird.genomes.bed import HEADINGS, columns_of
 from longbird.genomes.extra import need
 from longbird.genomes.fasta import unpacked
-from longbird.genomes.genome import Genome, say
+from longbird.genomes.genome import Genome, check_genome, say
 from longbird.genomes.handles import Handles
 from longbird.genomes.interval import Interval
 from longbird.genomes.labels import BIGBED, BIGWIG, numbered_lines
@@ -57,8 +57,7 @@ def open_signal(
         >>> folder.cleanup()
     """
     check_path(path, "a signal")
-    if not isinstance(genome, Genome):
-        raise TypeError(f"expected a genome, as open_genome gives it; received {genome!r:.80}")
+    check_genome(genome)
     file = os.fspath(path)
     if os.path.isdir(file):
         raise IsADirectoryError(21, "a folder, expected a signal: bigWig or bedGraph", file)

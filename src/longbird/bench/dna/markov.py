@@ -6,7 +6,7 @@ sides; one-sided figures are those of prediction from left to right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,10 +82,7 @@ class Markov:
 
     def count(self, sequences: Iterable[np.ndarray]) -> Markov:
         """Learns from sequences and their reverse complements."""
-        for sequence in sequences:
-            for strand in (sequence, reverse_complement(sequence)):
-                for table, numbers in zip(self.counts, self.places(strand), strict=True):
-                    add(table, numbers)
+        count_both_strands(self.counts, self.places, sequences)
         return self
 
     def places(self, sequence: np.ndarray) -> Iterable[np.ndarray]:
@@ -119,10 +116,7 @@ class TwoSided:
 
     def count(self, sequences: Iterable[np.ndarray]) -> TwoSided:
         """Learns from sequences and their reverse complements."""
-        for sequence in sequences:
-            for strand in (sequence, reverse_complement(sequence)):
-                for table, numbers in zip(self.counts, self.places(strand), strict=True):
-                    add(table, numbers)
+        count_both_strands(self.counts, self.places, sequences)
         return self
 
     def places(self, sequence: np.ndarray) -> Iterable[np.ndarray]:
@@ -140,6 +134,18 @@ class TwoSided:
         """Of each base for each width from 0 on, [widths, bases]; NaN for unknown bases."""
         by_width = smoothed(self.counts, self.places(sequence), strength)
         return np.stack([-np.log2(each) for each in by_width])
+
+
+def count_both_strands(
+    counts: Sequence[np.ndarray],
+    places: Callable[[np.ndarray], Iterable[np.ndarray]],
+    sequences: Iterable[np.ndarray],
+) -> None:
+    """Adds to tables where they say that the bases of sequences and of their complements are."""
+    for sequence in sequences:
+        for strand in (sequence, reverse_complement(sequence)):
+            for table, numbers in zip(counts, places(strand), strict=True):
+                add(table, numbers)
 
 
 def add(table: np.ndarray, numbers: np.ndarray) -> None:
