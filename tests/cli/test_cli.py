@@ -115,6 +115,15 @@ def test_what_is_not_a_graph_is_refused(text: str, message: str) -> None:
 # ---- subcommands ----
 
 
+@pytest.mark.parametrize("command", ["finetune", "pretrain", "dna pretrain", "dna finetune"])
+def test_help_shows_defaults_that_are_words(command: str) -> None:
+    """Rich takes [linear] for markup, and shows nothing of it."""
+    words = {"[linear]", "[utf-8]", "[minilm]"} if " " not in command else {"[linear]"}
+    arguments = [*command.split(), "--help"]
+    shown = CliRunner().invoke(app, arguments, env={"COLUMNS": "160", "NO_COLOR": "1"}).output
+    assert {word for word in words if word in shown} == words
+
+
 def test_help_names_the_subcommands(run) -> None:
     output = run("--help")
     for name in COMMANDS:

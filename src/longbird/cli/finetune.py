@@ -58,7 +58,7 @@ def finetune(
     ] = None,
     positions: Annotated[
         str | None,
-        typer.Option(help="Counted in the document, or anew in each paragraph (ask). [document]"),
+        typer.Option(help="Counted in the document or in each paragraph (ask). \\[document]"),
     ] = None,
     choices: Annotated[str | None, typer.Option(help="Column of the choices (choose).")] = None,
     summary: Annotated[str | None, typer.Option(help="Column of the summary.")] = None,
@@ -78,10 +78,10 @@ def finetune(
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of the files. [utf-8]")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the files. \\[utf-8]")] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="minilm, mpnet, a folder, one on the hub, or scratch:SIZE. [minilm]"),
+        typer.Option(help="minilm, mpnet, a folder, one on the hub, or scratch:SIZE. \\[minilm]"),
     ] = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="The folder of a tokenizer, for --model scratch:SIZE.")
@@ -107,7 +107,7 @@ def finetune(
         float | None, typer.Option(help="Fraction of the steps in which it climbs. [0.1]")
     ] = None,
     schedule: Annotated[
-        str | None, typer.Option(help="linear, cosine or constant. [linear]")
+        str | None, typer.Option(help="linear, cosine or constant. \\[linear]")
     ] = None,
     weight_decay: Annotated[float | None, typer.Option(help="[0.01]")] = None,
     clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient. [1.0]")] = None,
@@ -127,7 +127,7 @@ def finetune(
         int | None, typer.Option(help="Learn low-rank adapters of this rank instead. [0]")
     ] = None,
     class_weights: Annotated[
-        str | None, typer.Option(help="balanced: rare labels count as much. [none]")
+        str | None, typer.Option(help="balanced: rare labels count as much. \\[none]")
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="That cosines are divided by (embed). [0.05]")

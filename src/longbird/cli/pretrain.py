@@ -30,17 +30,17 @@ def pretrain(
     out: Annotated[Path, typer.Option(help="The folder of the run.")] = Path("run"),
     objective: Annotated[
         str | None,
-        typer.Option(help="mlm: predict masked tokens. causal: predict the next one. [mlm]"),
+        typer.Option(help="mlm: predict masked tokens. causal: predict the next one. \\[mlm]"),
     ] = None,
     documents: Annotated[
         str | None,
-        typer.Option(help="What is a document in a text file: file, paragraph or line. [file]"),
+        typer.Option(help="What is a document in a text file: file, paragraph or line. \\[file]"),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
             help="minilm, mpnet, a folder, a model on the hub, or scratch:SIZE with SIZE one of "
-            "tiny, mini, small, medium, base, large. [minilm]"
+            "tiny, mini, small, medium, base, large. \\[minilm]"
         ),
     ] = None,
     tokenizer: Annotated[
