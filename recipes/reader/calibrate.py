@@ -34,7 +34,7 @@ def calibrate(file: Path) -> None:
     """Fits thresholds and confidence, and writes them into the configuration that ships."""
     trained = load_trained(default_reader())
     assert isinstance(trained.task, Ask)
-    trained.task.no_answer = 0.0
+    trained.task.no_answer, trained.task.twice = 0.0, None
     rows = read_for(trained, file, print)
     evaluate_rows(trained.model, trained.task, rows, trained.tokenizer, calibrate=True)
     config = json.loads((SHIPPED / "config.json").read_text("utf-8"))

@@ -71,7 +71,10 @@ def join(
         low, high = (token - first + begin for token in best["tokens"])
         start, end = row["starts"][low], row["ends"][high]
         text = row["text"][row["skipped"] :][start:end]
-        span = {"text": text, "start": start, "end": end, "chance": best["chance"]}
+        span = {
+            "text": text, "start": start, "end": end, "token": low, "chance": best["chance"],
+            "score": spans[at],
+        }  # fmt: skip
         number = bisect_right(sentences, low) - 1
         beside = logits[number] if supported and number >= 0 else None
     types = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import torch
 from longbird.reading.answering import best_answer, join, margin, said
 from longbird.reading.confidence import Confidence
 from longbird.reading.pairs import Encoded, encode, positions, window_inputs
+from longbird.reading.second_look import looked_twice, passages
 from longbird.reading.sentences import sentences
 
 SHARED = 16
@@ -82,6 +83,7 @@ class _Reading:
             "starts": self.tokens.starts,
             "ends": self.tokens.ends,
             "first": self.tokens.first,
+            "paragraphs": self.paragraphs,
             "windows": [(each.start, each.stop) for each in self.windows],
             "sentence_tokens": self.sentence_tokens,
         }
@@ -105,6 +107,7 @@ class Reader:
         config = model.config
         self.typed, self.supported = bool(config.num_answer_types), config.supporting_sentences
         kept = (getattr(config, "task_specific_params", None) or {}).get("question-answering", {})
+        self.twice = bool(kept.get("twice"))
         self.restarts = kept.get("positions") == "paragraph"
         self.no_answer = kept.get("no_answer")
         self.support = float(kept.get("support", 0.5))
@@ -180,7 +183,7 @@ class Reader:
             tokens.paragraphs(text),
         )
 
-    def _batch(self, reading: _Reading, windows: list[range]) -> dict[str, torch.Tensor]:
+    def _batch(self, reading: _Reading, windows: Sequence[range]) -> dict[str, torch.Tensor]:
         tokens, rows = reading.tokens, []
         first, last, count = tokens.first, tokens.last, len(tokens.ids)
         for each in windows:
@@ -202,7 +205,7 @@ class Reader:
         if not any(any(row["token_type_ids"]) for row in rows):
             for row in rows:
                 del row["token_type_ids"]
-        # All windows of a document are equally long.
+        # Windows that are read together are equally long.
         return {name: torch.tensor([row[name] for row in rows]) for name in rows[0]}
 
     # ---- what the model says
@@ -210,16 +213,30 @@ class Reader:
     def _answer(self, reading: _Reading, advance: Callable[[int, int], None]) -> Answer:
         if reading.tokens.first == reading.tokens.last:
             return Answer(None, 0.0, None, None, (), 0)
+        row, done = reading.row(), 0
+
+        def read(windows: Sequence[range], together: int) -> list[dict[str, Any]]:
+            nonlocal done
+            parts: list[dict[str, Any]] = []
+            for begin in range(0, len(windows), together):
+                some = windows[begin : begin + together]
+                batch = self._batch(reading, some)
+                with torch.inference_mode():
+                    outputs = self.model(**batch)
+                parts += said(outputs, batch, LONGEST_ANSWER, self.typed, self.supported)
+                done += sum(len(window) for window in some)
+                advance(done, total)
+            return parts
+
         size = len(reading.windows[0]) + reading.tokens.first
-        together = max(1, TOKENS_AT_ONCE // size)
-        parts: list[dict[str, Any]] = []
-        for begin in range(0, len(reading.windows), together):
-            batch = self._batch(reading, reading.windows[begin : begin + together])
-            with torch.inference_mode():
-                outputs = self.model(**batch)
-            parts += said(outputs, batch, LONGEST_ANSWER, self.typed, self.supported)
-            advance(len(parts) * size, len(reading.windows) * size)
-        found = join(reading.row(), parts, self.typed, self.supported)
+        total = sum(len(window) for window in reading.windows)
+        parts = read(reading.windows, max(1, TOKENS_AT_ONCE // size))
+        found = join(row, parts, self.typed, self.supported)
+        if self.twice and (again := passages(row, found)):
+            total += sum(stop - start for start, stop in again)
+            second = read([range(*each) for each in again], 1)
+            row["windows"] = again
+            found = looked_twice(found, join(row, second, self.typed, self.supported))
         return self._decided(reading, found)
 
     def _decided(self, reading: _Reading, found: dict[str, Any]) -> Answer:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from datasets import Dataset, concatenate_datasets
 from torch import Tensor
 
 from longbird.reading.answering import (
@@ -22,6 +23,8 @@ from longbird.reading.answering import (
 )
 from longbird.reading.confidence import Confidence, features
 from longbird.reading.pairs import Encoded, encode, positions, window_inputs
+from longbird.reading.second_look import looked_twice, passages
+from longbird.reading.sentences import sentences
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import hotpot, squad
 from longbird.tasks.questions import Question, questions
@@ -48,6 +51,8 @@ class Ask(Task):
         positions: Count from the beginning of the document ("document", or None), or anew in each
             paragraph.
         confidence: The fields of `longbird.reading.confidence.Confidence`, once it is fitted.
+        twice: Are the best passages of a long document read again? None until that is decided, by
+            what gives better answers to held-out questions.
     """
 
     name = "ask"
@@ -57,7 +62,10 @@ class Ask(Task):
         "input_ids", "token_type_ids", "first", "last", "windows", "starts_of_mentions",
         "ends_of_mentions", "answer_types", "sentence_tokens", "sentence_support", "paragraphs",
     )  # fmt: skip
-    joins = ("first", "windows", "sentence_tokens", "starts", "ends", "skipped", "names")
+    joins = (
+        "first", "windows", "sentence_tokens", "paragraphs", "starts", "ends", "skipped",
+        "names",
+    )  # fmt: skip
     on_disk = tuple({*inputs, *joins})
 
     def __init__(
@@ -68,8 +76,9 @@ class Ask(Task):
         support: float = 0.5,
         positions: str | None = None,
         confidence: Mapping[str, Any] | None = None,
+        twice: bool | None = None,
     ) -> None:
-        self.typed, self.supported = typed, supported
+        self.typed, self.supported, self.twice = typed, supported, twice
         self.no_answer, self.support = no_answer, support
         self.positions = positions
         self.confidence = None if confidence is None else Confidence(**confidence)
@@ -145,6 +154,7 @@ class Ask(Task):
             "no_answer": self.no_answer,
             "support": self.support,
             "positions": self.positions,
+            "twice": bool(self.twice),
         }
         if self.confidence is not None:
             kept["confidence"] = self.confidence.as_json()
@@ -158,7 +168,8 @@ class Ask(Task):
                 f"the model tells {config.num_answer_types} types of answers apart, expected "
                 f"{len(TYPES)} ({', '.join(TYPES)}) or 0"
             )
-        chosen = (getattr(config, "task_specific_params", None) or {}).get(cls.head, {})
+        chosen = dict((getattr(config, "task_specific_params", None) or {}).get(cls.head, {}))
+        chosen.setdefault("twice", False)
         return cls(bool(config.num_answer_types), config.supporting_sentences, **chosen)
 
     # ---- examples to features
@@ -168,14 +179,19 @@ class Ask(Task):
     ) -> Iterator[dict[str, Any]]:
         """Of each document the window with the answer, and most that supports it."""
         for asked, tokens in _encoded(examples, tokenizer, length):
-            yield _features(asked, tokens, [_window_to_learn(asked, tokens, length)])
+            places = [(each.start, each.end) for each in asked.sentences]
+            window = _window_to_learn(asked, tokens, length)
+            yield _features(asked, tokens, [window], places)
 
     def features(
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int
     ) -> Iterator[dict[str, Any]]:
         """Every window of each document."""
         for asked, tokens in _encoded(examples, tokenizer, length):
-            yield _features(asked, tokens, tokens.windows(length))
+            places = [(each.start, each.end) for each in asked.sentences]
+            if self.supported and not places:  # not in the file: as the reader finds them
+                places = sentences(asked.text)
+            yield _features(asked, tokens, tokens.windows(length), places)
 
     def about(self, rows: Any, length: int) -> Iterator[str]:
         """What becomes of documents that are longer than the model."""
@@ -233,6 +249,28 @@ class Ask(Task):
             for (title, index), logit in zip(names, found["sentences"], strict=False)
         }
         return {**found, "support": support}
+
+    def second_look(self, rows: Dataset, predictions: Sequence[Prediction]) -> Dataset | None:
+        """Long documents, of which the best passages are read alone."""
+        if self.twice is False:
+            return None
+        columns: dict[str, list[Any]] = {"windows": [], "lengths": []}
+        needed = ["paragraphs", "sentence_tokens", "windows", "lengths"]
+        every: Any = rows.select_columns(needed)
+        for row, found in zip(every, predictions, strict=True):
+            start, stop = row["windows"][0]
+            around = row["lengths"][0] - (stop - start)  # the question
+            chosen = passages(row, found)
+            columns["windows"].append(chosen)
+            columns["lengths"].append([around + stop - start for start, stop in chosen])
+        if not any(columns["windows"]):
+            return None
+        others = rows.remove_columns([*columns])
+        return concatenate_datasets([others, Dataset.from_dict(columns)], axis=1)
+
+    def looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
+        """The answer of the second look, and what supports it of the first."""
+        return looked_twice(first, second)
 
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Without token types where the tokenizer has none: some models then have their own."""
@@ -398,6 +436,10 @@ class Ask(Task):
     ) -> None:
         """Chooses the thresholds, and keeps them in the configuration of the model."""
         golds = [_gold(example) for example in examples]
+        if self.twice is None:
+            self.twice = self._is_better_twice(golds, predictions)
+        if not self.twice:
+            predictions = [each.get("first", each) for each in predictions]
         sides = {bool(gold["answers"]) for gold in golds}
         if self.no_answer is not None and self.typed and sides == {True, False}:
             margins = np.array([margin(each["types"]) for each in predictions])
@@ -415,6 +457,20 @@ class Ask(Task):
             self.support = float(tenths[int(np.argmax(joint))])
         self.confidence = self._fitted(examples, predictions)
         config.task_specific_params = self._kept()
+
+    def _is_better_twice(
+        self, golds: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]
+    ) -> bool:
+        """Do those long documents that have an answer get better ones by a second look?"""
+        once, twice = (
+            [
+                squad.score(self._best(seen(each)), gold["answers"], False)[1]
+                for gold, each in zip(golds, predictions, strict=True)
+                if gold["answers"] and "first" in each
+            ]
+            for seen in (lambda each: each["first"], lambda each: each)
+        )
+        return sum(twice) > sum(once)
 
     def _fitted(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
@@ -513,23 +569,36 @@ def _window_to_learn(asked: Question, tokens: Encoded, length: int) -> range:
     return best
 
 
-def _features(asked: Question, tokens: Encoded, windows: Sequence[range]) -> dict[str, Any]:
-    """A question and its document, of which the model reads the windows."""
+def _features(
+    asked: Question,
+    tokens: Encoded,
+    windows: Sequence[range],
+    places: Sequence[tuple[int, int]],
+) -> dict[str, Any]:
+    """A question and its document, of which the model reads the windows.
+
+    Args:
+        asked: The question.
+        tokens: Its own, and those of the document.
+        windows: Tokens that are read together.
+        places: Characters of the sentences: those of the file, if it has any.
+    """
     spans = [span for span in (tokens.tokens_of(*each) for each in asked.spans) if span]
     spans = list(dict.fromkeys(spans)) or [(-1, -1)]  # an empty list would have no type
-    support = set(asked.support or ())
+    named = [(each.title, each.index) for each in asked.sentences] or [None] * len(places)
     sentences = [
-        (each, place[0])
-        for each in asked.sentences
-        if (place := tokens.tokens_of(each.start, each.end))
+        (name, token[0])
+        for name, place in zip(named, places, strict=True)
+        if (token := tokens.tokens_of(*place))
     ]
+    support = set(asked.support or ())
     gold = {"answers": asked.answers, "metric": asked.metric, "support": asked.support}
     return {
         "place": asked.place,
         "text": f"{asked.question}\n{asked.text}",
         "skipped": len(asked.question) + 1,
         "gold": json.dumps(gold),
-        "names": json.dumps([(each.title, each.index) for each, _ in sentences]),
+        "names": json.dumps([name for name, _ in sentences if name is not None]),
         "tokens": len(tokens.ids),
         "starts": tokens.starts,
         "ends": tokens.ends,
@@ -543,8 +612,7 @@ def _features(asked: Question, tokens: Encoded, windows: Sequence[range]) -> dic
         "answer_types": TYPES.index(asked.kind),
         "paragraphs": tokens.paragraphs(asked.text),
         "sentence_tokens": [token for _, token in sentences] or [-1],
-        "sentence_support": [int((each.title, each.index) in support) for each, _ in sentences]
-        or [0],
+        "sentence_support": [int(name in support) for name, _ in sentences] or [0],
     }
 
 

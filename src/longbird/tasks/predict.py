@@ -15,7 +15,6 @@ from longbird.tasks.processes import processes
 from longbird.tasks.task import Task
 
 
-@torch.no_grad()
 def predict(
     model: Any,
     task: Task,
@@ -27,6 +26,8 @@ def predict(
 ) -> list[dict[str, Any]]:
     """A prediction for each row, in their order, the same in every process.
 
+    Rows that a task wants to look at twice are read again, unless a model is still learning.
+
     Args:
         model: In the mode that it is to be run in.
         task: What it is for.
@@ -36,6 +37,27 @@ def predict(
         advance: Is told how many documents more are done.
         learning: Only what a task measures while a model learns?
     """
+    first = _read(model, task, rows, tokenizer, tokens_per_batch, advance, learning)
+    again = None if learning else task.second_look(rows, first)
+    if again is None:
+        return first
+    second = _read(model, task, again, tokenizer, tokens_per_batch)
+    return [
+        task.looked_twice(*both) if both[1] else both[0]
+        for both in zip(first, second, strict=True)
+    ]
+
+
+@torch.no_grad()
+def _read(
+    model: Any,
+    task: Task,
+    rows: Dataset,
+    tokenizer: Any,
+    tokens_per_batch: int,
+    advance: Callable[[int], None] = lambda _: None,
+    learning: bool = False,
+) -> list[dict[str, Any]]:
     state, documents, collate = processes(), Documents(task, rows), Collator(task, tokenizer)
     device = next(model.parameters()).device
     found: list[tuple[int, dict[str, Any]]] = []
@@ -60,4 +82,4 @@ def predict(
         parts[documents.row_of[number]].append(prediction)
     unused = [name for name in task.on_disk if name not in task.joins]
     every = cast(Any, rows.remove_columns(unused))
-    return [task.joined(row, said) for row, said in zip(every, parts, strict=True)]
+    return [task.joined(row, said) if said else {} for row, said in zip(every, parts, strict=True)]

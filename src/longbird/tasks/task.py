@@ -146,6 +146,14 @@ class Task:
         """What was said of the parts of a row as what is said of it."""
         return dict(parts[0])
 
+    def second_look(self, rows: Dataset, predictions: Sequence[Prediction]) -> Dataset | None:
+        """The rows in other parts, to be read again; those without parts are not."""
+        return None
+
+    def looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
+        """Two predictions of a row as one."""
+        raise NotImplementedError
+
     # ---- features to batches
 
     def batch(

@@ -37,12 +37,14 @@ class Way:
         windows: `windows(number, features)`: what is read at once of the document of a question;
             of all windows the best answer counts.
         options: For loading the reader.
+        twice: Are the best passages of what was read looked at again, as `longbird ask` does?
     """
 
     name: str
     about: str
     windows: Callable[[int, Row], Sequence[Window]]
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    twice: bool = True
 
 
 def of_size(size: int) -> Callable[[int, Row], list[Window]]:
@@ -72,25 +74,25 @@ def one_paragraph(chosen: Sequence[int]) -> Callable[[int, Row], list[Window]]:
 
 
 def whole(length: int) -> Way:
-    """Everything at once, through the reader's own graph."""
+    """Everything at once, through the reader's own graph, and the best passages again."""
     return Way(
         "whole",
-        f"up to {length:,} tokens at once, through the graph that it was trained with",
+        f"up to {length:,} tokens at once, through the graph that it was trained with, and the "
+        "best passages again, as `longbird ask` reads",
         of_size(length),
     )
 
 
 def ways(length: int) -> list[Way]:
-    """Those that can read any document."""
+    """Those that can read any document; all look twice unless they say once."""
+    chunks = f"chunks of {SHORT} tokens with the question, a quarter shared"
     return [
         whole(length),
+        Way("whole, once", "as whole, without a second look", of_size(length), twice=False),
         Way("first 512", f"the first {SHORT} tokens, as BERT would", first_of(SHORT)),
-        Way(
-            "chunks",
-            f"chunks of {SHORT} tokens with the question, a quarter shared, and the best answer "
-            "of all counts",
-            of_size(SHORT),
-        ),
+        Way("chunks", f"{chunks}, and the best passages of all again", of_size(SHORT)),
+        Way("chunks, once", f"{chunks}, and the best answer of all counts", of_size(SHORT),
+            twice=False),
         Way(
             "dense",
             f"up to {length:,} tokens at once, every token seeing all: the same weights, which "
@@ -99,7 +101,7 @@ def ways(length: int) -> list[Way]:
             {"graph": Full()},
         ),
         Way("int8", "as whole, with weights in bytes", of_size(length), {"quantize": "int8"}),
-    ]
+    ]  # fmt: skip
 
 
 def contestant(
@@ -109,7 +111,9 @@ def contestant(
     published: Mapping[str, float] | None = None,
 ) -> Contestant:
     """The reader that ships, which reads in one way; nothing is drawn, so it is run once."""
-    settings = {"sizes": sizes, "options": way.options, "reader": shipped_name()}
+    settings = {
+        "sizes": sizes, "options": way.options, "twice": way.twice, "reader": shipped_name(),
+    }  # fmt: skip
     return Contestant(
         way.name, way.about, attempt, settings, seeded=False, published=published or {}
     )
@@ -120,7 +124,7 @@ def load(way: Way) -> tuple[Trained, Ask]:
     reader = load_trained(default_reader(), **way.options)
     task = reader.task
     assert isinstance(task, Ask)
-    task.no_answer = None
+    task.no_answer, task.twice = None, way.twice
     return reader, task
 
 
