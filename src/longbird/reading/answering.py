@@ -52,13 +52,14 @@ def join(
 ) -> dict[str, Any]:
     """What was said of the windows of a document as one answer.
 
-    The best span is that of highest logit, where the type is likely to be a span. An answer in any
-    window is an answer; that there is none must be so in all of them. `beside` is the logit that
-    the sentence of the span supports it.
+    The best span is that of highest logit, where the type is likely to be a span, and in a window
+    of `worth`, if the row has that. An answer in any window is an answer; that there is none must
+    be so in all of them. `beside` is the logit that the sentence of the span supports it.
     """
+    worth = row.get("worth") or [0.0] * len(parts)
     spans = [
-        part["logit"] + (0.0 if part["types"] is None else log_softmax(part["types"])[SPAN])
-        for part in parts
+        part["logit"] + more + (0.0 if part["types"] is None else log_softmax(part["types"])[SPAN])
+        for part, more in zip(parts, worth, strict=True)
     ]
     at = int(np.argmax(spans))
     best, span, beside = parts[at], None, None
@@ -71,10 +72,8 @@ def join(
         low, high = (token - first + begin for token in best["tokens"])
         start, end = row["starts"][low], row["ends"][high]
         text = row["text"][row["skipped"] :][start:end]
-        span = {
-            "text": text, "start": start, "end": end, "token": low, "chance": best["chance"],
-            "score": spans[at],
-        }  # fmt: skip
+        chance = best["chance"]
+        span = {"text": text, "start": start, "end": end, "token": low, "chance": chance}
         number = bisect_right(sentences, low) - 1
         beside = logits[number] if supported and number >= 0 else None
     types = None

@@ -14,7 +14,7 @@ import torch
 from longbird.reading.answering import best_answer, join, margin, said
 from longbird.reading.confidence import Confidence
 from longbird.reading.pairs import Encoded, encode, positions, window_inputs
-from longbird.reading.second_look import looked_twice, passages
+from longbird.reading.second_look import looked_twice, passages, worth
 from longbird.reading.sentences import sentences
 
 SHARED = 16
@@ -235,7 +235,7 @@ class Reader:
         if self.twice and (again := passages(row, found)):
             total += sum(stop - start for start, stop in again)
             second = read([range(*each) for each in again], 1)
-            row["windows"] = again
+            row |= {"windows": again, "worth": worth(row, found, again)}
             found = looked_twice(found, join(row, second, self.typed, self.supported))
         return self._decided(reading, found)
 

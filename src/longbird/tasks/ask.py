@@ -23,7 +23,7 @@ from longbird.reading.answering import (
 )
 from longbird.reading.confidence import Confidence, features
 from longbird.reading.pairs import Encoded, encode, positions, window_inputs
-from longbird.reading.second_look import looked_twice, passages
+from longbird.reading.second_look import looked_twice, passages, worth
 from longbird.reading.sentences import sentences
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import hotpot, squad
@@ -254,7 +254,7 @@ class Ask(Task):
         """Long documents, of which the best passages are read alone."""
         if self.twice is False:
             return None
-        columns: dict[str, list[Any]] = {"windows": [], "lengths": []}
+        columns: dict[str, list[Any]] = {"windows": [], "lengths": [], "worth": []}
         needed = ["paragraphs", "sentence_tokens", "windows", "lengths"]
         every: Any = rows.select_columns(needed)
         for row, found in zip(every, predictions, strict=True):
@@ -262,10 +262,11 @@ class Ask(Task):
             around = row["lengths"][0] - (stop - start)  # the question
             chosen = passages(row, found)
             columns["windows"].append(chosen)
+            columns["worth"].append(worth(row, found, chosen))
             columns["lengths"].append([around + stop - start for start, stop in chosen])
         if not any(columns["windows"]):
             return None
-        others = rows.remove_columns([*columns])
+        others = rows.remove_columns(["windows", "lengths"])
         return concatenate_datasets([others, Dataset.from_dict(columns)], axis=1)
 
     def looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
