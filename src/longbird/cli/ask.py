@@ -12,7 +12,7 @@ import typer
 
 from longbird.cli.early import check_model
 from longbird.cli.options import AsJson, Encoding
-from longbird.cli.terminal import note, stdout, working
+from longbird.cli.terminal import note, printable, say, stdout, working
 
 if TYPE_CHECKING:
     from longbird.documents import Document
@@ -200,25 +200,25 @@ def _show(answers: list[Asked], many: bool) -> None:
 
     if not answers:
         return
-    stdout.print(Text(answers[0].question, style="bold"))
+    stdout.print(Text(printable(answers[0].question), style="bold"))
     given = [each for each in answers if each.answer.text is not None]
     given.sort(key=lambda each: -each.answer.confidence)
     for each in given:
         line = Text("  ")
-        line.append(str(each.answer.text), style="bold green")
+        line.append(_one_line(str(each.answer.text)), style="bold green")
         line.append(f"  ({each.answer.confidence:.0%} sure")
-        line.append(f", {each.document.file})" if many else ")")
+        line.append(f", {printable(each.document.file)})" if many else ")")
         stdout.print(line, soft_wrap=True)
         show_evidence(each.document, each.answer)
     if not given:
-        stdout.print("  Not sure: the answer may not be there. The closest passages:")
+        say("  Not sure: the answer may not be there. The closest passages:")
         closest = sorted(answers, key=lambda each: -_best(each))[:3]
         for each in closest:
             show_evidence(each.document, each.answer, with_file=many)
     elif len(given) < len(answers):
         silent = [each.document.file for each in answers if each.answer.text is None]
         more = f" and {len(silent) - 5:,} others" if len(silent) > 5 else ""
-        stdout.print(f"  no sure answer in {', '.join(silent[:5])}{more}", soft_wrap=True)
+        say(f"  no sure answer in {', '.join(silent[:5])}{more}")
 
 
 def _best(asked: Asked) -> float:
@@ -232,7 +232,7 @@ def show_evidence(document: Document, answer: Answer, with_file: bool = False) -
     for each in answer.evidence:
         place = document.place(each.start)
         where = f"{document.file}, {place}" if with_file else str(place)
-        line = Text(f"    {where}, character {each.start:,}: ", style="dim")
+        line = Text().append(printable(f"    {where}, character {each.start:,}: "), style="dim")
         line.append_text(_marked(each.text, each.start, answer.start, answer.end))
         stdout.print(line, soft_wrap=True)
 
@@ -257,4 +257,4 @@ def _marked(text: str, begins: int, start: int | None, end: int | None) -> Any:
 
 
 def _one_line(text: str) -> str:
-    return "".join(" " if each.isspace() else each for each in text)
+    return printable("".join(" " if each.isspace() else each for each in text))
