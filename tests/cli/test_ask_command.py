@@ -100,6 +100,12 @@ def test_a_document_may_come_from_stdin(mill: Path) -> None:
     done = CliRunner().invoke(app, ["ask", "-", "What closed?", "--json"], input=TEXT)
     assert json.loads(done.stdout)[0]["file"] == "-"
     assert json.loads(done.stdout)[0]["answer"] == "1931"
+
+
+def test_stdin_is_not_read_where_the_questions_are_missing(
+    mill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_documents", lambda *_: pytest.fail("it was read"))
     done = CliRunner().invoke(app, ["ask", "-"], input=TEXT)
     assert "give the questions with -q" in str(done.exception)
 
@@ -116,8 +122,14 @@ def test_what_is_a_question(tmp_path: Path) -> None:
         _sorted_out([str(file), "nowhere.txt"], [])
     with pytest.raises(ValueError, match="which file"):
         _sorted_out(["Who came?"], [])
-    with pytest.raises(ValueError, match="empty"):
-        _sorted_out([str(file)], [" "])
+    assert _sorted_out([str(file), "工場はいつ閉鎖されましたか？"], [])[1]  # noqa: RUF001
+    for files, questions in (([str(file)], [" "]), ([str(file), ""], []), ([str(file), " "], [])):
+        with pytest.raises(ValueError, match="a question is empty"):
+            _sorted_out(files, questions)
+    with pytest.raises(FileNotFoundError, match="needs a -q of its own"):
+        _sorted_out([str(file), "Who came?"], ["Who left?"])
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt$"):
+        _sorted_out([str(file), "nowhere.txt"], ["Who left?"])
 
 
 # ---- what files hold and how they are called does nothing to the terminal

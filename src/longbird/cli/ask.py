@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from longbird.reading.reader import Answer
 
 QUIT = (":quit", ":q", ":exit")
+MARKS = ("?", "\uff1f", "\u061f")
+"""What ends a question: also in Chinese and Japanese, and in Arabic."""
 SHOWN = 300
 """Characters of a sentence around an answer that are shown."""
 
@@ -73,10 +75,9 @@ def ask(
         raise ValueError(f"--quantize must be int8, received {quantize}")
     if model != "default":
         check_model(model)
-    documents = _documents(names, encoding)
-    talk = not asked
-    if talk and "-" in names:
+    if not asked and "-" in names:
         raise ValueError("- takes the document from stdin, so give the questions with -q")
+    documents = _documents(names, encoding)
     with working("Loading the reader"):
         asking = _asking(documents, model, quantize, read)
     for line in asking.about():
@@ -96,26 +97,21 @@ def _sorted_out(files: list[str], questions: list[str]) -> tuple[list[str], list
     """Files and questions; the last argument is a question if it is no file and looks like one."""
     names, asked = list(files), list(questions)
     last = names[-1]
-    like_one = any(each.isspace() for each in last.strip()) or last.rstrip().endswith("?")
-    if not asked and last != "-" and like_one and not _exists(last):
+    like_one = len(last.split()) != 1 or last.rstrip().endswith(MARKS)
+    if not asked and last != "-" and like_one and not os.path.exists(last):
         asked = [names.pop()]
-        if not names:
-            raise ValueError(f"which file is to be asked {last!r}? Give it before the question")
     for each in asked:
         if not each.strip():
             raise ValueError("a question is empty")
+    if not names:
+        raise ValueError(f"which file is to be asked {last!r}? Give it before the question")
     for name in names:
-        if name != "-" and not _exists(name):
+        if name != "-" and not os.path.exists(name):
             hint = "" if asked else "; a question comes last, in quotes, or after -q"
+            if questions and name == last and like_one:
+                hint = "; if it is a question, it needs a -q of its own, as the others have"
             raise FileNotFoundError(f"there is no file or folder {name}{hint}")
     return names, asked
-
-
-def _exists(name: str) -> bool:
-    try:
-        return Path(name).exists()
-    except (OSError, ValueError):  # too long for a name, or with a NUL
-        return False
 
 
 def _documents(names: list[str], encoding: str | None) -> list[Document]:
