@@ -134,6 +134,11 @@ def test_nothing_to_embed(embedder: Embedder, unit: str) -> None:
     assert np.isfinite(found.vectors).all() and found.tokens.tolist() == [0, 0, 0]
 
 
+def test_half_of_a_surrogate_pair_is_read_as_a_character(embedder: Embedder) -> None:
+    found = embedder.embed(["a \udce9 bird", "a ? bird"])
+    np.testing.assert_allclose(*found.vectors, atol=2e-6)
+
+
 def test_how_many_at_once_changes_nothing(embedder: Embedder) -> None:
     texts = [LONG, *SHORT, ODD, LONG[:150]]
     expected = embedder.embed(texts, "sentence", tokens_at_once=1)

@@ -140,7 +140,7 @@ def test_positions_count_anew_in_every_paragraph(window: tuple[int, int], rows: 
     [
         ("a mine", "", ValueError, "question is empty"),
         ("a mine", " \n", ValueError, "question is empty"),
-        ("a mine", "the " * 100, ValueError, "more than half"),
+        ("a mine", "the " * 100, ValueError, "half of the 128 that are read at once"),
         (b"a mine", "the ?", TypeError, "text must be a str"),
         ("a mine", None, TypeError, "question must be a str"),
     ],
@@ -155,6 +155,13 @@ def test_odd_input(text: Any, question: Any, error: Any, said: str, finder: lb.R
 def test_nothing_to_read_is_no_answer(text: str, finder: lb.Reader) -> None:
     answer = finder.ask(text, "the ship ?")
     assert answer.text is None
+
+
+def test_half_of_a_surrogate_pair_is_read_as_a_character(finder: lb.Reader) -> None:
+    text = "The ship \udce9 sank. Then \ud83d it had zero men."
+    answer = finder.ask(text, "the \udcff ship ?")
+    assert answer.text == "zero" and text[answer.start : answer.end] == "zero"
+    assert all(text[each.start : each.end] == each.text for each in answer.evidence)
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
