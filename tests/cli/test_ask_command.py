@@ -171,14 +171,15 @@ def test_a_name_that_is_no_text_is_printed(mill: Path, monkeypatch: pytest.Monke
     name = os.path.join(mill.parent, os.fsdecode(b"caf\xe9.txt"))
     mill.rename(name)
     for option in ([], ["--json"]):
-        strict = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+        written = io.BytesIO()
+        strict = io.TextIOWrapper(written, encoding="utf-8", errors="strict")
         monkeypatch.setattr(sys, "stdout", strict)
         monkeypatch.setattr(sys, "argv", ["longbird", "ask", name, name, "What closed?", *option])
         with pytest.raises(SystemExit) as done:
             main()
         assert done.value.code == 0
         strict.flush()
-        printed = strict.buffer.getvalue().decode("utf-8")  # pyright: ignore
+        printed = written.getvalue().decode("utf-8")
         assert "caf\\udce9.txt" in printed
         if option:
             assert json.loads(printed)[0]["file"] == name

@@ -213,7 +213,8 @@ def test_a_model_by_name_is_one_for_embeddings(
     (tmp_path / "config.json").write_text(json.dumps(said))
     with pytest.raises(ValueError, match="not trained for embeddings"):
         Embedder.from_pretrained(tmp_path)
-    monkeypatch.setitem(data.NAMED, "mpnet", SimpleNamespace(path=lambda: tmp_path))
+    named: Any = data.NAMED
+    monkeypatch.setitem(named, "mpnet", SimpleNamespace(path=lambda: tmp_path))
     assert Embedder.from_pretrained("mpnet").embed(["a bird"]).vectors.shape == (1, 16)
 
 
