@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from longbird.cli import ask as command
-from longbird.cli.app import app
+from longbird.cli.app import app, main
 from longbird.cli.ask import _sorted_out  # pyright: ignore[reportPrivateUsage]
 from longbird.reading.reader import Answer, Evidence
 
@@ -96,6 +100,12 @@ def test_a_document_may_come_from_stdin(mill: Path) -> None:
     done = CliRunner().invoke(app, ["ask", "-", "What closed?", "--json"], input=TEXT)
     assert json.loads(done.stdout)[0]["file"] == "-"
     assert json.loads(done.stdout)[0]["answer"] == "1931"
+
+
+def test_stdin_is_not_read_where_the_questions_are_missing(
+    mill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_documents", lambda *_: pytest.fail("it was read"))
     done = CliRunner().invoke(app, ["ask", "-"], input=TEXT)
     assert "give the questions with -q" in str(done.exception)
 
@@ -112,5 +122,64 @@ def test_what_is_a_question(tmp_path: Path) -> None:
         _sorted_out([str(file), "nowhere.txt"], [])
     with pytest.raises(ValueError, match="which file"):
         _sorted_out(["Who came?"], [])
-    with pytest.raises(ValueError, match="empty"):
-        _sorted_out([str(file)], [" "])
+    assert _sorted_out([str(file), "工場はいつ閉鎖されましたか？"], [])[1]  # noqa: RUF001
+    for files, questions in (([str(file)], [" "]), ([str(file), ""], []), ([str(file), " "], [])):
+        with pytest.raises(ValueError, match="a question is empty"):
+            _sorted_out(files, questions)
+    with pytest.raises(FileNotFoundError, match="needs a -q of its own"):
+        _sorted_out([str(file), "Who came?"], ["Who left?"])
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt$"):
+        _sorted_out([str(file), "nowhere.txt"], ["Who left?"])
+
+
+# ---- what files hold and how they are called does nothing to the terminal
+
+
+def test_brackets_in_the_name_of_a_file_are_no_markup(mill: Path) -> None:
+    silent = mill.parent / "[red]" / "b].txt"  # as a path: [red]/b].txt
+    closing = mill.parent / "[" / "red].txt"
+    for file in (silent, closing):
+        file.parent.mkdir()
+        file.write_text("Nothing to see here at all, only this.")
+    line = ["ask", str(mill), str(silent), str(closing), "What closed?"]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, done.output
+    assert f"no sure answer in {silent}, {closing}" in done.stdout
+
+
+def test_a_document_does_not_steer_the_terminal(mill: Path) -> None:
+    mill.write_text("\x1b[2J\x1b]0;title\x07 the mill is old. It closed in 1931.")
+    for question in ("What closed?", "Who painted it?"):
+        done = CliRunner().invoke(app, ["ask", str(mill), question])
+        assert done.exit_code == 0, done.output
+        assert "\x1b" not in done.stdout and "\x07" not in done.stdout
+        assert "\ufffd[2J" in done.stdout or "1931" in done.stdout
+
+
+def test_the_answer_stands_out_from_its_place(mill: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, color_system="standard", width=80)
+    monkeypatch.setattr(command, "stdout", console)
+    done = CliRunner().invoke(app, ["ask", str(mill), "What closed?"])
+    assert done.exit_code == 0, done.output
+    dim, plain, marked = "\x1b[2m", "\x1b[0m", "\x1b[1;4m"
+    line = f"{dim}    line 3, character 64: {plain}It closed in {marked}1931{plain}."
+    assert line in shown.getvalue()
+
+
+def test_a_name_that_is_no_text_is_printed(mill: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = os.path.join(mill.parent, os.fsdecode(b"caf\xe9.txt"))
+    mill.rename(name)
+    for option in ([], ["--json"]):
+        written = io.BytesIO()
+        strict = io.TextIOWrapper(written, encoding="utf-8", errors="strict")
+        monkeypatch.setattr(sys, "stdout", strict)
+        monkeypatch.setattr(sys, "argv", ["longbird", "ask", name, name, "What closed?", *option])
+        with pytest.raises(SystemExit) as done:
+            main()
+        assert done.value.code == 0
+        strict.flush()
+        printed = written.getvalue().decode("utf-8")
+        assert "caf\\udce9.txt" in printed
+        if option:
+            assert json.loads(printed)[0]["file"] == name

@@ -318,3 +318,12 @@ def test_what_is_going_on_is_shown_on_a_terminal_only(
     with working("Counting to a million"):
         pass
     assert ("Counting to a million" in shown.getvalue()) == terminal
+
+
+def test_brackets_in_what_is_shown_are_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80)
+    monkeypatch.setattr("longbird.cli.terminal.stderr", console)
+    with working("Reading [/b].txt") as show:
+        show("Reading [/c].txt")
+    assert "[/c].txt" in shown.getvalue()

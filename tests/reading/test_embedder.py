@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from embedding_models import LENGTH, add_tokenizer, make
 from theirs import large_weights
 
 import longbird as lb
+from longbird import data
 from longbird.reading import tokenized as tokenizing
 from longbird.reading.embedder import Embedder
 from longbird.reading.tokenized import tokenized
@@ -134,6 +136,11 @@ def test_nothing_to_embed(embedder: Embedder, unit: str) -> None:
     assert np.isfinite(found.vectors).all() and found.tokens.tolist() == [0, 0, 0]
 
 
+def test_half_of_a_surrogate_pair_is_read_as_a_character(embedder: Embedder) -> None:
+    found = embedder.embed(["a \udce9 bird", "a ? bird"])
+    np.testing.assert_allclose(*found.vectors, atol=2e-6)
+
+
 def test_how_many_at_once_changes_nothing(embedder: Embedder) -> None:
     texts = [LONG, *SHORT, ODD, LONG[:150]]
     expected = embedder.embed(texts, "sentence", tokens_at_once=1)
@@ -189,6 +196,26 @@ def test_a_short_bert_is_made_longer_in_memory(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.vectors[0], unit_length(states.mean(0)), atol=2e-6)
     assert found.passages.tolist() == [1, 1]
     assert Embedder.from_pretrained(tmp_path, length=LENGTH).embed([LONG]).passages[0] > 1
+
+
+def test_a_model_by_name_is_one_for_embeddings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = hf.MPNetConfig(
+        vocab_size=60, hidden_size=16, num_attention_heads=2, num_hidden_layers=2,
+        intermediate_size=24, max_position_embeddings=LENGTH, pad_token_id=1,
+    )  # fmt: skip
+    theirs = hf.MPNetModel(config).eval()
+    theirs.save_pretrained(tmp_path)
+    add_tokenizer(tmp_path)
+    said = json.loads((tmp_path / "config.json").read_text())
+    said["architectures"] = ["MPNetForMaskedLM"]  # as all-mpnet-base-v2 has it
+    (tmp_path / "config.json").write_text(json.dumps(said))
+    with pytest.raises(ValueError, match="not trained for embeddings"):
+        Embedder.from_pretrained(tmp_path)
+    named: Any = data.NAMED
+    monkeypatch.setitem(named, "mpnet", SimpleNamespace(path=lambda: tmp_path))
+    assert Embedder.from_pretrained("mpnet").embed(["a bird"]).vectors.shape == (1, 16)
 
 
 def test_runs_and_models_for_something_else(tmp_path: Path) -> None:

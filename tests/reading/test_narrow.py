@@ -28,6 +28,13 @@ def test_passages_have_every_word_once(text: str, words: int) -> None:
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(found))
 
 
+def test_passages_are_short_without_spaces_too() -> None:
+    text = "\u3053\u306e\u5de5\u5834\u306f\u9589\u9396\u3002" * 2000
+    found = passages(text)
+    assert "".join(text[start:end] for start, end in found) == text
+    assert max(end - start for start, end in found) <= 200 * narrow.LONG_WORD
+
+
 def letters(texts: list[str]) -> Vectors:
     """Vectors that count letters, of length 1."""
     counted = [[text.lower().count(letter) + 0.01 for letter in "abcdefghij"] for text in texts]
@@ -100,3 +107,9 @@ def test_a_corpus_is_narrowed_and_keeps_its_characters(finder: lb.Reader) -> Non
     contract = {"file", "question", "answer", "confidence", "start", "end", "evidence"}
     assert set(second.as_json()) == contract
     assert set(second.as_json()["evidence"][0]) == {"text", "start", "end", "score"}
+
+
+def test_tokens_are_guessed_in_every_script(finder: lb.Reader) -> None:
+    for text, tokens in (("The mill stands by the river. " * 100, 700), ("\u5de5" * 700, 700)):
+        asking = Asking(finder, [Document("a.txt", text)], Letters)
+        assert tokens / 1.5 < asking.tokens < tokens * 1.5

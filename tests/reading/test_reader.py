@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import normalizers
 
 import longbird as lb
 from longbird.reading.pairs import encode, positions
@@ -140,7 +141,7 @@ def test_positions_count_anew_in_every_paragraph(window: tuple[int, int], rows: 
     [
         ("a mine", "", ValueError, "question is empty"),
         ("a mine", " \n", ValueError, "question is empty"),
-        ("a mine", "the " * 100, ValueError, "more than half"),
+        ("a mine", "the " * 100, ValueError, "half of the 128 that are read at once"),
         (b"a mine", "the ?", TypeError, "text must be a str"),
         ("a mine", None, TypeError, "question must be a str"),
     ],
@@ -157,8 +158,28 @@ def test_nothing_to_read_is_no_answer(text: str, finder: lb.Reader) -> None:
     assert answer.text is None
 
 
+def test_an_accent_belongs_to_its_letter(
+    finder: lb.Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stripped = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])
+    monkeypatch.setattr(finder.tokenizer.backend_tokenizer, "normalizer", stripped)
+    text = "The ship had zero\u0301\u0323, the mine one."
+    answer = finder.ask(text, "the ship ?")
+    assert answer.text == "zero\u0301\u0323" == text[answer.start : answer.end]
+
+
+def test_half_of_a_surrogate_pair_is_read_as_a_character(finder: lb.Reader) -> None:
+    text = "The ship \udce9 sank. Then \ud83d it had zero men."
+    answer = finder.ask(text, "the \udcff ship ?")
+    assert answer.text == "zero" and text[answer.start : answer.end] == "zero"
+    assert all(text[each.start : each.end] == each.text for each in answer.evidence)
+
+
 def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
     config = lb.LongbirdConfig(hidden_size=16, num_attention_heads=2, num_hidden_layers=1)
     lb.LongbirdModel(config).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="is LongbirdModel, expected"):
         lb.Reader.from_pretrained(tmp_path)
+    nothing: Any = None
+    with pytest.raises(TypeError, match="expected the path of a folder"):
+        lb.Reader.from_pretrained(nothing)

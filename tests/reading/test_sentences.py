@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,3 +45,14 @@ def test_text_without_a_stop_is_cut() -> None:
     table = "cell " * 2000
     assert all(end - start <= LONGEST for start, end in sentences(table))
     assert all(end - start <= LONGEST for start, end in sentences("x" * 5000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A." + "." * 100_000 + " b", "see Fig. 1 and " * 200_000],
+    ids=["dots", "one sentence"],
+)
+def test_the_time_grows_with_the_text_alone(text: str) -> None:
+    start = time.process_time()
+    sentences(text)
+    assert time.process_time() - start < 20  # a second or so; it was many minutes

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 import longbird as lb
 from longbird.cli.app import app
+from longbird.documents import UnreadableError
+from longbird.documents import read as reading
 from longbird.reading import nearest as searching
 from longbird.reading.nearest import nearest
 from longbird.reading.vectors import Vectors, writing_vectors
@@ -197,6 +199,50 @@ def test_one_bad_file_among_many(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is empty"):
         lb.embed_files([empty], tmp_path / "none.npy", folder / "model")
     assert not list(tmp_path.glob("*none*"))
+
+
+def test_files_that_may_not_be_read(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked, out = str(folder / "texts" / "one.txt"), tmp_path / "out.npy"
+    opened = reading._open  # pyright: ignore[reportPrivateUsage]
+
+    def refusing(name: str) -> Any:
+        if name == locked:
+            raise PermissionError(13, "Permission denied", name)
+        return opened(name)
+
+    monkeypatch.setattr(reading, "_open", refusing)
+    with pytest.raises(UnreadableError, match=r"Permission denied: .*one\.txt"):
+        lb.embed_files([locked], out, folder / "model")
+    said: list[str] = []
+    files = [locked, folder / "texts" / "birds.md"]
+    assert len(lb.embed_files(files, out, folder / "model", say=said.append)) == 1
+    assert said == [f"left out: Permission denied: {locked}"]
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt"):
+        lb.embed_files([tmp_path / "nowhere.txt"], out, folder / "model", force=True)
+
+
+def test_a_name_that_is_no_text(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    file.write_text("A bird sings.")
+    vectors = lb.embed_files([file], tmp_path / "out.npy", folder / "model")
+    assert vectors.row(0)["file"] == str(file)
+    vectors = lb.embed_files([file], tmp_path / "out.parquet", folder / "model")
+    assert vectors.row(0)["file"].endswith("caf\\udce9.txt")
+
+
+def test_a_model_that_has_moved(folder: Path, tmp_path: Path) -> None:
+    make(tmp_path / "model")
+    out = tmp_path / "out.npy"
+    lb.embed_files([folder / "texts" / "one.txt"], out, tmp_path / "model")
+    (tmp_path / "model").rename(tmp_path / "moved")
+    with pytest.raises(FileNotFoundError, match=r"not where it was.*--model"):
+        Vectors.load(out).search(["a bird"])
+    done = CliRunner().invoke(
+        app, ["search", str(out), "a bird", "--model", str(tmp_path / "moved")]
+    )
+    assert done.exit_code == 0, done.output
 
 
 def test_many_units(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -58,6 +59,9 @@ def _everywhere(
 
 def main() -> None:
     """Runs the command: a failure is one red line on stderr (a wrong option, typer's box)."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # The name of a file may be no text: its bytes are then printed as \udcff, also in JSON.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except SystemExit as done:  # typer's way of returning, also after Ctrl-C

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from longbird.cli.early import check_model
 from longbird.cli.options import AsJson, Encoding
-from longbird.cli.terminal import note, stdout, working
+from longbird.cli.terminal import note, printable, say, stdout, working
 
 if TYPE_CHECKING:
     from longbird.documents import Document
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from longbird.reading.reader import Answer
 
 QUIT = (":quit", ":q", ":exit")
+MARKS = ("?", "\uff1f", "\u061f")
+"""What ends a question: also in Chinese and Japanese, and in Arabic."""
 SHOWN = 300
 """Characters of a sentence around an answer that are shown."""
 
@@ -73,10 +75,9 @@ def ask(
         raise ValueError(f"--quantize must be int8, received {quantize}")
     if model != "default":
         check_model(model)
-    documents = _documents(names, encoding)
-    talk = not asked
-    if talk and "-" in names:
+    if not asked and "-" in names:
         raise ValueError("- takes the document from stdin, so give the questions with -q")
+    documents = _documents(names, encoding)
     with working("Loading the reader"):
         asking = _asking(documents, model, quantize, read)
     for line in asking.about():
@@ -96,26 +97,21 @@ def _sorted_out(files: list[str], questions: list[str]) -> tuple[list[str], list
     """Files and questions; the last argument is a question if it is no file and looks like one."""
     names, asked = list(files), list(questions)
     last = names[-1]
-    like_one = any(each.isspace() for each in last.strip()) or last.rstrip().endswith("?")
-    if not asked and last != "-" and like_one and not _exists(last):
+    like_one = len(last.split()) != 1 or last.rstrip().endswith(MARKS)
+    if not asked and last != "-" and like_one and not os.path.exists(last):
         asked = [names.pop()]
-        if not names:
-            raise ValueError(f"which file is to be asked {last!r}? Give it before the question")
     for each in asked:
         if not each.strip():
             raise ValueError("a question is empty")
+    if not names:
+        raise ValueError(f"which file is to be asked {last!r}? Give it before the question")
     for name in names:
-        if name != "-" and not _exists(name):
+        if name != "-" and not os.path.exists(name):
             hint = "" if asked else "; a question comes last, in quotes, or after -q"
+            if questions and name == last and like_one:
+                hint = "; if it is a question, it needs a -q of its own, as the others have"
             raise FileNotFoundError(f"there is no file or folder {name}{hint}")
     return names, asked
-
-
-def _exists(name: str) -> bool:
-    try:
-        return Path(name).exists()
-    except (OSError, ValueError):  # too long for a name, or with a NUL
-        return False
 
 
 def _documents(names: list[str], encoding: str | None) -> list[Document]:
@@ -200,25 +196,25 @@ def _show(answers: list[Asked], many: bool) -> None:
 
     if not answers:
         return
-    stdout.print(Text(answers[0].question, style="bold"))
+    stdout.print(Text(printable(answers[0].question), style="bold"))
     given = [each for each in answers if each.answer.text is not None]
     given.sort(key=lambda each: -each.answer.confidence)
     for each in given:
         line = Text("  ")
-        line.append(str(each.answer.text), style="bold green")
+        line.append(_one_line(str(each.answer.text)), style="bold green")
         line.append(f"  ({each.answer.confidence:.0%} sure")
-        line.append(f", {each.document.file})" if many else ")")
+        line.append(f", {printable(each.document.file)})" if many else ")")
         stdout.print(line, soft_wrap=True)
         show_evidence(each.document, each.answer)
     if not given:
-        stdout.print("  Not sure: the answer may not be there. The closest passages:")
+        say("  Not sure: the answer may not be there. The closest passages:")
         closest = sorted(answers, key=lambda each: -_best(each))[:3]
         for each in closest:
             show_evidence(each.document, each.answer, with_file=many)
     elif len(given) < len(answers):
         silent = [each.document.file for each in answers if each.answer.text is None]
         more = f" and {len(silent) - 5:,} others" if len(silent) > 5 else ""
-        stdout.print(f"  no sure answer in {', '.join(silent[:5])}{more}", soft_wrap=True)
+        say(f"  no sure answer in {', '.join(silent[:5])}{more}")
 
 
 def _best(asked: Asked) -> float:
@@ -232,7 +228,7 @@ def show_evidence(document: Document, answer: Answer, with_file: bool = False) -
     for each in answer.evidence:
         place = document.place(each.start)
         where = f"{document.file}, {place}" if with_file else str(place)
-        line = Text(f"    {where}, character {each.start:,}: ", style="dim")
+        line = Text().append(printable(f"    {where}, character {each.start:,}: "), style="dim")
         line.append_text(_marked(each.text, each.start, answer.start, answer.end))
         stdout.print(line, soft_wrap=True)
 
@@ -257,4 +253,4 @@ def _marked(text: str, begins: int, start: int | None, end: int | None) -> Any:
 
 
 def _one_line(text: str) -> str:
-    return "".join(" " if each.isspace() else each for each in text)
+    return printable("".join(" " if each.isspace() else each for each in text))

@@ -10,7 +10,7 @@ import sys
 
 from rich.text import Text
 
-from longbird.cli.terminal import stderr
+from longbird.cli.terminal import printable, stderr
 
 DEBUG = "LONGBIRD_DEBUG"
 
@@ -76,7 +76,7 @@ def describe(error: Exception) -> tuple[str, int]:
 
 def complain(line: str) -> None:
     """Prints a red line on stderr."""
-    stderr.print(Text(f"error: {line}", style="red"), soft_wrap=True)
+    stderr.print(Text(f"error: {printable(line)}", style="red"), soft_wrap=True)
 
 
 def drop_output() -> None:

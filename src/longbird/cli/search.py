@@ -11,7 +11,7 @@ from rich.text import Text
 
 from longbird.cli.early import check_model, check_there
 from longbird.cli.options import AsJson
-from longbird.cli.terminal import note, say, stdout, working
+from longbird.cli.terminal import note, printable, say, stdout, working
 
 if TYPE_CHECKING:
     from longbird.reading.vectors import Hit
@@ -77,13 +77,17 @@ def search(
 def _show(hit: Hit) -> None:
     page = f", page {hit.page}" if hit.page is not None else ""
     say(f"{hit.score:.3f}  {hit.file}{page}, line {hit.line}")
-    before, after = " ".join(hit.before.split()), " ".join(hit.after.split())
+    before, after = _one_line(hit.before), _one_line(hit.after)
     text = Text()
     if before:
         text.append(f"{'…' * (len(before) > AROUND)}{before[-AROUND:]} ", style="dim")
     cut = "…" if hit.end - hit.start > len(hit.text) else ""
-    text.append(f"{' '.join(hit.text.split())}{cut}", style="bold")
+    text.append(f"{_one_line(hit.text)}{cut}", style="bold")
     if after:
         text.append(f" {after[:AROUND]}{'…' * (len(after) > AROUND)}", style="dim")
     stdout.print(text, soft_wrap=True)
     say("")
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))

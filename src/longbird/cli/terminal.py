@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.text import Text
 
 stdout = Console()
 stderr = Console(stderr=True)
+
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""All but tabs and line ends."""
+
+
+def printable(text: str) -> str:
+    r"""Text of a file, or its name, without what a terminal would take for a command.
+
+    Examples:
+        >>> printable("clear\x1b[2J the screen") == "clear\ufffd[2J the screen"
+        True
+    """
+    return CONTROLS.sub("\ufffd", text)
 
 
 @contextmanager
@@ -18,17 +33,18 @@ def working(text: str) -> Generator[Callable[[str], None], None, None]:
     What it gives changes the text.
     """
     if stderr.is_terminal:
-        with stderr.status(text) as status:
-            yield status.update
+        # Not as str, where rich would take brackets in the name of a file for markup.
+        with stderr.status(Text(printable(text))) as status:
+            yield lambda text: status.update(Text(printable(text)))
     else:
         yield lambda _: None
 
 
 def say(text: str) -> None:
     """Prints a plain line: no colours for numbers, no markup, no line breaks within it."""
-    stdout.print(text, highlight=False, markup=False, soft_wrap=True)
+    stdout.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def note(text: str) -> None:
     """Prints a plain line on stderr: what is going on, so that stdout has the result alone."""
-    stderr.print(text, highlight=False, markup=False, soft_wrap=True)
+    stderr.print(printable(text), highlight=False, markup=False, soft_wrap=True)

@@ -183,7 +183,10 @@ def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
         waiting = 0  # lines above the first that is kept
         for line in page:
             if not line.kept:
-                waiting, lines = (waiting + 1, lines) if first else (0, [*lines, length])
+                if first:
+                    waiting += 1
+                else:
+                    lines.append(length)
                 continue
             gap = next(between)
             if first and before is not None:

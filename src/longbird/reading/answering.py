@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -70,10 +71,12 @@ def join(
     if best["logit"] > -np.inf:
         (begin, _), first = row["windows"][at], row["first"]
         low, high = (token - first + begin for token in best["tokens"])
+        text = row["text"][row["skipped"] :]
         start, end = row["starts"][low], row["ends"][high]
-        text = row["text"][row["skipped"] :][start:end]
-        chance = best["chance"]
-        span = {"text": text, "start": start, "end": end, "token": low, "chance": chance}
+        while unicodedata.combining(text[end : end + 1] or " "):
+            end += 1  # an accent behind the last letter, which tokenizers leave out
+        words, chance = text[start:end], best["chance"]
+        span = {"text": words, "start": start, "end": end, "token": low, "chance": chance}
         number = bisect_right(sentences, low) - 1
         beside = logits[number] if supported and number >= 0 else None
     types = None

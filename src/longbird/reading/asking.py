@@ -14,8 +14,9 @@ READ_WHOLE = 131_072
 """Tokens of all documents together, up to which they are read whole for each question."""
 NARROWED = 32_768
 """Of more, tokens of the passages that are read for each question."""
-CHARACTERS = 4.2
-"""Of a token, about, where counting tokens would take as long as reading."""
+BYTES = 4.2
+"""Of a token in UTF-8, about: counting tokens would take too long. English has as many letters in
+a token, and scripts with a character in a token have about three bytes in a character."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +128,10 @@ class Asking:
             )
         closest = self.narrow.closest(question)
         chosen: list[Passage] = []
-        room = self._room() * CHARACTERS
+        room = self._room()
         for passage in closest:
-            room -= passage.end - passage.start
+            text = self.documents[passage.text].text
+            room -= self._tokens(text[passage.start : passage.end])
             if room < 0 and chosen:
                 break
             chosen.append(passage)
@@ -159,7 +161,8 @@ class Asking:
         return min(NARROWED, self.most)
 
     def _tokens(self, text: str) -> int:
-        return round(len(text) / CHARACTERS)
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+        return round(size / BYTES)
 
 
 def _by_score(evidence: Evidence) -> float:

@@ -47,6 +47,7 @@ def embed_files(
 
     Raises:
         FileExistsError: There is such a file, and `force` is not given.
+        FileNotFoundError: One of the files is not there.
         ValueError: No file has text; nothing is written.
 
     Examples:
@@ -66,6 +67,7 @@ def embed_files(
     check_one_of("unit", unit, UNITS)
     check_one_of("context", context, CONTEXTS)
     check_out(out, force)
+    read_documents(paths, encoding)  # raises for a file that is not there, before any is read
     embedder = model if isinstance(model, Embedder) else Embedder.from_pretrained(model)
     known = embedder.about
     about = {
@@ -103,14 +105,15 @@ def _documents(
     paths: list[Any], encoding: str | None, say: Callable[[str], None]
 ) -> Iterator[Document]:
     """All that can be read: one bad file among many does not stop the others."""
-    read_documents(paths, encoding)  # raises for a file that is not there, before any is read
     for path in paths:
         try:
             yield from read_documents([path], encoding, tell=say)
-        except UnreadableError as error:
+        except (UnreadableError, OSError) as error:
+            # Of an OSError, the file that is written would be blamed.
+            what = f"{error.strerror}: {path}" if isinstance(error, OSError) else str(error)
             if len(paths) == 1:
-                raise
-            say(f"left out: {error}")
+                raise UnreadableError(what) from error
+            say(f"left out: {what}")
 
 
 def _tell(document: Document, found: Embedded, length: int, say: Callable[[str], None]) -> None:

@@ -103,12 +103,13 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
     from longbird.checkpoints.detect import OWN, model_type_of
     from longbird.checkpoints.sentence_transformers import read_pipeline
     from longbird.convert.source import SOURCES
+    from longbird.data import NAMED
     from longbird.graph import ByLength, Full, bigbird
     from longbird.models import LongbirdForEmbedding
 
     pipeline = read_pipeline(folder)
     own = model_type_of(folder) in OWN
-    if pipeline is None:
+    if pipeline is None and name not in NAMED:  # MPNet's configuration is that of its pretraining
         _check_task(name, folder)
     config, settings = read_config(folder), _settings(folder, "sentence_bert_config.json")
     longest = config.longest_document

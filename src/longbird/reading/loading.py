@@ -9,7 +9,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from longbird.folders.paths import folder_of
+from longbird.folders.paths import check_path, folder_of
 
 
 def folder_of_model(path: str | os.PathLike[str]) -> Path:
@@ -18,6 +18,7 @@ def folder_of_model(path: str | os.PathLike[str]) -> Path:
     Raises:
         FileNotFoundError: There is no such folder, or a run that is not finished.
     """
+    check_path(path)
     folder = folder_of(path)
     if not (folder / "run.toml").is_file():
         return folder

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 WORDS = 200
 """Of a passage, about: what a model for sentences was made for."""
+LONG_WORD = 20
+"""Characters: what has more counts as several words, as in scripts without spaces between them."""
 EMBEDDED = 2000
 """Passages that are embedded for a question: of more, those that share most words with it."""
 COMMON = frozenset(
@@ -130,7 +132,7 @@ def passages(text: str, words: int = WORDS) -> list[tuple[int, int]]:
 def _pieces(text: str, words: int) -> Iterator[tuple[int, int, int]]:
     """Paragraphs with their number of words, long ones in pieces: one may be a gigabyte."""
     start = end = count = 0
-    for found in re.finditer(r"\S+|\n[^\S\n]*\n", text):
+    for found in re.finditer(rf"\S{{1,{LONG_WORD}}}|\n[^\S\n]*\n", text):
         is_word = not found.group().isspace()
         if count and (count == words or not is_word):
             yield start, end, count

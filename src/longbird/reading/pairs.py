@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from longbird.reading.tokenized import unicode
 from longbird.reading.windows import SHARED, windows
 
 BLANK = re.compile(r"\n[ \t\r]*\n\s*")
@@ -61,11 +62,10 @@ def encode(
     Raises:
         ValueError: A question leaves less than half of `length` to the document.
     """
-    asked, texts = zip(*pairs, strict=True)
+    asked, texts = ([unicode(each) for each in some] for some in zip(*pairs, strict=True))
     encoded = tokenizer(
-        list(asked), list(texts), return_offsets_mapping=True, return_token_type_ids=True,
-        verbose=False,
-    )  # fmt: skip
+        asked, texts, return_offsets_mapping=True, return_token_type_ids=True, verbose=False
+    )
     typed = "token_type_ids" in tokenizer.model_input_names
     for row, place in enumerate(places):
         ids, of = encoded["input_ids"][row], encoded.sequence_ids(row)
@@ -74,8 +74,8 @@ def encode(
         around = len(ids) - (last - first)
         if around > length // 2:
             raise ValueError(
-                f"{place}: the question has {around:,} tokens, more than half of the "
-                f"{length:,} of --length; make it shorter, or --length larger"
+                f"{place}: the question has {around:,} tokens, more than half of the {length:,} "
+                "that are read at once; make it shorter, or train with a larger --length"
             )
         offsets = encoded["offset_mapping"][row]
         yield Encoded(

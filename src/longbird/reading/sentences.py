@@ -16,8 +16,9 @@ ABBREVIATIONS = frozenset(
 )
 """Words that a full stop belongs to, in lower case and without their last stop."""
 
-# A stop with what closes after it, space, and what can begin a sentence.
-STOP = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s+[\"'“‘(\[]*[A-Z0-9])|[。！？]+")  # noqa: RUF001
+# A stop with what closes after it, space, and what can begin a sentence. Of a row of stops, only
+# the first is tried: a line of thousands of dots would take minutes otherwise.
+STOP = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*(?=\s+[\"'“‘(\[]*[A-Z0-9])|[。！？]+")  # noqa: RUF001
 # An empty line, or the beginning of an item of a list.
 BREAK = re.compile(r"\n[ \t]*\n\s*|\n(?=[ \t]*(?:[-*•]|\d{1,3}[.)])\s)")
 LONGEST = 1000
@@ -60,10 +61,11 @@ def _is_abbreviation(text: str, start: int, found: re.Match[str]) -> bool:
     """Does the stop belong to its word: a title, an initial, a month?"""
     if found.group() != ".":
         return False
-    before = text[start : found.start()].strip()
+    # No more than the last word, since all of the text may be one sentence.
+    before = text[max(start, found.start() - 20) : found.start()].strip()
     if not before or before.isdigit():
         return True  # the number of an item
-    last = before[-20:].split()[-1].lstrip("\"'“‘([")  # noqa: RUF001
+    last = before.split()[-1].lstrip("\"'“‘([")  # noqa: RUF001
     return last.lower() in ABBREVIATIONS or (len(last) == 1 and last.isupper() and last != "I")
 
 

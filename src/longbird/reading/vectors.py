@@ -27,6 +27,8 @@ SHOWN = 1000
 """Characters that are kept of a text, to be shown."""
 ENDINGS = (".npy", ".parquet")
 COLUMNS = ("file", "page", "line", "start", "end", "text", "vector")
+NO_TEXT = "backslashreplace"
+"""How the name of a file that is not UTF-8 is written: as \\udcff, which JSON reads back."""
 NEEDED = ("model", "sha256", "pooling", "normalized", "unit", "context", "width")
 
 Row = Mapping[str, Any]
@@ -108,7 +110,14 @@ class Vectors:
         """The model that made them; it is loaded when it is first needed."""
         from longbird.reading.embedder import Embedder
 
-        return self.checked(Embedder.from_pretrained(self.about["model"]))
+        try:
+            made_them = Embedder.from_pretrained(self.about["model"])
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"the model that made {self.path} is not where it was: {error}. If it has moved, "
+                "name its folder with --model"
+            ) from error
+        return self.checked(made_them)
 
     def checked(self, embedder: Any) -> Any:
         """The model itself.
@@ -294,7 +303,8 @@ class _NpyWriter:
 
     def __init__(self, files: Sequence[Path], about: Mapping[str, Any]) -> None:
         self.count, self.width, self.about = 0, about["width"], about
-        self.array, self.rows = files[0].open("wb"), files[1].open("w", encoding="utf-8")
+        self.array = files[0].open("wb")
+        self.rows = files[1].open("w", encoding="utf-8", errors=NO_TEXT)
         self.beside = files[2]
         self._header()
 
@@ -388,6 +398,9 @@ class _ParquetWriter:
     def add(self, vectors: npt.NDArray[np.float32], rows: Sequence[Row]) -> None:
         """Writes them, many at a time."""
         pa = self.pa
+        rows = [
+            {**row, "file": row["file"].encode("utf-8", NO_TEXT).decode("utf-8")} for row in rows
+        ]
         columns: list[Any] = [
             pa.array([row[name] for row in rows], self.schema.field(name).type)
             for name in COLUMNS[:-1]
