@@ -53,7 +53,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def says_words(self: Any, model: Any, windows: list[str]) -> list[np.ndarray]:
     """A promoter starts where the word does."""
-    return [np.float32(0.9 if each[UP : UP + len(WORD)] == WORD else 0.1) for each in windows]
+    return [np.array(0.9 if each[UP : UP + len(WORD)] == WORD else 0.1) for each in windows]
 
 
 def says_letters(self: Any, model: Any, windows: list[str]) -> list[np.ndarray]:
