@@ -259,6 +259,7 @@ def scan(
         ),
     ] = None,
     tokens_per_batch: TokensAtOnce = None,
+    alias: Alias = None,
     circular: Circular = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
@@ -286,8 +287,8 @@ def scan(
     score(
         run, genome, out, step=step, both_strands=both_strands, threshold=threshold,
         prevalence=prevalence, track=track, tokens_per_batch=tokens_per_batch,
-        circular=_several(circular), force=force, plot=plot, picture=picture, labels=labels or (),
-        say=note,
+        alias=_several(alias), circular=_several(circular), force=force, plot=plot,
+        picture=picture, labels=labels or (), say=note,
     )  # fmt: skip
 
 
