@@ -21,7 +21,7 @@ while read -r name; do chosen_by+=(--validation-on "$name"); done < "$data/valid
 
 # Windows of 512 bases first: most of what there is to learn lies within a hundred bases.
 longbird dna pretrain "${genomes[@]}" "${chosen_by[@]}" --model "$data/start" --out "$folder/1-short" \
-    --length 512 --mask 0.3 --tokens-per-batch 4096 --steps "$steps_short" --learning-rate 1e-3 --schedule cosine \
+    --length 512 --mask 0.3 --tokens-per-batch 4096 --steps "$steps_short" --learning-rate 2e-3 --schedule cosine \
     --warmup 0.02 --evaluate-every 2000 --bf16
 
 # Then whole windows of 4,096.
