@@ -192,6 +192,9 @@ def card(folder: Path) -> str:
     rows = {name: [each[name] for each in made] for name in made[0]}
     rows["twin, from random weights"] = [starts(folder / "3-twin", each) for each in recipes]
     rows["**ships**"] = [starts(SHIPPED / PROMOTER, each) for each in recipes]
+    for recipe, twin, own in zip(recipes, *list(rows.values())[-2:], strict=True):
+        if own.average_precision <= twin.average_precision:
+            print(f"warning: with {recipe} negatives the twin is as good. Do not ship this")
     learned = short["tokens"] + long["tokens"]
     return (
         (HERE / "card.md")
