@@ -70,6 +70,8 @@ BAD = {
     "no bases": (b">a\n>b\nACGT\n", "a has no bases"),
     "no bases at the end": (b">a\nACGT\n>b\n", "b has no bases.*cut off"),
     "no bases, blank lines": (b">a\n\n \n>b\nACGT\n", "a has no bases"),
+    "cut in a line": (b">a\nACGT\nACGT\nAC", "ends in the middle of a line: .*cut off"),
+    "cut at the end of a line": (b">a\nACGT\nACGT", "ends in the middle of a line: .*cut off"),
     "no name": (b">\nACGT\n", "sequence 1 has no name"),
     "a space for a name": (b">a\nACGT\n> b\nACGT\n", "sequence 2 has no name"),
     "CR": (b">a\rACGT\rACGT\r", "ends its lines with CR alone"),

@@ -15,8 +15,9 @@ from longbird.cli.errors import INTERRUPTED
 from longbird.cli.evaluate import metrics_table
 from longbird.cli.finetune import finetune as finetune_text
 from longbird.cli.flags import Command, Group
-from longbird.cli.options import AsJson, TokensAtOnce, Trained, check_known
+from longbird.cli.options import AsJson, TokensAtOnce, check_known
 from longbird.cli.terminal import note, stdout, working
+from longbird.dna.default import PRETRAINED, PROMOTER, folder_of_dna, is_default
 
 dna = typer.Typer(
     cls=Group,
@@ -41,8 +42,14 @@ Out = Annotated[Path, typer.Option(help="The folder of the run.")]
 Model = Annotated[
     str | None,
     typer.Option(
-        help="scratch:SIZE with SIZE one of tiny, mini, small, medium, base, large; the folder of "
-        "a run or of a model. \\[scratch:tiny]"
+        help="default, which comes with Longbird; scratch:SIZE with SIZE one of tiny, mini, "
+        "small, medium, base, large; the folder of a run or of a model. \\[scratch:tiny]"
+    ),
+]
+Trained = Annotated[
+    str,
+    typer.Argument(
+        help="The folder of a run or of a model, or default, the one that comes with Longbird."
     ),
 ]
 What = Annotated[
@@ -252,6 +259,7 @@ def scan(
         ),
     ] = None,
     tokens_per_batch: TokensAtOnce = None,
+    alias: Alias = None,
     circular: Circular = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
@@ -272,15 +280,15 @@ def scan(
         raise ValueError("give a file to write with --out, or a stretch to draw with --plot")
     if out is not None and out.suffix.lower() not in (*ENDINGS, *ALSO):
         raise ValueError(f"{out} ends in {out.suffix!r}, expected one of {', '.join(ENDINGS)}")
-    check_model(run)
+    _check_trained(run)
     check_there([genome, *(labels or ())])
     from longbird.dna.scan import scan as score  # takes seconds to import
 
     score(
         run, genome, out, step=step, both_strands=both_strands, threshold=threshold,
         prevalence=prevalence, track=track, tokens_per_batch=tokens_per_batch,
-        circular=_several(circular), force=force, plot=plot, picture=picture, labels=labels or (),
-        say=note,
+        alias=_several(alias), circular=_several(circular), force=force, plot=plot,
+        picture=picture, labels=labels or (), say=note,
     )  # fmt: skip
 
 
@@ -315,7 +323,7 @@ def evaluate(
     longbird dna evaluate run yeast.fa
     """
     check_known("--negatives", [negatives], NEGATIVES)
-    check_model(run)
+    _check_trained(run, PROMOTER if labels else PRETRAINED)
     check_there([genome, *(labels or ())])
     from longbird.dna.runs import evaluate as measure  # takes seconds to import
 
@@ -354,6 +362,14 @@ def _several(given: list[str] | None) -> tuple[str, ...] | None:
 def _check_start(model: str | None) -> None:
     """Says what is wrong with the name of a model before seconds of imports."""
     if model is not None and not model.startswith("scratch:"):
+        _check_trained(model, PRETRAINED)
+
+
+def _check_trained(model: str, which: str = PROMOTER) -> None:
+    """The same for a model that is there; `which` is the one that "default" names."""
+    if is_default(model):
+        folder_of_dna(model, which)
+    else:
         check_model(model)
 
 

@@ -45,60 +45,76 @@ class Found(NamedTuple):
     score: float
 
 
+class Stretch(NamedTuple):
+    """Bins side by side that reach the threshold; of promoters the best of them counts."""
+
+    begin: int
+    start: int
+    end: int
+    total: float
+    """The highest score, or the sum of those of all bases."""
+
+    def joined(self, other: Stretch, peaks: bool) -> Stretch:
+        """With the one that follows."""
+        if not peaks:
+            return Stretch(self.begin, self.start, other.end, self.total + other.total)
+        best = other if other.total > self.total else self
+        return Stretch(self.begin, best.start, best.end, best.total)
+
+
 def found(track: Track) -> Iterator[Found]:
     """Stretches whose scores reach the threshold, by sequence, start and channel.
 
     Of promoters, the bin with the highest score of each stretch; otherwise all of it, with its
-    mean score.
+    mean score. Few are in memory at a time, however long a sequence or a stretch is.
     """
     peaks = track.label == "promoter"
     waiting: list[Found] = []
+    going: dict[int, Stretch] = {}
     before = None
-    going: dict[int, list[tuple[int, int, float]]] = {}
 
-    def ended(channel: int, name: str) -> Iterator[Found]:
-        bins = going.pop(channel, [])
-        if not bins:
-            return
-        if peaks:
-            start, end, score = max(bins, key=lambda each: each[2])
-        else:
-            start, end = bins[0][0], bins[-1][1]
-            score = sum((b - a) * x for a, b, x in bins) / (end - start)
-        yield Found(name, start, end, channel, score)
+    def end(channel: int, name: str) -> None:
+        _, start, end, total = going.pop(channel)
+        score = total if peaks else total / (end - start)
+        waiting.append(Found(name, start, end, channel, score))
 
-    def by_start(name: str | None) -> list[Found]:
-        ready = sorted(waiting, key=lambda each: (each.start, each.channel))
-        waiting.clear()
-        return ready
+    def ready(name: str, *, all_of_it: bool) -> list[Found]:
+        """Those that nothing can come before any more, in order."""
+        if all_of_it:
+            for channel in [*going]:
+                end(channel, name)
+        first = min((each.begin for each in going.values()), default=None)
+        chosen = [each for each in waiting if first is None or each.start < first]
+        waiting[:] = [each for each in waiting if first is not None and each.start >= first]
+        return sorted(chosen, key=lambda each: (each.start, each.channel))
 
     for sweep, starts, ends, scores in track.blocks():
         name = sweep.contig.name
         if before is not None and name != before:
-            for channel in list(going):
-                waiting.extend(ended(channel, before))
-            yield from by_start(before)
+            yield from ready(before, all_of_it=True)
         before = name
         over = np.nan_to_num(scores, nan=0.0) >= track.threshold
         for channel in range(len(track.channels)):
-            own = over[:, channel]
-            if channel in going and not (len(own) and own[0]):
-                waiting.extend(ended(channel, name))
-            at = np.flatnonzero(own)
-            for run in np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if len(at) else []:
-                if run[0] and channel in going:
-                    waiting.extend(ended(channel, name))
-                bins = zip(
-                    starts[run].tolist(), ends[run].tolist(), scores[run, channel].tolist(),
-                    strict=True,
-                )  # fmt: skip
-                going.setdefault(channel, []).extend(bins)
-                if run[-1] != len(own) - 1:
-                    waiting.extend(ended(channel, name))
+            own = scores[:, channel].astype(np.float64)
+            edges = np.flatnonzero(np.diff(over[:, channel], prepend=False, append=False))
+            if channel in going and not (len(edges) and edges[0] == 0):
+                end(channel, name)
+            for first, last in edges.reshape(-1, 2).tolist():
+                begin = int(starts[first])
+                if peaks:
+                    best = first + int(own[first:last].argmax())
+                    new = Stretch(begin, int(starts[best]), int(ends[best]), float(own[best]))
+                else:
+                    wide = ends[first:last] - starts[first:last]
+                    total = float((wide * own[first:last]).sum())
+                    new = Stretch(begin, begin, int(ends[last - 1]), total)
+                old = going.get(channel)
+                going[channel] = new if old is None else old.joined(new, peaks)
+                if last < len(own):
+                    end(channel, name)
+        yield from ready(name, all_of_it=False)
     if before is not None:
-        for channel in list(going):
-            waiting.extend(ended(channel, before))
-        yield from by_start(before)
+        yield from ready(before, all_of_it=True)
 
 
 def _names(track: Track, each: Found) -> tuple[str, str]:

@@ -67,7 +67,8 @@ def draw(
             panel.set_ylim(-1.02, 1.02)
             panel.set_yticks([-1, 0, 1], ["1", "0", "1"])
             panel.axhline(-scores.threshold, color=GREY, linewidth=0.6, linestyle=":")
-            panel.legend(fontsize=7, loc="upper right", ncols=2, frameon=False)
+            beside = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
+            panel.legend(fontsize=7, ncols=2, frameon=False, **beside)
         else:
             _line(panel, middles, scores.values[:, number], BLUE)
             panel.set_ylim(-0.02, 1.02)

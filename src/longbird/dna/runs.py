@@ -11,6 +11,7 @@ from typing import Any
 
 from longbird import models
 from longbird.checkpoints.configs import read_config
+from longbird.dna.default import PRETRAINED, PROMOTER, folder_of_dna
 from longbird.dna.division import stretches
 from longbird.dna.genomic import DESCRIPTION, Genomic, open_genome_of
 from longbird.dna.pretraining import Pretraining
@@ -46,7 +47,8 @@ def pretrain(
         say: Is told what is going on, a line at a time.
         **options: Fields of `DnaSettings`, such as `tokens="bpe"` and `length=4096`.
     """
-    settings = settings_of(Pretraining, [str(each) for each in genomes], options, DnaSettings)
+    files = [str(each) for each in genomes]
+    settings = settings_of(Pretraining, files, _started(options), DnaSettings)
     return _run(Pretraining(), settings, out, say)
 
 
@@ -73,10 +75,18 @@ def finetune(
         raise ValueError(f"the task must be one of {', '.join(LEARNED)}, received {task}")
     ours = LEARNED[task]
     files = [str(each) for each in (genome, *labels)]
-    given = {name: value for name, value in options.items() if value is not None}
+    given = _started(options)
     if "length" not in given and given.get("config") is None:
         given["length"] = _usual_length(ours, given)
     return _run(ours(), settings_of(ours, files, given, DnaSettings), out, say)
+
+
+def _started(options: dict[str, Any]) -> dict[str, Any]:
+    """What was given, with the folder of the model that ships in the place of its name."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if "model" in given and not str(given["model"]).startswith("scratch:"):
+        given["model"] = str(folder_of_dna(given["model"], PRETRAINED))
+    return given
 
 
 def _run(task: Genomic, settings: Any, out: str | Path, say: Callable[[str], None]) -> Run:
@@ -122,13 +132,14 @@ def load(path: str | Path, **options: Any) -> Trained:
     """The model of a run, or in a folder of its own.
 
     Args:
-        path: The folder.
+        path: The folder, or "default" for the model for promoters that comes with Longbird.
         **options: Fields of `DnaSettings` that say how to read genomes and labels.
 
     Raises:
         FileNotFoundError: There is no such folder, or its run is not finished.
         ValueError: It was not trained on genomes.
     """
+    path = folder_of_dna(path, PROMOTER)
     folder = folder_of_model(path)
     file = folder / DESCRIPTION
     if not file.is_file():
@@ -167,7 +178,8 @@ def evaluate(
     """How good a model is on a genome, with 95% confidence intervals.
 
     Args:
-        path: The folder of a run, or of a model.
+        path: The folder of a run, or of a model, or "default": with labels the model for
+            promoters that comes with Longbird, without any the pretrained one.
         genome: FASTA or GenBank.
         labels: As for `finetune`; none for a pretrained model.
         on: Stretches to measure on, as `--validation-on` takes them; all by default.
@@ -175,6 +187,7 @@ def evaluate(
         **options: Fields of `DnaSettings` that say how to read the genome and its labels.
     """
     files = tuple(str(each) for each in (genome, *labels))
+    path = folder_of_dna(path, PROMOTER if labels else PRETRAINED)
     trained = load(path, **options)
     task = trained.task
     opened = open_genome_of(trained.settings, files[0], files[1:])

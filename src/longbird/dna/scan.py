@@ -154,18 +154,19 @@ def scan(
         )
     out = None if out is None else Path(out)
     ending = "" if out is None else ending_of(out)
-    _check_new(out, force)
+    begun = out is not None and _folder(out).exists()  # then `_working` knows what was there
+    _check_new(out, force or begun)
     trained = load(path, **options)
     task = trained.task
     channel = task.one_track(track) if ending in ("bedgraph", "bw") else None
-    opened = open_genome_of(trained.settings, str(genome))
+    opened = open_genome_of(trained.settings, str(genome), [str(each) for each in labels])
     region, drawn = None, Path()
     if plot is not None:
         (region, *more) = stretches(plot, opened)
         if more:
             raise ValueError(f"--plot takes one stretch, such as chr1:1-5000; received {plot}")
         drawn = named(None if picture is None else Path(picture), out, region)
-        _check_new(drawn, force)
+        _check_new(drawn, force or begun)
     sweeps = [task.sweep(contig, step) for contig in opened.sequences.values()]
     budget = tokens_per_batch or trained.settings.tokens_per_batch
     run = _scores(trained, budget, both_strands)
@@ -199,17 +200,18 @@ def scan(
         "both strands": both_strands,
         "tokens per batch": budget,
     }
-    with _working(out, asked, say) as folder:
+    made = [out] if region is None else [out, drawn]
+    with _working(made, asked, force, say) as folder:
         raw = folder / "scores.f32"
         _sweep(raw, sweeps, len(task.channels), opened, run, say)
         bins = sum(sweep.first_bin(sweep.jobs) for sweep in sweeps)
         scores = np.memmap(raw, np.float32, "r", shape=(bins, len(task.channels)))
-        made = Track(opened, sweeps, scores, task.channels, task.label, threshold, shift)
+        whole = Track(opened, sweeps, scores, task.channels, task.label, threshold, shift)
         if region is not None:
-            depict(region, made.stretch(region))
+            depict(region, whole.stretch(region))
         new = folder / f"written.{ending}"
         with naming(out):
-            WRITERS[ending](made, new, channel)
+            WRITERS[ending](whole, new, channel)
             with new.open("rb") as written:
                 os.fsync(written.fileno())
             os.replace(new, out)
@@ -314,16 +316,29 @@ def run_chunk(sweep: Sweep, run: Any, genome: Genome, first: int, last: int) -> 
     return np.ascontiguousarray(sweep.run(run, genome, first, last), np.float32).tobytes()
 
 
+def _folder(out: Path) -> Path:
+    """Of a scan that is under way, beside its file."""
+    return out.parent / f".{out.name}.scan"
+
+
 @contextmanager
 def _working(
-    out: Path, asked: dict[str, Any], say: Callable[[str], None]
+    made: Sequence[Path], asked: dict[str, Any], force: bool, say: Callable[[str], None]
 ) -> Generator[Path, None, None]:
-    """The folder of a scan that is under way, beside its file; it goes when that is there.
+    """The folder of a scan that is under way; it goes when its file is there.
+
+    Args:
+        made: The files that the scan makes, the scores first. Which of them were not there when
+            it began is noted: it made these itself, before a kill.
+        asked: All that decides the scores.
+        force: May files that were there be overwritten?
+        say: Is told if it goes on.
 
     Raises:
-        FileExistsError: Another process is at it.
+        FileExistsError: Another process is at it, or a file was there when the scan began.
     """
-    folder = out.parent / f".{out.name}.scan"
+    out = made[0]
+    folder = _folder(out)
     with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock")
@@ -335,12 +350,20 @@ def _working(
         ) from None
     whole = False
     try:
-        what = folder / "scan.json"
-        if what.is_file() and what.read_text("utf-8") == json.dumps(asked, indent=1):
+        what, new = folder / "scan.json", folder / "new.json"
+        same = what.is_file() and what.read_text("utf-8") == json.dumps(asked, indent=1)
+        ours: list[str] = json.loads(new.read_text("utf-8")) if same else []
+        for file in made:
+            if str(file.absolute()) not in ours:
+                _check_new(file, force)
+        if same:
             say(f"going on with the scan in {folder}")
         else:
+            what.unlink(missing_ok=True)
             (folder / "scores.f32").unlink(missing_ok=True)
-            write_text(what, json.dumps(asked, indent=1))
+        ours += [str(each.absolute()) for each in made if not each.exists()]
+        write_text(new, json.dumps(ours))
+        write_text(what, json.dumps(asked, indent=1))
         yield folder
         whole = True
     finally:

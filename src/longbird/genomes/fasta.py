@@ -179,6 +179,11 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Found:
             found.even = found.even and lines.end()
     found.finish(path)
     if not line.endswith(b"\n"):
+        if lines.wrapped:  # programs that break lines end the last one as well
+            raise ValueError(
+                f"{path} ends in the middle of a line: it was probably cut off. Copy or download "
+                f"it again; if it is whole, end its last line, for example with `echo >> {path}`"
+            )
         found.notes.append(
             "the last line has no line break: if the file was cut off there, bases are missing"
         )
@@ -193,6 +198,7 @@ class Lines:
         self._first = (0, 0)
         """Bases and bytes of the first line."""
         self._bases = self._bytes = 0
+        self._number = 0
 
     def add(self, bases: int, bytes_: int, inside: bool) -> None:
         """Goes on with a line, which ends unless it is said to go on."""
@@ -204,6 +210,7 @@ class Lines:
         """Ends a line; are they even up to here?"""
         line = (self._bases, self._bytes)
         self._bases = self._bytes = 0
+        self._number += line[0] > 0
         if line[0] and self._over:
             self._even = False
         elif line[0] and self._first == (0, 0):
@@ -212,6 +219,11 @@ class Lines:
             self._even = self._even and line[0] <= self._first[0]
             self._over = True
         return self._even
+
+    @property
+    def wrapped(self) -> bool:
+        """Are there several, broken at one length, as programs do it?"""
+        return self._even and self._number > 1
 
 
 def _name(line: bytes, path: str, number: int) -> str:

@@ -82,7 +82,11 @@ def _placed(part: tuple[int, int, str], raw: Raw, contig: Contig, genome: str) -
     limit = start + length if circular and start < length else length
     if start < 0 or end > limit:
         what = " ".join(filter(None, (raw.kind, raw.id)))
-        hint = "" if circular else f". If it is circular, open it with circular=[{contig.name!r}]"
+        hint = (
+            f". If it is circular, open it with circular=[{contig.name!r}], in the command "
+            f"--circular {contig.name}"
+        )
+        hint = "" if circular else hint
         raise ValueError(
             f"{raw.where}: {what} reaches from base {start + 1:,} to {end:,} of {raw.name}, which "
             f"has {length:,} bases in {genome}. Labels and genome must be of one assembly{hint}"

@@ -69,7 +69,8 @@ class Names:
             return self.alias[name]
         proposal = propose(name, self.lengths)
         hint = (
-            f". Is it {proposal}? Then alias={{{name!r}: {proposal!r}}} says so"
+            f". Is it {proposal}? Then alias={{{name!r}: {proposal!r}}} says so, or in the "
+            f"command --alias {name}={proposal}"
             if proposal
             else ""
         )
@@ -116,11 +117,12 @@ class Names:
         if (names and not matched) or likely:
             proposal = (
                 f" If they are the same, say so: alias={dict(list(likely.items())[:SHOWN])!r}"
-                f"{' and so on' * (len(likely) > SHOWN)}, or a file with the two names in each "
+                f"{' and so on' * (len(likely) > SHOWN)}, in the command --alias "
+                f"{'='.join(next(iter(likely.items())))}, or a file with the two names in each "
                 "line, separated by a tab."
                 if likely
                 else " Name the sequences as the genome does, or give an alias: {'name in the "
-                "labels': 'name in the genome'}."
+                "labels': 'name in the genome'}, in the command --alias LABELS=GENOME."
             )
             raise ValueError(
                 f"{file} has labels on {_listed(unknown)}, which {self.file} does not have: it "

@@ -1,0 +1,199 @@
+"""Makes the files that the models of DNA are trained and measured with, and their first weights.
+
+    python recipes/dna/prepare.py FOLDER
+
+What `longbird.bench.dna` holds out (a fifth of E. coli to count bits on and another for its
+promoters, with a gap around both; the last fifth of chromosome X of C. elegans; chromosome 2R of
+Drosophila) is in no file to learn from, and neither is what models are chosen by there. Files to
+learn from have stretches of genomes as sequences, named after where they lie; those named
+`...:validation` choose the best model.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from longbird.bench.dna.artificial import CHROMOSOMES, merged, upstream
+from longbird.bench.dna.bases import letters, read_fasta
+from longbird.bench.dna.corpora import GAP
+from longbird.bench.dna.organisms import bacterium
+from longbird.bench.dna.promoters import AFTER, BEFORE
+from longbird.bench.dna.splits import TEST, TRAIN, VALIDATION, by_fifth, stretches
+from longbird.data import genomes
+
+WIDTH = 80
+CHOOSING = 120_000
+"""Bases of each genome that choose the best model, at most."""
+PROMOTERS, BITS = 2, 4
+"""The fifths of E. coli that are held out."""
+TIMES = {"coli": 4, "theta": 2, "aureus": 4, "worm": 1, "fly": 1}
+"""How often a genome is in an epoch: together, the bacteria have as many bases as the animals."""
+SHIFT = 1361
+"""Bases by which copies are shifted, so that their windows differ."""
+SEED = 0
+LAYERS, WIDTH_OF_MODEL, HEADS, BUCKETS = 4, 128, 8, 32
+NEAR = (-1, 1, -2, 2, -3, 3)
+"""Distances that the first heads look at to begin with; the others look everywhere."""
+STRENGTH = 7.0
+"""Of the bias: about two thirds of what a head sees among 512 bases is then at its distance."""
+
+Record = tuple[str, np.ndarray]
+Files = dict[str, list[Record]]
+
+
+def divided(name: str, sequence: np.ndarray, sides: np.ndarray) -> Files:
+    """The stretches of a sequence to learn from and those to measure with."""
+
+    def records(side: int, kind: str) -> Iterator[Record]:
+        for start, end in stretches(sides == side):
+            yield f"{name}:{start + 1}-{end}:{kind}", sequence[start:end]
+
+    chosen = [(name, bases[:CHOOSING]) for name, bases in records(VALIDATION, "validation")]
+    return {"train": [*records(TRAIN, "train"), *chosen], "test": list(records(TEST, "test"))}
+
+
+def coli() -> Files:
+    """Without the fifth of promoters, and without the fifth of bits, which is the test."""
+    [(name, sequence)] = bacterium("E. coli").sequences.items()
+    sides = by_fifth(len(sequence), BITS, GAP, circular=True)
+    promoters = by_fifth(len(sequence), PROMOTERS, GAP, circular=True)
+    sides[(promoters != TRAIN) & (sides == TRAIN)] = -1
+    return divided(name, sequence, sides)
+
+
+def aureus() -> Files:
+    """Without its last fifth."""
+    [(name, sequence)] = bacterium("S. aureus").sequences.items()
+    return divided(name, sequence, by_fifth(len(sequence), BITS, GAP, circular=True))
+
+
+def worm() -> Files:
+    """Without its last fifth."""
+    [(title, sequence)] = read_fasta(genomes.caenorhabditis_x())
+    sides = by_fifth(len(sequence), BITS, GAP, circular=False)
+    return divided(title.split()[0], sequence, sides)
+
+
+def theta() -> Files:
+    """Without its longest contig; the second chooses."""
+    contigs = bacterium("B. theta").sequences
+    longest, second, *rest = sorted(contigs, key=lambda name: -len(contigs[name]))
+    train = [(f"{name}:train", contigs[name]) for name in rest]
+    chosen = (f"{second}:validation", contigs[second][:CHOOSING])
+    return {"train": [*train, chosen], "test": [(f"{longest}:test", contigs[longest])]}
+
+
+def fly() -> Files:
+    """Without chromosome 2R; some of X chooses, and the rest of it is in neither."""
+    test, validation = CHROMOSOMES
+    found: Files = {"train": [], "test": []}
+    chosen: list[Record] = []
+    for chromosome, start, bases in merged(upstream()):
+        name = f"{chromosome}:{start + 1}-{start + len(bases)}"
+        if chromosome in validation:
+            chosen.append((f"{name}:validation", bases))
+        else:
+            kind = "test" if chromosome in test else "train"
+            found[kind].append((f"{name}:{kind}", bases))
+    upto = int(np.searchsorted(np.cumsum([len(bases) for _, bases in chosen]), CHOOSING))
+    found["train"] += chosen[:upto]
+    return found
+
+
+def again(records: Iterable[Record], number: int) -> Iterator[Record]:
+    """What is learned from once more, from other starts."""
+    for name, bases in records:
+        if name.endswith(":train") and len(bases) > number * SHIFT:
+            yield f"{name}:{number + 1}", bases[number * SHIFT :]
+
+
+GENOMES = {"coli": coli, "theta": theta, "aureus": aureus, "worm": worm, "fly": fly}
+
+
+def write(file: Path, records: Iterable[Record]) -> None:
+    """As FASTA."""
+    records = list(records)
+    with file.open("w", encoding="ascii") as out:
+        for name, bases in records:
+            text = letters(bases)
+            out.write(f">{name}\n")
+            out.writelines(f"{text[at : at + WIDTH]}\n" for at in range(0, len(text), WIDTH))
+    print(f"{file}: {sum(len(bases) for _, bases in records):,} bases")
+
+
+def start(folder: Path) -> None:
+    """New weights of the shape that the trials in README.md chose, and the tokenizer.
+
+    Some heads look at neighbours from the start: in the trials, weights without that had not found
+    out that neighbours matter. README.md says what else differed between those trials.
+    """
+    import torch
+
+    from longbird.genomes import DnaTokenizer
+    from longbird.models import LongbirdConfig, LongbirdForMaskedLM
+
+    tokenizer = DnaTokenizer.base()
+    tokenizer.save(folder)
+    torch.manual_seed(SEED)
+    config = LongbirdConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=WIDTH_OF_MODEL,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=4 * WIDTH_OF_MODEL,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        max_position_embeddings=4096,
+        type_vocab_size=0,
+        positions="none",
+        relative_buckets=BUCKETS,
+        relative_max_distance=128,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        sep_token_id=2,
+    )
+    model = LongbirdForMaskedLM(config)
+    with torch.no_grad():
+        bias = model.longbird.relative_bias.weight  # [buckets, heads]
+        bias.zero_()
+        for head, distance in enumerate(NEAR):
+            bias[abs(distance) + (BUCKETS // 2 if distance > 0 else 0), head] = STRENGTH
+    model.save_pretrained(folder)
+
+
+def promoters(folder: Path) -> None:
+    """The genome of E. coli with its starts, and which fifth chooses and which is measured on."""
+    shutil.copyfile(genomes.escherichia_coli().genome, folder / "genome.fa")
+    shutil.copyfile(genomes.starts(experimental=True), folder / "starts.bed")
+    [(name, sequence)] = bacterium("E. coli").sequences.items()
+    sides = by_fifth(len(sequence), PROMOTERS, BEFORE + AFTER, circular=True)
+    for side, file in ((VALIDATION, "starts-validation.txt"), (TEST, "starts-test.txt")):
+        [(first, last)] = stretches(sides == side)
+        (folder / file).write_text(f"{name}:{first + 1}-{last}\n", "ascii")
+
+
+def main(folder: Path) -> None:
+    """Writes files to learn from and one to measure with for each genome, and the promoters."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names: list[str] = []
+    for genome, make in GENOMES.items():
+        made = make()
+        names += [name for name, _ in made["train"] if name.endswith(":validation")]
+        write(folder / f"{genome}.test.fa", made["test"])
+        write(folder / f"{genome}.fa", made["train"])
+        for number in range(1, TIMES[genome]):
+            write(folder / f"{genome}-{number + 1}.fa", again(made["train"], number))
+    promoters(folder)
+    start(folder / "start")
+    # The last file, so that it tells that all is there.
+    (folder / "validation.txt").write_text("\n".join(names) + "\n", "ascii")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

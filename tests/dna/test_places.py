@@ -1,0 +1,287 @@
+"""Where every format says that something is, base by base and on both strands."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from planting import other_strand, planted, write_fasta
+
+from longbird.dna import formats
+from longbird.dna import scan as scanning
+from longbird.dna.promoters import Promoters
+from longbird.dna.runs import finetune
+from longbird.dna.scan import Track, scan
+from longbird.dna.sweeps import Tiles
+from longbird.dna.tracks import Coding
+from longbird.genomes import Contig
+
+QUIET: dict[str, Any] = {"say": lambda _: None}
+UP, DOWN, WORD = 12, 6, "GAT"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs that have learned nothing: what they say is put into their mouths below."""
+    folder = tmp_path_factory.mktemp("runs")
+    genome = planted(folder, 1500)
+    genes = folder / "genes.gff3"
+    genes.write_text(
+        "##gff-version 3\n"
+        + "".join(
+            f"chrA\tx\tCDS\t{at}\t{at + 30}\t.\t+\t0\tID=a{at}\n" for at in range(9, 1400, 90)
+        )
+        + "".join(
+            f"chrA\tx\tCDS\t{at}\t{at + 30}\t.\t-\t0\tID=b{at}\n" for at in range(50, 1400, 90)
+        )
+    )
+    options: dict[str, Any] = {"steps": 1, "tokens_per_batch": 512, **QUIET}
+    finetune(
+        "promoter", genome.genome, [genome.labels], folder / "promoter",
+        upstream=UP, downstream=DOWN, **options,
+    )  # fmt: skip
+    finetune("coding", genome.genome, [genes], folder / "coding", length=34, **options)
+    return {each: folder / each for each in ("promoter", "coding")}
+
+
+def says_words(self: Any, model: Any, windows: list[str]) -> list[np.ndarray]:
+    """A promoter starts where the word does."""
+    return [np.array(0.9 if each[UP : UP + len(WORD)] == WORD else 0.1) for each in windows]
+
+
+def says_letters(self: Any, model: Any, windows: list[str]) -> list[np.ndarray]:
+    """On plus A is coding, and so is, on minus, what is A there."""
+    return [
+        np.array([[0.9 if x == "A" else 0.1, 0.9 if x == "T" else 0.1] for x in each], np.float32)
+        for each in windows
+    ]
+
+
+def read_lines(file: Path) -> list[list[str]]:
+    return [
+        line.split("\t")
+        for line in file.read_text().splitlines()
+        if not line.startswith(("#", "track"))
+    ]
+
+
+def along(file: Path, lengths: dict[str, int]) -> dict[str, np.ndarray]:
+    """The numbers of bedGraph or bigWig at each base, by reading them as their makers do."""
+    import pyBigWig
+
+    found = {name: np.full(length, np.nan) for name, length in lengths.items()}
+    if file.suffix == ".bw":
+        opened = pyBigWig.open(str(file))
+        rows = [(name, *each) for name in lengths for each in opened.intervals(name) or ()]
+    else:
+        rows = [(a, int(b), int(c), float(x)) for a, b, c, x in read_lines(file)]
+    for name, start, end, value in rows:
+        assert np.isnan(found[name][start:end]).all()  # nothing twice
+        found[name][start:end] = value
+    return found
+
+
+@pytest.mark.parametrize("circular", [None, ("c",)])
+def test_promoters_start_at_their_base(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    circular: Any,
+) -> None:
+    monkeypatch.setattr(Promoters, "scored", says_words)
+    draw = random.Random(1)
+    sequences = {
+        name: "".join(draw.choices("ACGT", k=size)) for name, size in (("c", 701), ("d", 90))
+    }
+    sequences["c"] = WORD[1:] + sequences["c"][3:] + WORD[:1]  # one lies over the origin
+    genome = write_fasta(tmp_path / "g.fa", **sequences)
+    wanted: set[tuple[str, int, str]] = set()
+    for name, bases in sequences.items():
+        around = bases + bases[:2] if circular and name in circular else bases
+        size = len(bases)
+        for at in range(len(around) - 2):
+            if around[at : at + 3] == WORD:
+                wanted.add((name, at % size, "+"))
+            if other_strand(around[at : at + 3]) == WORD:
+                wanted.add((name, (at + 2) % size, "-"))
+    assert {strand for _, _, strand in wanted} == {"+", "-"} and len(wanted) > 15
+    assert (("c", 700, "+") in wanted) == bool(circular)
+    options: dict[str, Any] = {"step": 1, "circular": circular, **QUIET}
+    for ending in ("bed", "gff3", "bw", "bedgraph", "parquet"):
+        scan(runs["promoter"], genome, tmp_path / f"s.{ending}", **options)
+    bed = read_lines(tmp_path / "s.bed")
+    # Neighbours that both reach the threshold are one stretch, and the word cannot overlap itself.
+    assert {(x[0], int(x[1]), x[5]) for x in bed} == wanted
+    assert all(int(x[2]) == int(x[1]) + 1 and x[4] == "900" for x in bed)
+    gff = read_lines(tmp_path / "s.gff3")
+    assert {(x[0], int(x[3]) - 1, x[6]) for x in gff} == wanted
+    assert all(x[3] == x[4] for x in gff)
+    lengths = {name: len(bases) for name, bases in sequences.items()}
+    table = pq.read_table(tmp_path / "s.parquet").to_pydict()
+    for name, size in lengths.items():
+        starts = {at for own, at, _ in wanted if own == name}
+        for ending in ("bw", "bedgraph"):
+            values = along(tmp_path / f"s.{ending}", lengths)[name]
+            assert set(np.flatnonzero(values > 0.5).tolist()) == starts
+            assert not np.isnan(values).any() and len(values) == size
+        for strand in "+-":
+            over = {
+                start
+                for own, start, x in zip(
+                    table["sequence"], table["start"], table[f"promoter {strand}"], strict=True
+                )
+                if own == name and x > 0.5
+            }
+            assert over == {at for own, at, its in wanted if own == name and its == strand}
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("circular", [None, ("all",)])
+def test_every_base_is_coding_on_its_strand(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    circular: Any,
+    both: bool,
+) -> None:
+    monkeypatch.setattr(Coding, "scored", says_letters)
+    draw = random.Random(2)
+    sequences = {
+        f"s{size}": "".join(draw.choices("ACGT", k=size)) for size in (1, 31, 32, 33, 257)
+    }
+    genome = write_fasta(tmp_path / "g.fa", **sequences)
+    lengths = {name: len(bases) for name, bases in sequences.items()}
+    options: dict[str, Any] = {"circular": circular, "both_strands": both, **QUIET}
+    for ending in ("bed", "gff3", "parquet"):
+        scan(runs["coding"], genome, tmp_path / f"s.{ending}", **options)
+    for strand in "+-":
+        for ending in ("bw", "bedgraph"):
+            scan(runs["coding"], genome, tmp_path / f"s{strand}.{ending}", track=strand, **options)
+    table = pq.read_table(tmp_path / "s.parquet").to_pydict()
+    for name, bases in sequences.items():
+        for strand, letter in (("+", "A"), ("-", "T")):
+            wanted = [0.9 if x == letter else 0.1 for x in bases]
+            column = zip(table["sequence"], table[f"coding {strand}"], strict=True)
+            values = [x for own, x in column if own == name]
+            np.testing.assert_allclose(values, wanted, atol=1e-6)
+            for ending in ("bw", "bedgraph"):
+                found = along(tmp_path / f"s{strand}.{ending}", lengths)[name]
+                np.testing.assert_allclose(found, wanted, atol=1e-4)
+            for file, first, at in (("s.bed", 1, 5), ("s.gff3", 3, 6)):
+                covered = np.zeros(len(bases), bool)
+                for row in read_lines(tmp_path / file):
+                    if row[0] == name and row[at] == strand:
+                        start = int(row[first]) - (first == 3)
+                        covered[start : int(row[first + 1])] = True
+                assert covered.tolist() == [x == letter for x in bases]
+
+
+@pytest.mark.parametrize("label", ["promoter", "coding"])
+def test_stretches_are_found_across_blocks(
+    label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against a loop over all bins; blocks are small, so that stretches go over several."""
+    whole = Track.blocks
+    monkeypatch.setattr(Track, "blocks", lambda self: whole(self, 7))
+    draw = np.random.default_rng(0)
+    contigs = [Contig("a", 311), Contig("b", 5), Contig("c", 64)]
+    scores = draw.random((380, 2)).astype(np.float32)
+    scores[40:100, 0] = 0.7  # longer than any block
+    scores[305:313] = 0.8  # up to the end of one sequence, and on with the next
+    scores[draw.random((380, 2)) < 0.05] = np.nan
+    sweeps = [Tiles(each, 64, 1, 2) for each in contigs]
+    genome: Any = None
+    track = Track(genome, sweeps, scores, ("+", "-"), label, 0.4)
+    wanted: list[Any] = []
+    first = 0
+    for contig in contigs:
+        own: list[Any] = []
+        for channel in (0, 1):
+            run: list[tuple[float, int]] = []
+            for at in range(contig.length + 1):
+                score = scores[first + at, channel] if at < contig.length else np.nan
+                if score >= np.float32(0.4):
+                    run.append((float(score), at))
+                elif run:
+                    if label == "promoter":
+                        best, place = max(run, key=lambda each: each[0])
+                        own.append((contig.name, place, place + 1, channel, best))
+                    else:
+                        mean = float(np.mean([x for x, _ in run]))
+                        own.append((contig.name, run[0][1], run[-1][1] + 1, channel, mean))
+                    run = []
+        wanted += sorted(own, key=lambda each: (each[1], each[3]))
+        first += contig.length
+    found = list(formats.found(track))
+    assert [each[:4] for each in found] == [each[:4] for each in wanted]
+    np.testing.assert_allclose([x.score for x in found], [x[4] for x in wanted], atol=1e-6)
+
+
+@pytest.mark.slow  # nine scans, each with a picture
+def test_a_scan_goes_on_wherever_it_was_stopped(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a kill leaves at any moment: nothing, a part, all scores, the picture, the file."""
+    genome = planted(tmp_path, 1500).genome
+    options: dict[str, Any] = {"step": 3, "plot": "chrA:1-300", **QUIET}
+    whole = tmp_path / "whole.gff3"
+    scan(runs["promoter"], genome, whole, picture=tmp_path / "whole.png", **options)
+
+    def killed(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    left = iter([scanning.run_chunk, killed])
+    moments: dict[str, Any] = {
+        "open_genome_of": killed,
+        "run_chunk": lambda *words: next(left)(*words),
+        "draw": killed,
+        "os": SimpleNamespace(replace=killed, fsync=os.fsync),
+        "shutil": SimpleNamespace(rmtree=killed),
+    }
+    for name, instead in moments.items():
+        out, picture = tmp_path / f"{name}.gff3", tmp_path / f"{name}.png"
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(scanning, name, instead)
+            scan(runs["promoter"], genome, out, picture=picture, **options)
+        assert out.exists() == (name == "shutil")
+        assert picture.exists() == (name in ("os", "shutil"))
+        scan(runs["promoter"], genome, out, picture=picture, **options)
+        assert out.read_bytes() == whole.read_bytes()
+        assert picture.exists() and not (tmp_path / f".{out.name}.scan").exists()
+
+
+def test_what_was_there_before_is_not_overwritten(runs: dict[str, Path], tmp_path: Path) -> None:
+    """A scan that was stopped knows which files it made itself."""
+    genome = planted(tmp_path, 600).genome
+    out = tmp_path / "s.bed"
+    folder = tmp_path / ".s.bed.scan"
+    folder.mkdir()
+    (folder / "scan.json").write_text(json.dumps({"another": "scan"}))
+    (folder / "new.json").write_text(json.dumps([str(out)]))
+    out.write_text("mine\n")
+    with pytest.raises(FileExistsError, match="--force"):
+        scan(runs["promoter"], genome, out, step=9, **QUIET)
+    assert out.read_text() == "mine\n"
+    scan(runs["promoter"], genome, out, step=9, force=True, **QUIET)
+    assert out.read_text().startswith("track") and not folder.exists()
+
+
+def test_labels_say_for_a_scan_that_a_sequence_is_circular(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Promoters, "scored", says_words)
+    genome = write_fasta(tmp_path / "g.fa", c=WORD[1:] + "C" * 300 + WORD[:1])
+    labels = tmp_path / "g.gff3"
+    labels.write_text("##gff-version 3\nc\tx\tregion\t1\t303\t.\t+\t.\tID=c;Is_circular=true\n")
+    options: dict[str, Any] = {"step": 1, "plot": "c:1-100", **QUIET}
+    scan(runs["promoter"], genome, tmp_path / "a.bed", labels=[labels], **options)
+    scan(runs["promoter"], genome, tmp_path / "b.bed", **options)
+    assert [x[1] for x in read_lines(tmp_path / "a.bed") if x[5] == "+"] == ["302"]
+    assert not [x for x in read_lines(tmp_path / "b.bed") if x[5] == "+"]
