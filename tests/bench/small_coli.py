@@ -33,6 +33,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     name = promoters.SEQUENCE
     (tmp_path / "g.fa").write_text(f">{name} small\n{letters(sequence)}\n")
     genes = [f"{name}\tx\t{kind}\t100\t30000\t.\t+\t0\tID={kind}" for kind in ("gene", "CDS")]
+    genes.append(f"{name}\tx\tCDS\t40001\t50000\t.\t-\t0\tID=other")
     (tmp_path / "g.gff").write_text("\n".join(genes))
     for file, every in (("all.bed", 1), ("experimental.bed", 2)):
         rows = zip(at[::every].tolist(), minus[::every].tolist(), strict=True)

@@ -356,9 +356,9 @@ def test_profiles(small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     found = outcome_of(profiling.baselines(), "ACCCANGG search", tmp_path)
     columns, every = columns_of(found)
     assert columns["true ChIP peak"].sum() >= 6  # one in 2,000 bases, in bins of 200
-    assert auroc_of("score ChIP peak", "true ChIP peak")(columns, every)[0] > 0.9
+    assert auroc_of("score ChIP peak", "true ChIP peak")(columns, every)[0] > 0.85
     bins = profile.profile(context=600)
-    assert bins.labels[:, 0].sum() == 150 and not bins.labels[:, 1].any()
+    assert bins.labels[:, 0].sum() == 150 and bins.labels[:, 1].sum() == 50
     assert found.facts["reach"] in profiling.REACHES
     windows = profiling.bin_windows(codes(small), 200, 600)
     assert letters(windows[0]) == small[-200:] + small[:400]

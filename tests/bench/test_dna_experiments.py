@@ -9,17 +9,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from longbird.bench.dna import artificial as of_flies
+from longbird.bench.dna import coding as of_genes
 from longbird.bench.dna import corpora
+from longbird.bench.dna import profile as of_bins
 from longbird.bench.dna.bases import letters
 from longbird.bench.dna.bits import PASSES, bits_of_model
 from longbird.bench.dna.classifying import Budget
-from longbird.bench.dna.experiments import EXPERIMENTS, bits, promoters, scan
+from longbird.bench.dna.experiments import (
+    EXPERIMENTS,
+    artificial,
+    bits,
+    coding,
+    profile,
+    promoters,
+    scan,
+    speed,
+)
 from longbird.bench.dna.finetuned import Finetuned
 from longbird.bench.dna.linear import scan as scan_by
-from longbird.bench.dna.models import TINY, pretrained, write_twin
+from longbird.bench.dna.models import PRETRAINED, TINY, TWIN, pretrained, write_twin
+from longbird.bench.dna.organisms import Organism
 from longbird.bench.quality.report import Report
 from longbird.bench.quality.run import Found, run
+from longbird.bench.run import run as run_steps
 from longbird.dna.runs import load
+from longbird.genomes import open_genome, read_features
 
 
 @pytest.fixture(autouse=True)
@@ -150,3 +165,115 @@ def test_bits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert figures["single bases, 256 tokens"] > 1.9
     with pytest.raises(ValueError, match="leave --model out"):
         bits.experiment("tiny", tmp_path)
+
+
+def bacteria(seed: int, length: int = 12_000) -> Organism:
+    """Every other stretch of 300 bases codes, on alternating strands, and has its own bases."""
+    draw = np.random.default_rng(seed)
+    sequence = draw.integers(0, 4, length).astype(np.uint8)
+    codons = np.full((2, length), -1, np.int8)
+    for number, begin in enumerate(range(300, length - 300, 600)):
+        codons[number % 2, begin : begin + 300] = np.arange(300) % 3
+        sequence[begin : begin + 300] = (0, 3)[number % 2]
+    name = f"o. {seed}"
+    return Organism(
+        name,
+        {f"chr{seed}": sequence},
+        False,
+        {f"chr{seed}": codons},
+        {f"chr{seed}": codons[0] >= 0},
+    )
+
+
+@pytest.mark.slow  # trains three models for a few steps
+def test_coding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = {name: bacteria(seed) for seed, name in enumerate((*coding.TRAIN, coding.TEST))}
+    for module in (coding, of_genes):
+        monkeypatch.setattr(module, "bacterium", known.__getitem__)
+    every = replace(coding.SIZES["tiny"], most=None, budget=Budget(30, 4096, 3e-3), every=1)
+    monkeypatch.setitem(coding.SIZES, "tiny", every)
+    found = run(coding.experiment("tiny"), (0,), tmp_path / "work", say=quiet)
+    page, data = written(found, tmp_path)
+    assert "Matthews' correlation" in page
+    mcc = {name: value for name, (value, _, _) in data["figures"]["MCC"].items()}
+    assert mcc["3-periodic table"] > 0.8  # what is planted is easy
+    assert mcc[PRETRAINED] > 0.3 and mcc[TWIN] > 0.3
+    assert mcc["all coding"] < 0.2
+
+
+def test_genes_as_files_are_those_of_the_genome(tmp_path: Path) -> None:
+    genome, genes = of_genes.write_genes(bacteria(1), tmp_path, most=5000)
+    with open_genome(genome) as opened:
+        assert opened.sequences["chr1"].length == 5000
+        found = read_features(genes, opened)
+    codons = bacteria(1).codons["chr1"]
+    for each in found:
+        row = codons["+-".index(each.interval.strand)]
+        assert (row[each.interval.start : each.interval.end] >= 0).all()
+    assert sum(len(each.interval) for each in found) == (codons[:, :5000] >= 0).sum()
+
+
+@pytest.mark.slow  # trains three models for a step or two
+def test_profile(small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(of_bins, "PEAKS", 30)
+    wanted = [PRETRAINED, TWIN, profile.SEARCH]
+    found = run(profile.experiment("tiny"), (0,), tmp_path / "work", wanted, quiet)
+    assert found.missing == ["5-mers of the bin"]  # for which there are too few peaks
+    _, data = written(found, tmp_path)
+    figures = data["figures"]["AP, ChIP peak"]
+    assert set(figures) == set(wanted)
+    assert figures[profile.SEARCH][0] > 0.5
+    [one] = [x for x in data["findings"] if x["contestant"] == PRETRAINED]
+    assert len(set(one["documents"]["score coding +"])) > 1
+
+
+def test_tracks_as_files_are_those_of_the_bins(
+    small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(of_bins, "PEAKS", 30)
+    folder = tmp_path / "tracks"
+    folder.mkdir()
+    files = of_bins.write_tracks(folder)
+    assert [file.stem for file in files] == list(of_bins.TARGETS)
+    for file, track in zip(files, of_bins.tracks().values(), strict=True):
+        begins, ends = of_bins.read_bed(file)
+        assert np.array_equal(of_bins.covered(begins, ends, len(track)), track)
+
+
+@pytest.mark.slow  # trains nine models for a step or two
+def test_artificial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    count = 200
+    bases = np.random.default_rng(0).choice(4, (count, 2000), p=[0.45, 0.05, 0.05, 0.45])
+    every = of_flies.Upstream(
+        bases.astype(np.uint8),
+        np.array(["chr2R", "chrX", "chr3L", "chr2RHet", "chrXHet"])[np.arange(count) % 5],
+        np.arange(count) * 3000,
+        np.zeros(count, bool),
+    )
+    monkeypatch.setattr(of_flies, "upstream", lambda: every)
+    own = corpora.Corpus(list(bases[:4].astype(np.uint8)), [], [])
+    monkeypatch.setattr(artificial, "corpus", lambda name: own)
+    of_flies.examples.cache_clear()
+    artificial.examples.cache_clear()
+    found = run(artificial.experiment("tiny"), (0,), tmp_path / "work", say=quiet)
+    page, data = written(found, tmp_path)
+    assert "uniform has random bases there" in page
+    assert data["figures"]["AUROC, uniform 2,000"]["5-mers"][0] > 0.95
+    assert data["figures"]["AUROC, permuted 2,000"]["A+T content"][0] == pytest.approx(0.5)
+    of_flies.examples.cache_clear()
+    artificial.examples.cache_clear()
+
+
+@pytest.mark.slow  # three models, with a check against dense attention
+def test_speed(small: str, tmp_path: Path) -> None:
+    speed.tokenizer_of.cache_clear()
+    speed.task_of.cache_clear()
+    given = speed.settings("tiny")
+    result = run_steps("dna-speed", given, speed.steps(given))
+    speed.task_of.cache_clear()
+    assert [held.case.training for held in result.contests] == [False, True]
+    for held in result.contests:
+        assert set(held.samples) == {peer.name for peer in given.everybody}, held.skipped
+        assert held.facts["bases"] == 2 * (1024 - 2)
+    page, _, _ = speed.report(result).write(result, (), tmp_path)
+    assert "Bases a second" in page.read_text() and "design's table" not in page.read_text()

@@ -96,7 +96,7 @@ def in_bins(track: np.ndarray, size: int) -> np.ndarray:
         >>> in_bins(np.array([True, False, False, False, False, True]), 2).tolist()
         [True, False, True]
     """
-    return track[: len(track) // size * size].reshape(-1, size).any(1)
+    return np.asarray(track[: len(track) // size * size].reshape(-1, size).any(1))
 
 
 def covered(begins: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
