@@ -277,3 +277,18 @@ def test_speed(small: str, tmp_path: Path) -> None:
         assert held.facts["bases"] == 2 * (1024 - 2)
     page, _, _ = speed.report(result).write(result, (), tmp_path)
     assert "Bases a second" in page.read_text() and "design's table" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["genes"], "must be one of bits, promoters"),
+        (["bits", "--scale", "huge"], "default"),
+        (["promoters", "--model", "./nowhere"], "there is no folder"),
+        (["speed", "--only", "x"], "neither --only nor --model"),
+    ],
+)
+def test_the_command_says_what_is_wrong(cli, line: list[str], message: str) -> None:
+    found = cli("bench", "dna", *line)
+    assert found.exit_code != 0
+    assert message in str(found.exception) + found.output

@@ -299,6 +299,8 @@ def dna(
     """
     check_known("NAME", [name], (*OF_DNA, SPEED))
     check_known("--scale", [scale], SCALES)
+    if name == SPEED and (only or model is not None):
+        raise ValueError("speed takes neither --only nor --model: its models are all measured")
     if model is not None:
         check_model(model)
     with working("Loading torch"):

@@ -34,10 +34,10 @@ class Budget:
         step: Bases between the windows of a scan; places between them have what lies between.
     """
 
-    steps: int = 300
-    batch: int = 8192
+    steps: int = 480
+    batch: int = 4096
     learning_rate: float = 1e-3
-    step: int = 11
+    step: int = 13
 
     @property
     def words(self) -> str:

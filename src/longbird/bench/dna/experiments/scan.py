@@ -27,7 +27,7 @@ from longbird.bench.quality.experiment import Claim, Experiment, Metric
 
 NEGATIVES = "random"
 RECALLS = (0.25, 0.5, 0.75)
-STEPS = {"default": 11, "tiny": 2001}
+STEPS = {"default": 13, "tiny": 2001}
 """Bases between the windows that a model reads."""
 
 
