@@ -155,8 +155,8 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
         claims=claims,
         notes=[
             negatives_in_words(),
-            "The twin has as few steps as the pretrained model: a difference between them says what "
-            "pretraining saves, and not that more steps would not do the same.",
+            "The twin has as few steps as the pretrained model: a difference between them says "
+            "what pretraining saves, and not that more steps would not do the same.",
             "None of these figures is the precision of a scan: a genome has a thousand places for "
             "each start. `longbird bench dna scan` has that.",
             "188 of the starts with evidence are first bases of genes, where nothing better is "
