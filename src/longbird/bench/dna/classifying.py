@@ -36,7 +36,7 @@ class Budget:
 
     steps: int = 480
     batch: int = 4096
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-4
     step: int = 13
 
     @property
