@@ -30,3 +30,11 @@ def cli():
     from longbird.cli.app import app
 
     return lambda *arguments: CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """The bases of a small E. coli with planted starts, genes and ChIP peaks."""
+    from small_coli import planted
+
+    yield from planted(monkeypatch, tmp_path)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyBigWig
 import pytest
 import torch
 from Bio.Seq import reverse_complement as of_biopython
+from small_coli import LENGTH, STARTS
 
 from longbird.bench.dna import (
     artificial,
     classifying,
     coding,
     motif,
-    organisms,
     profile,
     profiling,
     promoters,
@@ -41,7 +41,6 @@ from longbird.bench.dna.metrics import auroc_of, average_precision_of, mcc_of
 from longbird.bench.dna.periodic import ORDER, STRENGTH, Periodic
 from longbird.bench.dna.splits import GAP, TEST, TRAIN
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome, ratio_of
-from longbird.data import genomes
 
 
 def random_codes(*shape: int, seed: int = 0, letters: int = 4) -> np.ndarray:
@@ -265,63 +264,16 @@ def test_motif_on_both_strands() -> None:
 
 # ---- contestants, on a small E. coli of our own ----
 
-LENGTH, STARTS = 60_000, 240
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """A circle with genes, starts with a box before them, and a ChIP over its motif."""
-    random = np.random.default_rng(0)
-    sequence = random_codes(LENGTH)
-    at = np.arange(STARTS) * (LENGTH // STARTS) + random.integers(0, 100, STARTS)
-    minus = random.random(STARTS) < 0.5
-    signal = np.full(LENGTH, 10.0)
-    for place in range(500, LENGTH, 2000):
-        sequence[place : place + 8] = codes("ACCCATGG")
-        signal[place - 100 : place + 101] += 1000 - 10 * np.abs(np.arange(-100, 101))
-    for place, down in zip(at.tolist(), minus.tolist(), strict=True):
-        box = np.arange(place + 8, place + 14) if down else np.arange(place - 13, place - 7)
-        word = codes("TATAAT")
-        sequence[box % LENGTH] = reverse_complement(word) if down else word
-    name = promoters.SEQUENCE
-    (tmp_path / "g.fa").write_text(f">{name} small\n{letters(sequence)}\n")
-    genes = [f"{name}\tx\t{kind}\t100\t30000\t.\t+\t0\tID={kind}" for kind in ("gene", "CDS")]
-    (tmp_path / "g.gff").write_text("\n".join(genes))
-    for file, every in (("all.bed", 1), ("experimental.bed", 2)):
-        rows = zip(at[::every].tolist(), minus[::every].tolist(), strict=True)
-        lines = [f"{name}\t{x}\t{x + 1}\tu\t0\t{'-' if y else '+'}" for x, y in rows]
-        (tmp_path / file).write_text("\n".join(lines))
-    for file in ("1.bw", "2.bw"):
-        with pyBigWig.open(str(tmp_path / file), "w") as wig:
-            wig.addHeader([(profile.SIGNAL, LENGTH)])
-            wig.addEntries(profile.SIGNAL, 0, values=signal.tolist(), span=1, step=1)
-    files = genomes.Annotated(tmp_path / "g.fa", tmp_path / "g.gff")
-    bed = {True: tmp_path / "experimental.bed", False: tmp_path / "all.bed"}
-    monkeypatch.setattr(genomes, "escherichia_coli", lambda: files)
-    monkeypatch.setattr(genomes, "starts", lambda *, experimental: bed[experimental])
-    monkeypatch.setattr(genomes, "binding_sites", lambda: bed[True])
-    monkeypatch.setattr(genomes, "repeats", lambda: bed[False])
-    monkeypatch.setattr(genomes, "chip", lambda: (tmp_path / "1.bw", tmp_path / "2.bw"))
-    kept = [
-        organisms.bacterium,
-        promoters.starts,
-        promoters.promoters,
-        promoters.examples,
-        profile.profile,
-        profile.signal,
-    ]
-    for each in kept:
-        each.cache_clear()
-    yield letters(sequence)
-    for each in kept:
-        each.cache_clear()
-
 
 def outcome_of(contestants: list[Contestant], name: str, folder: Path) -> Outcome:
     [one] = [each for each in contestants if each.name == name]
     outcome = one.attempt(Attempt(0, folder, lambda _: None))
     assert len({len(column) for column in outcome.documents.values()}) == 1
     return outcome
+
+
+def contestants(sets: list[classifying.Set]) -> list[Contestant]:
+    return classifying.contestants(sets, classifying.BASELINES)
 
 
 def columns_of(outcome: Outcome) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -355,7 +307,8 @@ def test_promoters_against_both_kinds_of_negatives(small: str, tmp_path: Path) -
                 if negatives == "intergenic":
                     low, high = (at - 19, at + 60) if minus else (at - 60, at + 19)
                     assert all(not 99 <= x % LENGTH < 30_000 for x in range(low, high + 1))
-        found = outcome_of(classifying.for_promoters(negatives), "one-hot", tmp_path)
+        given = classifying.Set(negatives, lambda read=read: read)
+        found = outcome_of(contestants([given]), "one-hot", tmp_path)
         columns, every = columns_of(found)
         assert auroc_of("score", "positive")(columns, every)[0] > 0.95
         assert columns["apart"].all()  # of random bases
@@ -372,7 +325,9 @@ def test_examples_know_their_twins() -> None:
 
 
 def test_a_scan_finds_starts(small: str, tmp_path: Path) -> None:
-    found = outcome_of(scanning.for_scan("random"), "one-hot", tmp_path)
+    given = classifying.Set("random", lambda: promoters.examples("random"))
+    every = scanning.contestants(given, classifying.BASELINES)
+    found = outcome_of(every, "one-hot", tmp_path)
     columns, every = columns_of(found)
     at, _ = promoters.starts(experimental=False)
     inside = int(((LENGTH * 2 // 5 <= at) & (at < LENGTH * 3 // 5)).sum())
@@ -398,12 +353,13 @@ def test_a_scan_is_the_same_on_the_other_strand(small: str) -> None:
 
 def test_profiles(small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(profile, "PEAKS", LENGTH // 2000)
-    found = outcome_of(profiling.for_profile(), "ACCCANGG search", tmp_path)
+    found = outcome_of(profiling.baselines(), "ACCCANGG search", tmp_path)
     columns, every = columns_of(found)
     assert columns["true ChIP peak"].sum() >= 6  # one in 2,000 bases, in bins of 200
-    assert auroc_of("score ChIP peak", "true ChIP peak")(columns, every)[0] > 0.9
+    assert auroc_of("score ChIP peak", "true ChIP peak")(columns, every)[0] > 0.85
     bins = profile.profile(context=600)
-    assert bins.labels[:, 0].sum() == 150 and not bins.labels[:, 1].any()  # half of the first
+    assert bins.labels[:, 0].sum() == 150 and bins.labels[:, 1].sum() == 50
+    assert found.facts["reach"] in profiling.REACHES
     windows = profiling.bin_windows(codes(small), 200, 600)
     assert letters(windows[0]) == small[-200:] + small[:400]
     assert letters(windows[7]) == small[1200:1800]
@@ -419,8 +375,11 @@ def test_artificial_promoters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setattr(artificial, "upstream", lambda: every)
     artificial.examples.cache_clear()
     for recipe, low, high in (("uniform", 0.99, 1.0), ("composition", 0.2, 0.8)):
-        found = outcome_of(classifying.for_artificial(recipe, 300), "5-mers", tmp_path)
+        given = classifying.Set(recipe, partial(artificial.examples, recipe, 300))
+        found = outcome_of(contestants([given]), "5-mers", tmp_path)
         columns, weights = columns_of(found)
-        assert found.facts == {"positives": 48, "negatives": 48}
+        assert found.facts[recipe] == {"positives": 48, "negatives": 48}
         assert low <= auroc_of("score", "positive")(columns, weights)[0] <= high
+        right = (columns["said"] == columns["positive"]).mean()
+        assert low - 0.05 <= right <= high
     artificial.examples.cache_clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longbird.bench.dna.bases import codes, ending_words, letters, reverse_complement, words
-from longbird.bench.dna.bits import for_bits
-from longbird.bench.dna.corpora import by_piece, of_one
+from longbird.bench.dna.bits import tables
+from longbird.bench.dna.corpora import by_piece, corpus, of_one
 from longbird.bench.dna.markov import Markov, TwoSided, choose
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.quality.experiment import Attempt, ratio_of
@@ -163,7 +164,7 @@ def test_the_last_fifth_of_e_coli() -> None:
     """As measured elsewhere, without a gap: 1.952 by 3 bases, 1.931 by 7, 1.848 by 4 and 4."""
     expected = {"one-sided table, order 3": 1.952, "one-sided table, order 7": 1.931}
     expected |= {"two-sided table, 4 + 4": 1.848}
-    for contestant in for_bits("E. coli"):
+    for contestant in tables(partial(corpus, "E. coli"), {}):
         if contestant.name in expected:
             outcome = contestant.attempt(Attempt(0, Path(), lambda _: None))
             columns = {name: np.array(x) for name, x in outcome.documents.items()}

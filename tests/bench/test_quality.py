@@ -100,6 +100,20 @@ def test_documents_of_a_group_are_drawn_together() -> None:
     assert widths[1] > 4 * widths[0]
 
 
+def test_with_groups_contestants_may_have_documents_of_their_own() -> None:
+    """As calls of a scan: what counts is that the same groups are drawn for both."""
+    right, group = np.array([1, 0, 1, 1, 0, 0.0]), np.array([7, 7, 8, 8, 9, 9])
+    one = finding("a", 0, right=right, group=group)
+    other = finding("b", 0, right=right[::2], group=group[::2])
+    boot = Bootstrap([one, other])
+    assert boot.groups == 3
+    assert np.array_equal(boot.counts(other), boot.counts(one)[:, ::2])
+    drawn = boot.samples([other], ACCURACY)
+    assert drawn[0] == pytest.approx(100 * 2 / 3) and np.unique(drawn).size > 2
+    with pytest.raises(ValueError, match="measured on other documents than"):
+        Bootstrap([finding("a", 0, right=right), finding("b", 0, right=right[::2])])
+
+
 def test_macro_f1_is_that_of_scikit_learn() -> None:
     draw = np.random.default_rng(0)
     true, given = draw.integers(0, 4, 50), draw.integers(0, 5, 50)

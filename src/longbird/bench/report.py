@@ -178,7 +178,7 @@ class Report:
         lines = [f"# {self.title} on {result.environment['cpu']}, {result.date}", ""]
         lines += [f"**{not_idle} DO NOT QUOTE THESE NUMBERS.**\n"] if not_idle else []
         facts = [f"Command: `{result.command}`", *self.facts, *_circumstances(result)]
-        sheets = [_goal_sheet(goals), *self.sheets]
+        sheets = [*([_goal_sheet(goals)] if goals else []), *self.sheets]
         lines += [*(f"- {fact}" for fact in facts), "", *(each.markdown() for each in sheets)]
         return "\n".join([*lines, f"![Time against length]({picture})", ""])
 

@@ -73,7 +73,7 @@ ValidationOn = Annotated[
     list[str] | None,
     typer.Option(
         help="What chooses the best model: a sequence, chr1:1-5000, 5/5 for the last fifth of "
-        "each, or none. \\[whole sequences, or 5/5]"
+        "each, the file of a genome, or none. \\[whole sequences, or 5/5]"
     ),
 ]
 TestOn = Annotated[
@@ -143,7 +143,10 @@ def finetune(
     genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
     labels: Annotated[
         list[Path] | None,
-        typer.Argument(help="BED, GFF3, GenBank, bigWig; those in GENOME by default (GenBank)."),
+        typer.Argument(
+            help="BED, GFF3, GenBank, bigWig; those in GENOME by default (GenBank). Further "
+            "genomes may follow, each with its labels after it."
+        ),
     ] = None,
     out: Out = Path("run"),
     model: Model = None,
@@ -182,7 +185,7 @@ def finetune(
     ] = None,
     **options: Any,
 ) -> None:
-    """Train a model on the labels of a genome.
+    """Train a model on the labels of a genome, or of several.
 
     What chooses the best model lies apart from what is learned: other
     sequences, or another stretch with a gap of one window. The recipe of
@@ -195,6 +198,8 @@ def finetune(
     longbird dna finetune coding ecoli.gb --model scratch:mini --out genes
 
     longbird dna finetune profile ecoli.fa chip.bw sites.bed --bin 100 --out profile
+
+    longbird dna finetune coding a.fa a.gff b.fa b.gff c.fa c.gff --test-on c.fa --out genes
     """
     check_known("TASK", [task], TASKS)
     check_known("--tokens", [tokens], TOKENS)
@@ -297,12 +302,13 @@ def evaluate(
     run: Trained,
     genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
     labels: Annotated[
-        list[Path] | None, typer.Argument(help="As for finetune; none for a pretrained model.")
+        list[Path] | None,
+        typer.Argument(help="As for finetune; none for a pretrained model. More genomes, too."),
     ] = None,
     as_json: AsJson = False,
     on: Annotated[
         list[str] | None,
-        typer.Option(help="Measure on a sequence, chr1:1-5000, or 5/5 of each alone."),
+        typer.Option(help="Measure on a sequence, chr1:1-5000, 5/5 of each, or a file alone."),
     ] = None,
     kind: Kind = None,
     negatives: Negatives = None,

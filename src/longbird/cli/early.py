@@ -30,7 +30,7 @@ def check_there(files: Iterable[Path]) -> None:
             raise FileNotFoundError(f"there is no file {file}")
 
 
-def check_model(model: str) -> None:
+def check_model(model: str | Path) -> None:
     """Raises if there is no model of this name, nor such a folder."""
-    if model not in NAMED or Path(model).exists():
+    if str(model) not in NAMED or Path(model).exists():
         folder_of(model)

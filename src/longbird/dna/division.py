@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from longbird.genomes import Contig, Genome, Interval
 
@@ -87,11 +88,17 @@ class Division:
 def names(text: str, genome: Genome) -> bool:
     """Does a text name something of this genome, rather than of another?"""
     known = {*genome.sequences, *genome.names.alias}
-    return bool(re.fullmatch(r"\d+/\d+", text)) or bool({text, text.rpartition(":")[0]} & known)
+    part = bool(re.fullmatch(r"\d+/\d+", text)) or is_file_of(text, genome)
+    return part or bool({text, text.rpartition(":")[0]} & known)
+
+
+def is_file_of(text: str, genome: Genome) -> bool:
+    """Is a text the path or the name of the file of a genome, and so means all of it?"""
+    return text in (genome.file, Path(genome.file).name)
 
 
 def stretches(text: str, genome: Genome) -> list[Interval]:
-    """What a text names of a genome: a sequence, chr1:1-1000, or 5/5 of every sequence.
+    """What a text names of a genome: a sequence, chr1:1-1000, 5/5 of every sequence, or its file.
 
     Raises:
         ValueError: The genome has nothing like it.
@@ -99,6 +106,9 @@ def stretches(text: str, genome: Genome) -> list[Interval]:
     if text in genome.sequences or text in genome.names.alias:
         contig = genome.contig(text)
         return [Interval(contig.name, 0, contig.length, "+")]
+    if is_file_of(text, genome):
+        every = genome.sequences.values()
+        return [Interval(each.name, 0, each.length, "+") for each in every]
     if share := re.fullmatch(r"(\d+)/(\d+)", text):
         which, many = int(share[1]), int(share[2])
         if not 1 <= which <= many:

@@ -10,12 +10,13 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from longbird.dna.division import NONE, Division, names, stretches, usual
+from longbird.dna.division import NONE, Division, is_file_of, names, stretches, usual
+from longbird.dna.labelled import Labelled, labelled
 from longbird.dna.labels import is_signal
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import Sweep
 from longbird.dna.tokens import Tokens, make_tokenizer
-from longbird.genomes import Contig, Genome, Interval, circular_in, open_genome
+from longbird.genomes import Contig, Genome, circular_in, open_genome
 from longbird.genomes.letters import opposite
 from longbird.genomes.names import read_alias
 from longbird.models.collator import LongbirdCollator
@@ -79,16 +80,14 @@ class Genomic(Task):
                 stretches(text, opened[0])  # says what there is
         for genome in opened:
             Division(genome, _held(genome, settings), 0)
-            self.look_at_labels(settings.train[1:] or settings.train, genome)
+            self.look_at_labels(self.labels_of(genome), genome)
 
     def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
         """The same for labels."""
 
     def opened(self, settings: DnaSettings) -> list[Genome]:
         """The genomes that are learned from."""
-        files = self.genomes(settings.train)
-        labels = settings.train[1:] if len(files) == 1 else ()
-        return [open_genome_of(settings, file, labels) for file in files]
+        return [open_genome_of(settings, *each) for each in self.genomes(settings.train)]
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """What `make` makes, which is then kept for the same key."""
@@ -113,9 +112,16 @@ class Genomic(Task):
                     words.setdefault(part, []).append(text)
         self.divided = {part: "; ".join(texts) for part, texts in words.items()}
 
-    def genomes(self, paths: Sequence[str]) -> Sequence[str]:
-        """Of the files that were given, those that are genomes."""
-        return paths[:1]
+    def genomes(self, paths: Sequence[str]) -> Sequence[Labelled]:
+        """Of the files that were given, those that are genomes, each with its labels."""
+        return labelled(paths)
+
+    def labels_of(self, genome: Genome) -> tuple[str, ...]:
+        """The files with the labels of a genome that is learned from, or measured on."""
+        of = self.once(
+            self.settings.train, lambda: {x.genome: x for x in self.genomes(self.settings.train)}
+        )
+        return of[genome.file].labels
 
     def window_of(self, genome: Genome) -> int:
         """Bases of a window."""
@@ -124,16 +130,25 @@ class Genomic(Task):
     def _division(self, genome: Genome) -> Division:
         return Division(genome, _held(genome, self.settings), self.window)
 
-    def measured_on(self, genome: Genome, files: Sequence[str], on: Sequence[Interval]) -> None:
-        """Lets `examples` be those of another genome, all of them to measure with.
+    def measured_on(
+        self, genomes: Sequence[Genome], files: Sequence[str], on: Sequence[str]
+    ) -> None:
+        """Lets `examples` be those of other genomes, all of them to measure with.
 
         Args:
-            genome: The genome.
-            files: Its own, and those of its labels.
-            on: The stretches of it that are meant; all by default.
+            genomes: The genomes.
+            files: Their own, and those of their labels.
+            on: What is meant of them, as `stretches` reads it; all by default.
         """
         self.settings = replace(self.settings, train=tuple(files))
-        self.divisions = [Division.measuring(genome, on)]
+        self.divisions = []
+        for text in on:
+            if not any(names(text, genome) for genome in genomes):
+                stretches(text, genomes[0])  # says what there is
+        for genome in genomes:
+            own = [each for text in on if names(text, genome) for each in stretches(text, genome)]
+            if own or not on:
+                self.divisions.append(Division.measuring(genome, own))
 
     def rows(self, paths: Iterable[str | Path], settings: Settings) -> Iterator[Any]:
         """The files themselves: they are not read by row."""
@@ -144,7 +159,9 @@ class Genomic(Task):
     ) -> Iterator[dict[str, Any]]:
         """The windows of all parts."""
         for division in self.divisions:
-            yield from self.windows(division, say)
+            of = f" of {Path(division.genome.file).name}" if len(self.divisions) > 1 else ""
+            for each in self.windows(division, say):
+                yield {**each, "place": f"{each['place']}{of}"}
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
         """The examples of a genome, each with its `place`, its `bases` and its `part`."""
@@ -277,7 +294,8 @@ def _aliases(given: Sequence[str]) -> dict[str, str]:
 
 def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:
     """What is held out of a genome, by part; others may have what this one does not."""
-    chosen = settings.validation_on or usual(genome, settings.seed)
+    tested = any(is_file_of(text, genome) for text in settings.test_on)
+    chosen = settings.validation_on or (() if tested else usual(genome, settings.seed))
     held = {"validation": chosen, "test": settings.test_on}
     own = {part: [each for each in texts if names(each, genome)] for part, texts in held.items()}
     return {part: texts for part, texts in own.items() if texts}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from longbird.dna.division import Division
 from longbird.dna.genomic import Genomic
+from longbird.dna.labelled import Labelled
 from longbird.genomes.letters import opposite
 from longbird.nn.checks import IGNORED
 from longbird.tasks.masking import masked
@@ -36,9 +36,9 @@ class Pretraining(Genomic):
     more_is_better = False
     defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 5e-4, "model": "scratch:tiny"}
 
-    def genomes(self, paths: Sequence[str]) -> Sequence[str]:
+    def genomes(self, paths: Sequence[str]) -> Sequence[Labelled]:
         """All of them."""
-        return paths
+        return [Labelled(path, ()) for path in paths]
 
     def prepare(self, settings: Settings, tokenizer: Any) -> None:
         """Also which token hides another, and which are never hidden."""
@@ -56,14 +56,13 @@ class Pretraining(Genomic):
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
         """All of the genome but what is N."""
-        name = Path(division.genome.file).name
         for part in division.spans:
             for window in division.windows(part, self.window):
                 bases = division.genome.bases(window)
                 for piece in self.pieces(bases):
                     own = bases[piece]
                     if own.strip("N"):
-                        place = f"{window.part(piece.start, piece.stop)} of {name}"
+                        place = str(window.part(piece.start, piece.stop))
                         yield {"place": place, "part": part, "bases": own}
 
     def learn(self, examples: Iterable[Example]) -> None:

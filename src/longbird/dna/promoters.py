@@ -94,7 +94,7 @@ class Promoters(Genomic):
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
         """Promoters, each with its negatives, or those of the whole genome after them."""
-        files = self.settings.train[1:] or self.settings.train
+        files = self.labels_of(division.genome)
         yield from self.labelled(files, division.genome, division.part_of, say)
 
     def labelled(

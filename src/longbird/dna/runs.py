@@ -12,7 +12,6 @@ from typing import Any
 from longbird import models
 from longbird.checkpoints.configs import read_config
 from longbird.dna.default import PRETRAINED, PROMOTER, folder_of_dna
-from longbird.dna.division import stretches
 from longbird.dna.genomic import DESCRIPTION, Genomic, open_genome_of
 from longbird.dna.pretraining import Pretraining
 from longbird.dna.promoters import Promoters
@@ -67,6 +66,7 @@ def finetune(
         task: "promoter", "profile" or "coding".
         genome: FASTA or GenBank.
         labels: BED, GFF3, GenBank or bigWig; if there are none, the genome's own (GenBank).
+            Further genomes may follow, each with its labels after it.
         out: The folder of the run.
         say: Is told what is going on, a line at a time.
         **options: Fields of `DnaSettings`, such as `model="run"` and `negatives="intergenic"`.
@@ -181,7 +181,7 @@ def evaluate(
         path: The folder of a run, or of a model, or "default": with labels the model for
             promoters that comes with Longbird, without any the pretrained one.
         genome: FASTA or GenBank.
-        labels: As for `finetune`; none for a pretrained model.
+        labels: As for `finetune`, with further genomes; of a pretrained model, these alone.
         on: Stretches to measure on, as `--validation-on` takes them; all by default.
         say: Is told what is going on.
         **options: Fields of `DnaSettings` that say how to read the genome and its labels.
@@ -190,10 +190,10 @@ def evaluate(
     path = folder_of_dna(path, PROMOTER if labels else PRETRAINED)
     trained = load(path, **options)
     task = trained.task
-    opened = open_genome_of(trained.settings, files[0], files[1:])
+    given = task.genomes(files)
     if not on:
-        _tell_learned(path, files[0], say)
-    task.measured_on(opened, files, [each for text in on for each in stretches(text, opened)])
+        _tell_learned(path, [each.genome for each in given], say)
+    task.measured_on([open_genome_of(trained.settings, *each) for each in given], files, on)
     examples = (each for each in task.examples((), trained.settings, say))
     wanted = (each for each in examples if each["part"] == "test")
     with tempfile.TemporaryDirectory() as scratch:
@@ -209,17 +209,19 @@ def evaluate(
     return found
 
 
-def _tell_learned(path: str | Path, genome: str, say: Callable[[str], None]) -> None:
+def _tell_learned(path: str | Path, genomes: Sequence[str], say: Callable[[str], None]) -> None:
     """Says so if a model is measured on what it was trained on."""
     folder = RunFolder(path)
     if not folder.data.is_file():
         return
     data = json.loads(folder.data.read_text("utf-8"))
-    if sha256_of(Path(genome)) in {*data["files"]["train"].values()}:
+    learned = {*data["files"]["train"].values()}
+    if same := [each for each in genomes if sha256_of(Path(each)) in learned]:
         held = "; ".join(
             f"{part} was {words}" for part, words in data["parts"].items() if part != "train"
         )
         say(
-            f"warning: the model learned from {genome}, so that what is measured says nothing of "
-            f"other genomes. Measure with --on what was held out ({held or 'nothing was'})"
+            f"warning: the model learned from {', '.join(same)}, so that what is measured says "
+            "nothing of other genomes. Measure with --on what was held out "
+            f"({held or 'nothing was'})"
         )

@@ -15,7 +15,7 @@ NEGATIVES = ("random", "intergenic", "permuted", "shuffled", "uniform")
 class DnaSettings(Settings):
     """The settings of any run, and those of genomes.
 
-    `train` has the genomes to pretrain on, or one genome and then its labels.
+    `train` has the genomes to pretrain on, or genomes with labels, each before its own.
 
     Attributes:
         tokens: For a model from scratch, what a token is: base, kmer or bpe.
@@ -32,7 +32,8 @@ class DnaSettings(Settings):
         bin: Profiles: bases that share a label.
         quantile: Profiles: bins above this quantile of a signal are labelled.
         validation_on: Parts of the genome that choose the best model: names of sequences,
-            stretches such as chr1:1-1000, or 5/5 for the last fifth of each; "none".
+            stretches such as chr1:1-1000, 5/5 for the last fifth of each, or the file of a
+            genome for all of it; "none".
         test_on: The same, that the best model is measured with at the end.
     """
 

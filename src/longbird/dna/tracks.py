@@ -83,7 +83,8 @@ class Tracks(Genomic):
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
         """All of the genome that has bases and labels."""
-        files, genome = self.settings.train[1:] or self.settings.train, division.genome
+        genome = division.genome
+        files = self.labels_of(genome)
         labels = self.once((*files, genome.file), lambda: self.labels(files, genome))
         for part in division.spans:
             for window in division.windows(part, self.window):
@@ -340,9 +341,9 @@ class Profile(Tracks):
         if not self.window:
             self.bin = settings.bin
         self.quantile = settings.quantile
-        files = settings.train[1:] or settings.train
-        if files and not self.channels:
-            self.channels = tuple(name for name, _, _ in _targets(files, settings.kind))
+        if settings.train and not self.channels:
+            first, *_ = self.genomes(settings.train)
+            self.channels = tuple(name for name, _, _ in _targets(first.labels, settings.kind))
         super().prepare(settings, tokenizer)
 
     def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:

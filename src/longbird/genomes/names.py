@@ -69,10 +69,7 @@ class Names:
             return self.alias[name]
         proposal = propose(name, self.lengths)
         hint = (
-            f". Is it {proposal}? Then alias={{{name!r}: {proposal!r}}} says so, or in the "
-            f"command --alias {name}={proposal}"
-            if proposal
-            else ""
+            f". Is it {proposal}? Then say so: {_as_alias({name: proposal})}" if proposal else ""
         )
         raise ValueError(
             f"{self.file} has no sequence {name}; it has {_listed(self.lengths)}{hint}"
@@ -116,13 +113,12 @@ class Names:
         }
         if (names and not matched) or likely:
             proposal = (
-                f" If they are the same, say so: alias={dict(list(likely.items())[:SHOWN])!r}"
-                f"{' and so on' * (len(likely) > SHOWN)}, in the command --alias "
-                f"{'='.join(next(iter(likely.items())))}, or a file with the two names in each "
-                "line, separated by a tab."
+                f" If they are the same, say so: {_as_alias(likely)}; or give the alias as a file "
+                "with the two names in each line, separated by a tab."
                 if likely
-                else " Name the sequences as the genome does, or give an alias: {'name in the "
-                "labels': 'name in the genome'}, in the command --alias LABELS=GENOME."
+                else " Name the sequences as the genome does, or give an alias: --alias "
+                "LABELS=GENOME, with the name in the labels and that in the genome (in Python, "
+                "alias={'LABELS': 'GENOME'})."
             )
             raise ValueError(
                 f"{file} has labels on {_listed(unknown)}, which {self.file} does not have: it "
@@ -136,7 +132,8 @@ class Names:
         if wrong := [name for name in alias.values() if name not in self.lengths]:
             raise ValueError(
                 f"the alias leads to {_listed(wrong)}, which {self.file} does not have; it has "
-                f"{_listed(self.lengths)}. An alias is {{another name: the name in the genome}}"
+                f"{_listed(self.lengths)}. An alias has another name first, and then the name in "
+                "the genome"
             )
         return alias
 
@@ -182,6 +179,19 @@ def _forms(name: str) -> set[str]:
         after = [*values[1:], 0]
         forms.add(str(sum(-a if a < b else a for a, b in zip(values, after, strict=True))))
     return forms
+
+
+def _as_alias(pairs: Mapping[str, str]) -> str:
+    """Pairs of names as they are typed on a command line, and in Python.
+
+    Examples:
+        >>> _as_alias({"MT": "chrM"})
+        "--alias MT=chrM (in Python, alias={'MT': 'chrM'})"
+    """
+    some = dict(list(pairs.items())[:SHOWN])
+    typed = " ".join(f"--alias {other}={name}" for other, name in some.items())
+    more = " and so on" if len(pairs) > SHOWN else ""
+    return f"{typed}{more} (in Python, alias={some!r})"
 
 
 def _listed(names: Iterable[str]) -> str:

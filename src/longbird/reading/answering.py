@@ -88,7 +88,6 @@ def join(
         "types": types,
         "sentences": logits,
         "beside": beside,
-        "parts": len(parts),
     }
 
 

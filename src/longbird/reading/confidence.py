@@ -22,7 +22,7 @@ class Confidence:
     questions that nothing was learned from, its logits tell how often such answers are right.
 
     Attributes:
-        weights: One for each of `features`; those that were added later count nothing.
+        weights: One for each of `features`.
         bias: Of the logistic regression.
         least: An answer less probable than this is not given.
     """
@@ -33,8 +33,7 @@ class Confidence:
 
     def of(self, found: Mapping[str, Any]) -> float:
         """The probability that the best answer is right."""
-        known = features(found)[: len(self.weights)]
-        logit = float(np.dot(self.weights, known)) + self.bias
+        logit = float(np.dot(self.weights, features(found))) + self.bias
         return float(1 / (1 + np.exp(-logit)))
 
     def __post_init__(self) -> None:
@@ -60,7 +59,6 @@ def features(found: Mapping[str, Any]) -> list[float]:
         float(likely),
         none,
         0.0 if beside is None else beside,
-        np.log(found["parts"]),
         margin(found["alone"]) if found.get("alone") is not None else none,
     )
     return [float(np.clip(each, -FAR, FAR)) for each in every]

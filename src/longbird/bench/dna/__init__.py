@@ -9,5 +9,8 @@ bins along a genome).
 Five things are measured, each in a file with its baselines as contestants of
 `longbird.bench.quality`: `bits` (by `markov`), `classifying` and `scanning` (by `linear` and
 `cnn`), `coding` (by `periodic`) and `profiling` (by words and by a `motif`). `metrics` and `peaks`
-say how.
+say how. Models stand beside them: `models` has what they begin with, and twins without
+pretraining; `finetuned` learns windows, and `tracks` what lies along a genome.
+
+`experiments` are what `longbird bench dna` runs.
 """

@@ -28,12 +28,12 @@ class Scorer(Protocol):
         ...
 
     def scores(self, windows: np.ndarray) -> np.ndarray:
-        """More is more like the positive ones; log-odds where the scorer knows any, [windows]."""
+        """More is more like the positive ones; log-odds, or the scorer has a `threshold`."""
         ...
 
 
 class AtContent:
-    """The share of A and T; nothing is learned.
+    """The share of A and T; nothing else is learned.
 
     Examples:
         >>> from longbird.bench.dna.bases import codes
@@ -42,7 +42,8 @@ class AtContent:
     """
 
     def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> AtContent:
-        """Learns nothing."""
+        """Learns what is much: what half of the windows have."""
+        self.threshold = float(np.median(self.scores(windows)))
         return self
 
     def scores(self, windows: np.ndarray) -> np.ndarray:

@@ -30,7 +30,8 @@ def auroc_of(score: str, true: str, where: str | None = None) -> Of:
     """
 
     def of(columns: Columns, counts: np.ndarray) -> np.ndarray:
-        above, below = _upto(columns, counts, score, true, where)
+        columns, counts = _chosen(columns, counts, where)
+        above, below = _upto(columns, counts, score, true)
         right, wrong = above[:, -1:], below[:, -1:]
         zero = np.zeros((len(above), 1))
         up, along = np.concatenate([zero, above], 1), np.concatenate([zero, below], 1)
@@ -58,11 +59,11 @@ def average_precision_of(
     """
 
     def of(columns: Columns, counts: np.ndarray) -> np.ndarray:
-        right, wrong = _upto(columns, counts, score, true, where, found)
+        columns, counts = _chosen(columns, counts, where)
+        right, wrong = _upto(columns, counts, score, true, found)
         more = np.diff(np.concatenate([np.zeros((len(right), 1)), right], 1))
         precision = _quotient(right, right + wrong, empty=0.0)
-        positives = _weighted(columns, counts, where) @ columns[true]
-        return _quotient((more * precision).sum(1), positives)
+        return _quotient((more * precision).sum(1), counts @ columns[true])
 
     return of
 
@@ -81,13 +82,55 @@ def precision_at_recall_of(
     """
 
     def of(columns: Columns, counts: np.ndarray) -> np.ndarray:
-        right, wrong = _upto(columns, counts, score, true, where, found)
-        positives = _weighted(columns, counts, where) @ columns[true]
-        enough = right >= recall * positives[:, None] - 1e-9
-        at = enough.argmax(1)
-        rows = np.arange(len(right))
-        precision = _quotient(right[rows, at], right[rows, at] + wrong[rows, at], empty=0.0)
-        return np.where(positives > 0, np.where(enough.any(1), precision, 0.0), np.nan)
+        columns, counts = _chosen(columns, counts, where)
+        right, wrong, there = _at_recall(columns, counts, score, true, recall, found)
+        precision = _quotient(right, right + wrong, empty=0.0)
+        return np.where(counts @ columns[true] > 0, np.where(there, precision, 0.0), np.nan)
+
+    return of
+
+
+def false_at_recall_of(
+    score: str, true: str, recall: float, share: float, found: str | None = None
+) -> Of:
+    """How many negative examples are above the threshold of `precision_at_recall_of`.
+
+    Args:
+        score: A column.
+        true: A column of 0 and 1.
+        recall: The share of the positive examples that is to be found.
+        share: What the number is divided by, such as megabases.
+        found: A column that has 0 at positive examples that no threshold finds.
+
+    Returns:
+        The number; NaN where no threshold finds as many.
+
+    Examples:
+        >>> columns = {"score": np.array([0.1, 0.4, 0.3, 0.8]), "true": np.array([0, 0, 1, 1])}
+        >>> false_at_recall_of("score", "true", 0.9, share=2.0)(columns, np.ones((1, 4)))
+        array([0.5])
+    """
+
+    def of(columns: Columns, counts: np.ndarray) -> np.ndarray:
+        _, wrong, there = _at_recall(columns, counts, score, true, recall, found)
+        return np.where(there, wrong / share, np.nan)
+
+    return of
+
+
+def f1_of(said: str, true: str, where: str | None = None) -> Of:
+    """Twice what is said and true, over all that is said and all that is true.
+
+    Examples:
+        >>> columns = {"said": np.array([1, 1, 0, 0]), "true": np.array([1, 0, 1, 0])}
+        >>> f1_of("said", "true")(columns, np.ones((1, 4)))
+        array([0.5])
+    """
+
+    def of(columns: Columns, counts: np.ndarray) -> np.ndarray:
+        columns, counts = _chosen(columns, counts, where)
+        both = counts @ (columns[said] * columns[true])
+        return _quotient(2 * both, counts @ columns[said] + counts @ columns[true])
 
     return of
 
@@ -115,8 +158,26 @@ def mcc_of(hits: str, false: str, missed: str, rest: str) -> Of:
     return of
 
 
-def _weighted(columns: Columns, counts: np.ndarray, where: str | None) -> np.ndarray:
-    return counts if where is None else counts * columns[where]
+def _chosen(columns: Columns, counts: np.ndarray, where: str | None) -> tuple[Columns, np.ndarray]:
+    """The examples that count, and how often each sample has each of them."""
+    if where is None:
+        return columns, counts
+    chosen = np.flatnonzero(columns[where])
+    return {name: column[chosen] for name, column in columns.items()}, counts[:, chosen]
+
+
+def _at_recall(
+    columns: Columns, counts: np.ndarray, score: str, true: str, recall: float, found: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positive and negative examples above the highest threshold that finds a share of the former.
+
+    Returns:
+        Three of [samples]; the last says whether there is one.
+    """
+    right, wrong = _upto(columns, counts, score, true, found)
+    enough = right >= recall * (counts @ columns[true])[:, None] - 1e-9
+    rows, at = np.arange(len(right)), enough.argmax(1)
+    return right[rows, at], wrong[rows, at], np.asarray(enough.any(1))
 
 
 def _upto(
@@ -124,7 +185,6 @@ def _upto(
     counts: np.ndarray,
     score: str,
     true: str,
-    where: str | None,
     found: str | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """How many positive and negative examples are at or above each score, highest first.
@@ -132,9 +192,7 @@ def _upto(
     Returns:
         Two of [samples, different scores].
     """
-    weights = _weighted(columns, counts, where)
-    if found is not None:
-        weights = weights * columns[found]
+    weights = counts if found is None else counts * columns[found]
     order = np.argsort(-columns[score], kind="stable")
     scores, truth = columns[score][order], columns[true][order].astype(float)
     last = np.flatnonzero(np.append(scores[1:] != scores[:-1], True))  # of equal ones

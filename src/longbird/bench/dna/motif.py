@@ -31,7 +31,7 @@ def matches(sequence: np.ndarray, motif: str) -> np.ndarray:
     return np.maximum(*found)
 
 
-def bin_scores(sequence: np.ndarray, motif: str, size: int, reach: int = 50) -> np.ndarray:
+def bin_scores(sequence: np.ndarray, motif: str, size: int, reach: int) -> np.ndarray:
     """The best match in each bin, or within so many bases of it, [bins]."""
     best = maximum_filter1d(matches(sequence, motif), size + 2 * reach, mode="wrap")
     middles = np.arange(len(sequence) // size) * size + size // 2

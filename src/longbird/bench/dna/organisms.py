@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from longbird.bench.dna.bases import read_fasta
+from longbird.bench.dna.bases import codes
 from longbird.data import genomes
+from longbird.genomes import Interval, open_genome, read_features
 
 
 @dataclass(frozen=True)
@@ -47,51 +48,27 @@ def bacterium(name: str) -> Organism:
 
 def organism(name: str, genome: Path, features: Path, *, circular: bool) -> Organism:
     """Reads a genome and its genes; proteins of pseudogenes do not count as such."""
-    sequences = {title.split()[0]: bases for title, bases in read_fasta(genome)}
+    with open_genome(genome, circular=circular) as opened:
+        found = read_features(features, opened, kinds=("gene", "pseudogene", "CDS"))
+        sequences = {
+            contig.name: codes(opened.bases(Interval(contig.name, 0, contig.length, "+")))
+            for contig in opened.sequences.values()
+        }
     codons = {key: np.full((2, len(x)), -1, np.int8) for key, x in sequences.items()}
     genic = {key: np.zeros(len(x), bool) for key, x in sequences.items()}
-    for each in features_of(features):
-        if each.sequence not in sequences:
-            raise ValueError(
-                f"{features.name} has the sequence {each.sequence}, which {genome.name} has not"
-            )
-        length = len(sequences[each.sequence])
-        if each.end > length and not circular:
-            raise ValueError(
-                f"{features.name} has a feature that ends at {each.end}, and {each.sequence} has "
-                f"{length} bases"
-            )
-        places = np.arange(each.start, each.end) % length
-        if each.kind in ("gene", "pseudogene"):
-            genic[each.sequence][places] = True
-        elif each.kind == "CDS" and "pseudo=true" not in each.attributes:
-            minus = each.strand == "-"
-            along = places[::-1] if minus else places
-            codons[each.sequence][int(minus), along] = (np.arange(len(along)) - each.phase) % 3
+    for each in found:
+        own, strand = each.interval.name, each.interval.strand
+        places = np.concatenate([_read(part) for part in each.parts]) % len(sequences[own])
+        if each.kind != "CDS":
+            genic[own][places] = True
+        elif each.attributes.get("pseudo") != "true":
+            codons[own][int(strand == "-"), places] = (
+                np.arange(len(places)) - (each.phase or 0)
+            ) % 3
     return Organism(name, sequences, circular, codons, genic)
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of GFF3, its place 0-based and half open; phase is 0 where there is none."""
-
-    sequence: str
-    kind: str
-    start: int
-    end: int
-    strand: str
-    phase: int
-    attributes: tuple[str, ...]
-
-
-def features_of(path: Path) -> Iterator[Line]:
-    """The lines of a file."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.startswith("##FASTA"):
-                return
-            if line.startswith("#") or not line.strip():
-                continue
-            sequence, _, kind, first, last, _, strand, phase, more = line.rstrip("\n").split("\t")
-            start, skipped = int(first) - 1, 0 if phase == "." else int(phase)
-            yield Line(sequence, kind, start, int(last), strand, skipped, tuple(more.split(";")))
+def _read(part: Interval) -> np.ndarray:
+    """The places of a stretch in the order in which it is read."""
+    places = np.arange(part.start, part.end)
+    return places[::-1] if part.strand == "-" else places

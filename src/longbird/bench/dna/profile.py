@@ -12,7 +12,7 @@ from scipy.ndimage import uniform_filter1d
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.peaks import peaks
 from longbird.bench.dna.promoters import SEQUENCE, starts
-from longbird.bench.dna.splits import by_fifth
+from longbird.bench.dna.splits import by_fifth, stretches
 from longbird.data import genomes
 
 BIN = 200
@@ -46,18 +46,29 @@ class Bins:
 def profile(*, context: int, held_out: int = 2, size: int = BIN) -> Bins:
     """The bins of E. coli, with the labels of TARGETS.
 
-    A bin has a label if one of its bases has what the label says, but half of them for coding.
+    A bin has a label if one of its bases has what the label says.
 
     Args:
         context: Bases that are read for a bin, for the gap between sides.
         held_out: Which fifth.
         size: Of a bin.
     """
+    every = tracks()
+    length = len(every[TARGETS[0]])
+    labels = [in_bins(every[name], size) for name in TARGETS]
+    middles = np.arange(length // size) * size + size // 2
+    sides = by_fifth(length, held_out, context, circular=True)[middles]
+    return Bins(np.stack(labels, 1), sides, size)
+
+
+@cache
+def tracks() -> dict[str, np.ndarray]:
+    """Which bases of E. coli have what the targets say, [bases] each."""
     organism = bacterium("E. coli")
     length = len(organism.sequences[SEQUENCE])
     coding = organism.codons[SEQUENCE] >= 0
     at, minus = starts(experimental=False)
-    tracks = {
+    return {
         "coding +": coding[0],
         "coding -": coding[1],
         "start +": covered(at[~minus], at[~minus] + 1, length),
@@ -66,24 +77,26 @@ def profile(*, context: int, held_out: int = 2, size: int = BIN) -> Bins:
         "repeat": covered(*read_bed(genomes.repeats()), length),
         "ChIP peak": chip_peaks(length),
     }
-    labels = [
-        in_bins(tracks[name], size, 0.5 if name.startswith("coding") else 0.0) for name in TARGETS
-    ]
-    middles = np.arange(length // size) * size + size // 2
-    sides = by_fifth(length, held_out, context, circular=True)[middles]
-    return Bins(np.stack(labels, 1), sides, size)
 
 
-def in_bins(track: np.ndarray, size: int, share: float) -> np.ndarray:
-    """Which bins have that share of their bases, or any if it is 0, [bins].
+def write_tracks(folder: Path) -> list[Path]:
+    """The same as a BED file for each target, as a user would have them."""
+    files: list[Path] = []
+    for name, track in tracks().items():
+        files.append(folder / f"{name}.bed")
+        lines = (f"{SEQUENCE}\t{begin}\t{end}\n" for begin, end in stretches(track))
+        files[-1].write_text("".join(lines), "ascii")
+    return files
+
+
+def in_bins(track: np.ndarray, size: int) -> np.ndarray:
+    """Which bins have a base of a track, [bins].
 
     Examples:
-        >>> track = np.array([True, False, True, True, False, False, True])
-        >>> in_bins(track, 2, 0.6).tolist(), in_bins(track, 2, 0.0).tolist()
-        ([False, True, False], [True, True, False])
+        >>> in_bins(np.array([True, False, False, False, False, True]), 2).tolist()
+        [True, False, True]
     """
-    parts = track[: len(track) // size * size].reshape(-1, size)
-    return np.asarray(parts.mean(1) >= share if share else parts.any(1))
+    return np.asarray(track[: len(track) // size * size].reshape(-1, size).any(1))
 
 
 def covered(begins: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:

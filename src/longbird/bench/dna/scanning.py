@@ -6,49 +6,56 @@ found="found")` is the metric, and precision at a recall.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 
 import numpy as np
 
 from longbird.bench.dna import promoters
 from longbird.bench.dna.bases import reverse_complement
-from longbird.bench.dna.classifying import scorers
-from longbird.bench.dna.examples import Examples
+from longbird.bench.dna.classifying import Kind, Set
 from longbird.bench.dna.linear import Scorer, scan
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.peaks import TOLERANCE, match, peaks, shift_of_odds
 from longbird.bench.dna.splits import TEST, by_fifth, stretches
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
 
+HELD_OUT = 2
+"""The fifth that is scanned."""
 
-def for_scan(negatives: str, *, held_out: int = 2) -> list[Contestant]:
+
+def contestants(given: Set, kinds: Sequence[Kind], held_out: int = HELD_OUT) -> list[Contestant]:
     """The same classifiers at all places of the held-out fifth of E. coli, on both strands."""
-    load = partial(promoters.examples, negatives, held_out=held_out)
+    fixed = {"held_out": held_out, "tolerance": TOLERANCE, **given.settings}
     return [
         Contestant(
-            name,
-            f"{about}; learned with {negatives} negatives",
-            partial(_scan, load, make, held_out),
-            {"negatives": negatives, "held_out": held_out, "tolerance": TOLERANCE},
-            seeded,
+            kind.name,
+            f"{kind.about}; learned with {given.name} negatives",
+            partial(_scan, given, kind, held_out),
+            {
+                **fixed,
+                **kind.settings,
+                **(asdict(given.budget) if kind.settings else {}),
+            },
+            kind.seeded,
         )
-        for name, about, make, seeded in scorers()
+        for kind in kinds
     ]
 
 
-def _scan(
-    load: Callable[[], Examples], make: Callable[[int], Scorer], held_out: int, attempt: Attempt
-) -> Outcome:
-    learned = load().learned
-    scorer = make(attempt.seed).fit(learned.windows, learned.positive, learned.group)
+def _scan(given: Set, kind: Kind, held_out: int, attempt: Attempt) -> Outcome:
+    learned = given.load().learned
+    scorer = kind.make(given, attempt).fit(learned.windows, learned.positive, learned.group)
     sequence = bacterium("E. coli").sequences[promoters.SEQUENCE]
     first, last = stretch(held_out)
+    attempt.say(f"scanning {last - first:,} bases on both strands")
     scores = scan_strands(scorer, sequence, first, last, promoters.BEFORE, promoters.AFTER)
     outcome = scanned(scores, first)
     there = len(promoters.starts(experimental=False)[0]) / (2 * len(sequence))
     shift = shift_of_odds(float(learned.positive.mean()), there)
-    return Outcome(outcome.documents, facts={**outcome.facts, "shift of log-odds": shift})
+    cost = {"windows": float(len(learned.positive)), **getattr(scorer, "cost", {})}
+    return Outcome(outcome.documents, cost, {**outcome.facts, "shift of log-odds": shift})
 
 
 def stretch(held_out: int) -> tuple[int, int]:

@@ -103,11 +103,14 @@ class Attempt:
         folder: Where it may keep what a kill would cost: it is there again when the same attempt
             is made again, and is deleted when that is done.
         say: Is told what is going on.
+        shared: Where several attempts keep what all of them begin with, such as a pretrained
+            model; it stays.
     """
 
     seed: int
     folder: Path
     say: Callable[[str], None]
+    shared: Path = Path()
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,9 @@ class Outcome:
     Attributes:
         documents: Columns of numbers, one for each held-out document, in the same order for all
             contestants. A column `group`, if there is one, says which documents are drawn together
-            in the bootstrap (questions on one article); else each is drawn alone.
+            in the bootstrap (questions on one article); else each is drawn alone. With groups,
+            contestants may have other documents (calls of their own), as long as the groups
+            mean the same.
         cost: What was spent, such as tokens and steps; seconds are added.
         facts: Whatever else is worth keeping, for the JSON file.
     """
@@ -202,6 +207,7 @@ class Experiment:
         notes: What a reader must know before comparing; a line each.
         sources: Where the published figures are from; a line each.
         prediction: Which measures may predict the first metric; None if there are none.
+        family: Which command has it; the names of its files begin with that.
     """
 
     name: str
@@ -217,6 +223,7 @@ class Experiment:
     notes: Sequence[str] = ()
     sources: Sequence[str] = ()
     prediction: Prediction | None = None
+    family: str = "quality"
 
     def __post_init__(self) -> None:
         """Raises if a name stands for nothing."""

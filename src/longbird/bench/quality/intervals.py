@@ -31,28 +31,31 @@ class Bootstrap:
     """
 
     def __init__(self, findings: Sequence[Finding]) -> None:
-        documents = findings[0].documents
-        n = len(next(iter(documents.values())))
+        first = findings[0]
         for each in findings:
-            if len(next(iter(each.documents.values()))) != n:
+            grouped = "group" in each.documents and "group" in first.documents
+            if not grouped and _documents(each) != _documents(first):
                 raise ValueError(
                     f"{each.contestant} was measured on other documents than "
-                    f"{findings[0].contestant}: delete the work folder and run again"
+                    f"{first.contestant}: delete the work folder and run again"
                 )
-        groups = np.asarray(documents.get("group", np.arange(n)))
-        _, of = np.unique(groups, return_inverse=True)
-        draw, count = np.random.default_rng(0), int(of.max()) + 1
-        by_group = draw.multinomial(count, np.full(count, 1 / count), SAMPLES)
+        self.every = np.unique(np.concatenate([_groups(each) for each in findings]))
+        draw, count = np.random.default_rng(0), len(self.every)
         self.groups = count
-        self.counts = np.concatenate([np.ones((1, n)), by_group[:, of]])  # the first is all
+        drawn = draw.multinomial(count, np.full(count, 1 / count), SAMPLES)
+        self.by_group = np.concatenate([np.ones((1, count)), drawn])  # the first is all
         self.seeds = sorted({each.seed for each in findings})
         self.drawn = draw.integers(0, len(self.seeds), (SAMPLES, len(self.seeds)))
+
+    def counts(self, finding: Finding) -> np.ndarray:
+        """How often each sample has each document of a finding, [1 + samples, documents]."""
+        return self.by_group[:, np.searchsorted(self.every, _groups(finding))]
 
     def samples(self, findings: Sequence[Finding], metric: Metric) -> np.ndarray:
         """The metric of a contestant, of all and of each sample, [1 + samples]."""
         by_seed = {
             each.seed: metric.of(
-                {name: np.asarray(x) for name, x in each.documents.items()}, self.counts
+                {name: np.asarray(x) for name, x in each.documents.items()}, self.counts(each)
             )
             for each in findings
         }
@@ -63,6 +66,14 @@ class Bootstrap:
         table = np.stack([by_seed[seed] for seed in self.seeds])
         drawn = table[self.drawn.T, np.arange(1, 1 + SAMPLES)].mean(0)
         return metric.scale * np.concatenate([every[:, :1].mean(0), drawn])
+
+
+def _documents(finding: Finding) -> int:
+    return len(next(iter(finding.documents.values())))
+
+
+def _groups(finding: Finding) -> np.ndarray:
+    return np.asarray(finding.documents.get("group", np.arange(_documents(finding))))
 
 
 def figure_of(samples: np.ndarray) -> Figure:

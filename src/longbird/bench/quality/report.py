@@ -300,7 +300,7 @@ class Report:
         """Writes Markdown, JSON and a picture; files of the same day are replaced."""
         folder.mkdir(parents=True, exist_ok=True)
         experiment, where = self.experiment, self.found.environment
-        name = f"quality-{experiment.name}_{cpu_slug(where['cpu'])}_{self.found.date}"
+        name = f"{experiment.family}-{experiment.name}_{cpu_slug(where['cpu'])}_{self.found.date}"
         page, data, picture = (folder / f"{name}.{ending}" for ending in ("md", "json", "png"))
         page.write_text(self.markdown(picture.name), "utf-8")
         data.write_text(self.json() + "\n", "utf-8")

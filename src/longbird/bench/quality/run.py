@@ -82,7 +82,7 @@ def run(
             if key in known or (only and contestant.name not in only):
                 continue
             say(f"{contestant.name}, seed {seed}")
-            known[key] = _attempt(contestant, seed, key, folder, say)
+            known[key] = _attempt(contestant, seed, key, folder, work / "shared", say)
             ledger.add(known[key])
             shutil.rmtree(_place(folder, contestant, key), ignore_errors=True)
     findings: dict[str, list[Finding]] = {}
@@ -103,12 +103,17 @@ def _attempts(experiment: Experiment, seeds: tuple[int, ...]) -> Iterator[tuple[
 
 
 def _attempt(
-    contestant: Contestant, seed: int, key: str, folder: Path, say: Callable[[str], None]
+    contestant: Contestant,
+    seed: int,
+    key: str,
+    folder: Path,
+    shared: Path,
+    say: Callable[[str], None],
 ) -> Finding:
     place = _place(folder, contestant, key)
     place.mkdir(parents=True, exist_ok=True)
     begun = time.perf_counter()
-    outcome = contestant.attempt(Attempt(seed, place, lambda line: say(f"  {line}")))
+    outcome = contestant.attempt(Attempt(seed, place, lambda line: say(f"  {line}"), shared))
     seconds = time.perf_counter() - begun
     documents = {name: [float(x) for x in xs] for name, xs in outcome.documents.items()}
     if len({len(column) for column in documents.values()}) != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,10 @@ def write_new_model(
     heads: int,
     length: int,
     graph: Graph,
+    bias: Callable[[int], torch.Tensor] | None = None,
     **more: Any,
 ) -> None:
-    """Writes a new model into the folder of its tokenizer."""
+    """Writes a new model into the folder of its tokenizer; `bias` is what `near` is by default."""
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     set_seed(seed)
     config = LongbirdConfig(
@@ -55,7 +57,7 @@ def write_new_model(
     )
     model = LongbirdModel(config, add_pooling_layer=False)
     with torch.no_grad():
-        model.relative_bias.weight.copy_(near(heads))
+        model.relative_bias.weight.copy_((bias or near)(heads))
     model.save_pretrained(folder)
 
 
@@ -66,11 +68,7 @@ def near(heads: int) -> torch.Tensor:
         >>> near(4)[1].tolist()  # the token before: for the head that looks to the left, best
         [-0.0, -6.0, -0.25, -0.03125]
     """
-    half = BUCKETS // 2
-    exact = half // 2
-    step = (FARTHEST / exact) ** (1 / (half - exact))
-    sizes = [*range(exact), *(exact * step**i for i in range(half - exact))]
-    distances = torch.tensor([*(-x for x in sizes), *sizes], dtype=torch.float32)  # [buckets]
+    distances = bucket_distances()
     kinds = (
         -(distances + 1).abs() - 4.0 * (distances > 0),
         -(distances - 1).abs() - 4.0 * (distances < 0),
@@ -78,3 +76,12 @@ def near(heads: int) -> torch.Tensor:
         -distances.abs() / 32,
     )
     return torch.stack([kinds[head % 4] for head in range(heads)], 1).clamp(min=-8.0)
+
+
+def bucket_distances() -> torch.Tensor:
+    """The distance from a token that each bucket begins with, [buckets]."""
+    half = BUCKETS // 2
+    exact = half // 2
+    step = (FARTHEST / exact) ** (1 / (half - exact))
+    sizes = [*range(exact), *(exact * step**i for i in range(half - exact))]
+    return torch.tensor([*(-x for x in sizes), *sizes], dtype=torch.float32)

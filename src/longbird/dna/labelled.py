@@ -1,0 +1,47 @@
+"""Which of the files that were given are genomes, and which are the labels of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from longbird.genomes import open_genome
+from longbird.genomes.fasta import unpacked
+
+
+class Labelled(NamedTuple):
+    """A genome with the files of its labels; these may be its own (GenBank)."""
+
+    genome: str
+    labels: tuple[str, ...]
+
+
+def labelled(paths: Sequence[str]) -> list[Labelled]:
+    """The genomes among files, each with the labels that follow it.
+
+    The first file is a genome. FASTA begins another, and so does GenBank after a genome in
+    GenBank, unless it is about the same sequences. What has no labels after it has its own.
+
+    Args:
+        paths: Files, in the order in which they were given.
+    """
+    found: list[list[str]] = []
+    before = ""
+    for path in paths:
+        kind = _kind(path)
+        if not found or kind == "fasta" or (kind == before and _apart(path, found[-1][0])):
+            found.append([])
+            before = kind if kind == "genbank" else "no other"
+        found[-1].append(path)
+    return [Labelled(each[0], tuple(each[1:]) or (each[0],)) for each in found]
+
+
+def _kind(path: str) -> str:
+    with unpacked(path) as opened:
+        head = opened.read(256).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "fasta" if head[:1] == b">" else "genbank" if head[:5] == b"LOCUS" else "labels"
+
+
+def _apart(path: str, other: str) -> bool:
+    """Have two genomes no sequence in common?"""
+    return not {*open_genome(path).sequences} & {*open_genome(other).sequences}
