@@ -34,7 +34,7 @@ longbird finetune ask "$data"/2-{paragraphs,hotpot,articles}.jsonl --validation 
     --tokens-per-batch 1024 --epochs 1 --learning-rate 1e-4 --warmup 0.03 --evaluate-every 5000
 last "$folder/2-several" "$folder/2-last"
 
-# Then whole documents.
-longbird finetune ask "$data"/3-{paragraphs,hotpot,articles}.jsonl --validation "$data/validation.jsonl" \
+# Then whole documents, statements in them among the questions.
+longbird finetune ask "$data"/3-{paragraphs,hotpot,articles,clozes}.jsonl --validation "$data/validation.jsonl" \
     --out "$folder/3-documents" --model "$folder/2-last" "${common[@]}" \
     --tokens-per-batch 2048 --epochs 1 --learning-rate 8e-5 --warmup 0.03 --evaluate-every 1500
