@@ -88,12 +88,13 @@ class Letters:
         return letters(texts)
 
 
-def test_a_corpus_is_narrowed_and_keeps_its_characters(finder: lb.Reader) -> None:
+@pytest.mark.parametrize("most", [200, 2000])  # one passage is read, or some of a text as one
+def test_a_corpus_is_narrowed_and_keeps_its_characters(most: int, finder: lb.Reader) -> None:
     """The passage with the answer is read; the other files say what is closest."""
     filler = "\n\n".join(["The one ship. " * 60] * 30)
     texts = [filler, f"{filler}\n\nDid bad cafes face the zero ship. Cab.\n\n{filler}"]
     documents = [Document(f"{number}.txt", text) for number, text in enumerate(texts)]
-    asking = Asking(finder, documents, Letters, most=200)
+    asking = Asking(finder, documents, Letters, most=most)
     assert not asking.whole
     assert "passages closest to the question" in next(asking.about())
     first, second = asking.ask("bad cafes face cab ?")

@@ -183,3 +183,27 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
     nothing: Any = None
     with pytest.raises(TypeError, match="expected the path of a folder"):
         lb.Reader.from_pretrained(nothing)
+
+
+def test_texts_that_are_read_together_are_answered_as_alone(small_reader: Path) -> None:
+    reader = lb.Reader.from_pretrained(small_reader)
+    drawn = random.Random(8)
+    texts = [document(drawn.randint(1, 9), drawn.choice([None, 0])) for _ in range(40)]
+    texts[3:3] = ["", "  ", "one"]
+    questions = ["the ship ?", "zero one mine ?", "the mine the ship the mine ?"]
+    pairs = [(text, drawn.choice(questions)) for text in texts]
+    calls: list[int] = []
+    reader.model.register_forward_pre_hook(
+        lambda module, args, kwargs: calls.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    together = list(reader.ask_all(iter(pairs)))
+    assert max(calls) > 20
+    assert len(together) == len(pairs)
+    for pair, answer in zip(pairs, together, strict=True):
+        alone = reader.ask(*pair)
+        assert (answer.text, answer.start, answer.end) == (alone.text, alone.start, alone.end)
+        assert answer.confidence == pytest.approx(alone.confidence, abs=1e-4)
+        assert answer.passages == alone.passages
+        for mine, theirs in zip(answer.evidence, alone.evidence, strict=True):
+            assert (mine.text, mine.start) == (theirs.text, theirs.start)
+            assert mine.score == pytest.approx(theirs.score, abs=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,8 @@ READ_WHOLE = 131_072
 """Tokens of all documents together, up to which they are read whole for each question."""
 NARROWED = 32_768
 """Of more, tokens of the passages that are read for each question."""
+BETWEEN = "\n\n"
+"""Passages, as between paragraphs."""
 BYTES = 4.2
 """Of a token in UTF-8, about: counting tokens would take too long. English has as many letters in
 a token, and scripts with a character in a token have about three bytes in a character."""
@@ -111,12 +114,19 @@ class Asking:
             advance("Narrowing down what to read")
             yield from self._narrowed(question, advance)
             return
-        for document in self.documents:
+        name = self.documents[0].file if self.documents else ""
 
-            def told(done: int, of: int, file: str = document.file) -> None:
-                advance(f"Reading {file}: {min(done, of):,} of {of:,} tokens")
+        def told(done: int, of: int) -> None:
+            advance(f"Reading {name}: {done:,} of {of:,} tokens")
 
-            (answer,) = self.reader.ask_all([(document.text, question)], told)
+        def pairs() -> Iterator[tuple[str, str]]:
+            nonlocal name
+            for document in self.documents:
+                name = document.file
+                yield document.text, question
+
+        answers = self.reader.ask_all(pairs(), told)
+        for document, answer in zip(self.documents, answers, strict=True):
             yield Asked(document, question, answer)
 
     def _narrowed(self, question: str, advance: Callable[[str], None]) -> Iterator[Asked]:
@@ -137,18 +147,10 @@ class Asking:
             chosen.append(passage)
         to_read = merged(chosen)
         for number, document in enumerate(self.documents):
-            found: list[Answer] = []
-            for passage in (each for each in to_read if each.text == number):
+            pieces = [each for each in to_read if each.text == number]
+            if pieces:
                 advance(f"Reading {document.file}")
-                answer = self.reader.ask(document.text[passage.start : passage.end], question)
-                found.append(_shifted(answer, passage.start))
-            if found:
-                # What was answered counts more than a doubt.
-                best = max(found, key=lambda each: (each.text is not None, each.confidence))
-                if best.text is None:
-                    every = sorted((e for each in found for e in each.evidence), key=_by_score)
-                    best = replace(best, evidence=tuple(every[:EVIDENCE]))
-                yield Asked(document, question, replace(best, passages=len(found)), True)
+                yield Asked(document, question, self._read(document.text, pieces, question), True)
                 continue
             near = [each for each in closest if each.text == number][:EVIDENCE]
             evidence = tuple(
@@ -157,23 +159,37 @@ class Asking:
             )
             yield Asked(document, question, Answer(None, 0.0, None, None, evidence, 0), True)
 
+    def _read(self, text: str, pieces: Sequence[Passage], question: str) -> Answer:
+        """The answer of some passages of a text, which are read as one text."""
+        begins: list[int] = []
+        parts: list[str] = []
+        length = 0
+        for piece in pieces:
+            begins.append(length)
+            parts.append(text[piece.start : piece.end])
+            length += piece.end - piece.start + len(BETWEEN)
+        answer = self.reader.ask(BETWEEN.join(parts), question)
+
+        def place(start: int, end: int) -> tuple[int, int]:
+            """Characters of the whole text; what goes over the end of a passage ends there."""
+            at = bisect_right(begins, start) - 1
+            by = pieces[at].start - begins[at]
+            return start + by, min(end + by, pieces[at].end)
+
+        evidence = tuple(
+            Evidence(text[slice(*where)], *where, each.score)
+            for each in answer.evidence
+            for where in [place(each.start, each.end)]
+        )
+        answer = replace(answer, evidence=evidence)
+        if answer.start is None or answer.end is None:
+            return answer
+        start, end = place(answer.start, answer.end)
+        return replace(answer, text=text[start:end], start=start, end=end)
+
     def _room(self) -> int:
         return min(NARROWED, self.most)
 
     def _tokens(self, text: str) -> int:
         size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
         return round(size / BYTES)
-
-
-def _by_score(evidence: Evidence) -> float:
-    return -evidence.score
-
-
-def _shifted(answer: Answer, by: int) -> Answer:
-    """The answer about a part of a document, by the characters of the whole."""
-    evidence = tuple(
-        replace(each, start=each.start + by, end=each.end + by) for each in answer.evidence
-    )
-    if answer.start is None or answer.end is None:
-        return replace(answer, evidence=evidence)
-    return replace(answer, start=answer.start + by, end=answer.end + by, evidence=evidence)

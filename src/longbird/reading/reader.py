@@ -76,6 +76,9 @@ class _Reading:
     sentence_tokens: list[int]
     paragraphs: list[int]
 
+    def __len__(self) -> int:
+        return len(self.tokens.ids)
+
     def row(self) -> dict[str, Any]:
         return {
             "text": self.text,
@@ -154,10 +157,17 @@ class Reader:
 
         Args:
             pairs: Texts with questions.
-            advance: Is told after each step how many tokens of how many are read, of a pair.
+            advance: Is told after each step how many tokens of how many are read, of a pair, or
+                of several short ones that are read together.
         """
+        group: list[_Reading] = []
         for text, question in pairs:
-            yield self._answer(self._prepared(text, question), advance)
+            reading = self._prepared(text, question)
+            if sum(map(len, [*group, reading])) > TOKENS_AT_ONCE:  # short ones are read together
+                yield from self._answers(group, advance)
+                group = []
+            group.append(reading)
+        yield from self._answers(group, advance)
 
     # ---- a document as the model reads it
 
@@ -183,61 +193,90 @@ class Reader:
             tokens.paragraphs(text),
         )
 
-    def _batch(self, reading: _Reading, windows: Sequence[range]) -> dict[str, torch.Tensor]:
-        tokens, rows = reading.tokens, []
-        first, last, count = tokens.first, tokens.last, len(tokens.ids)
-        for each in windows:
-            at = (first, last, each.start, each.stop)
-            row = window_inputs(tokens.ids, tokens.types, *at)
-            row["attention_mask"] = [1] * len(row["input_ids"])
-            if self.restarts:
-                begins = reading.paragraphs
-                places = positions(count, *at, begins, self.length)
-                row["position_ids"] = [
-                    place + self.model.config.first_position for place in places
-                ]
-            if self.supported:
-                row["sentence_positions"] = [
-                    first + token - each.start if token in each else -1
-                    for token in reading.sentence_tokens
-                ] or [-1]
-            rows.append(row)
-        if not any(any(row["token_type_ids"]) for row in rows):
-            for row in rows:
-                del row["token_type_ids"]
-        # Windows that are read together are equally long.
-        return {name: torch.tensor([row[name] for row in rows]) for name in rows[0]}
+    def _inputs(self, reading: _Reading, window: range) -> dict[str, list[int]]:
+        """What the model takes of a window."""
+        tokens = reading.tokens
+        at = (tokens.first, tokens.last, window.start, window.stop)
+        row = window_inputs(tokens.ids, tokens.types, *at)
+        row["attention_mask"] = [1] * len(row["input_ids"])
+        if self.restarts:
+            places = positions(len(tokens.ids), *at, reading.paragraphs, self.length)
+            row["position_ids"] = [place + self.model.config.first_position for place in places]
+        if self.supported:
+            row["sentence_positions"] = [
+                tokens.first + token - window.start if token in window else -1
+                for token in reading.sentence_tokens
+            ] or [-1]
+        return row
+
+    def _batch(self, rows: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
+        """Windows as tensors [windows, tokens], the shorter ones padded."""
+        absent = {"input_ids": self.tokenizer.pad_token_id or 0, "sentence_positions": -1}
+        batch: dict[str, torch.Tensor] = {}
+        for name in rows[0]:
+            longest = max(len(row[name]) for row in rows)
+            padding = [absent.get(name, 0)]
+            padded = [row[name] + padding * (longest - len(row[name])) for row in rows]
+            batch[name] = torch.tensor(padded)
+        if not batch["token_type_ids"].any():
+            del batch["token_type_ids"]
+        return batch
 
     # ---- what the model says
 
-    def _answer(self, reading: _Reading, advance: Callable[[int, int], None]) -> Answer:
-        if reading.tokens.first == reading.tokens.last:
-            return Answer(None, 0.0, None, None, (), 0)
-        row, done = reading.row(), 0
+    def _answers(
+        self, readings: Sequence[_Reading], advance: Callable[[int, int], None]
+    ) -> Iterator[Answer]:
+        whole = [each.windows if each.tokens.first < each.tokens.last else [] for each in readings]
+        looks = self._look(readings, whole, advance)
+        rows = [reading.row() for reading in readings]
+        found = [
+            join(row, parts, self.typed, self.supported) if parts else None
+            for row, parts in zip(rows, looks, strict=True)
+        ]
+        if self.twice:
+            again = [
+                [] if each is None else passages(row, each)
+                for row, each in zip(rows, found, strict=True)
+            ]
+            looks = self._look(readings, [[range(*x) for x in each] for each in again], advance)
+            for number, parts in enumerate(looks):
+                first, row, chosen = found[number], rows[number], again[number]
+                if first is not None and parts:
+                    row |= {"windows": chosen, "worth": worth(row, first, chosen)}
+                    second = join(row, parts, self.typed, self.supported)
+                    found[number] = looked_twice(first, second)
+        for reading, each in zip(readings, found, strict=True):
+            if each is None:
+                yield Answer(None, 0.0, None, None, (), 0)
+            else:
+                yield self._decided(reading, each)
 
-        def read(windows: Sequence[range], together: int) -> list[dict[str, Any]]:
-            nonlocal done
-            parts: list[dict[str, Any]] = []
-            for begin in range(0, len(windows), together):
-                some = windows[begin : begin + together]
-                batch = self._batch(reading, some)
-                with torch.inference_mode():
-                    outputs = self.model(**batch)
-                parts += said(outputs, batch, LONGEST_ANSWER, self.typed, self.supported)
-                done += sum(len(window) for window in some)
-                advance(done, total)
-            return parts
-
-        size = len(reading.windows[0]) + reading.tokens.first
-        total = sum(len(window) for window in reading.windows)
-        parts = read(reading.windows, max(1, TOKENS_AT_ONCE // size))
-        found = join(row, parts, self.typed, self.supported)
-        if self.twice and (again := passages(row, found)):
-            total += sum(stop - start for start, stop in again)
-            second = read([range(*each) for each in again], 1)
-            row |= {"windows": again, "worth": worth(row, found, again)}
-            found = looked_twice(found, join(row, second, self.typed, self.supported))
-        return self._decided(reading, found)
+    def _look(
+        self,
+        readings: Sequence[_Reading],
+        windows: Sequence[Sequence[range]],
+        advance: Callable[[int, int], None],
+    ) -> list[list[dict[str, Any]]]:
+        """What the model says of windows of each document, those of like length together."""
+        every = [(number, each) for number, some in enumerate(windows) for each in some]
+        sizes = [readings[number].tokens.first + len(each) for number, each in every]
+        parts: list[Any] = [None] * len(every)
+        done = 0
+        for batch in _together(sizes):
+            rows = [self._inputs(readings[every[at][0]], every[at][1]) for at in batch]
+            inputs = self._batch(rows)
+            with torch.inference_mode():
+                outputs = self.model(**inputs)
+            found = said(outputs, inputs, LONGEST_ANSWER, self.typed, self.supported)
+            for at, part in zip(batch, found, strict=True):
+                parts[at] = part
+            done += sum(sizes[at] for at in batch)
+            advance(done, sum(sizes))
+        looks: list[list[dict[str, Any]]] = [[] for _ in windows]
+        for (number, _), part in zip(every, parts, strict=True):
+            looks[number].append(part)
+        return looks
 
     def _decided(self, reading: _Reading, found: dict[str, Any]) -> Answer:
         kind, span = best_answer(found), found["span"]
@@ -293,3 +332,20 @@ class Reader:
             for each in ranked
             if each < len(starts)
         )
+
+
+def _together(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """The numbers of windows that are read at once, of such sizes.
+
+    Examples:
+        >>> list(_together([5000, 4000, 100, 4096, 120]))
+        [[2, 4], [1, 3], [0]]
+    """
+    batch: list[int] = []
+    for number in sorted(range(len(sizes)), key=lambda number: sizes[number]):
+        if batch and sizes[number] * (len(batch) + 1) > TOKENS_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
