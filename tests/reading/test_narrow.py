@@ -114,3 +114,15 @@ def test_tokens_are_guessed_in_every_script(finder: lb.Reader) -> None:
     for text, tokens in (("The mill stands by the river. " * 100, 700), ("\u5de5" * 700, 700)):
         asking = Asking(finder, [Document("a.txt", text)], Letters)
         assert tokens / 1.5 < asking.tokens < tokens * 1.5
+
+
+def test_the_file_that_is_read_is_named(
+    finder: lb.Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longbird.reading.reader.TOKENS_AT_ONCE", 200)  # none is short
+    documents = [Document(f"{name}.txt", "The one ship. " * 100) for name in "ab"]
+    told: list[str] = []
+    answers = Asking(finder, documents, Letters).ask("the ship ?", told.append)
+    for document, _ in zip(documents, answers, strict=True):
+        assert told and all(line.startswith(f"Reading {document.file}: ") for line in told)
+        told.clear()

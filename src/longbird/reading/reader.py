@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from longbird.models.collator import LongbirdCollator
 from longbird.reading.answering import best_answer, join, margin, said
 from longbird.reading.confidence import Confidence
 from longbird.reading.pairs import Encoded, encode, positions, window_inputs
@@ -75,9 +76,6 @@ class _Reading:
     sentences: list[tuple[int, int]]
     sentence_tokens: list[int]
     paragraphs: list[int]
-
-    def __len__(self) -> int:
-        return len(self.tokens.ids)
 
     def row(self) -> dict[str, Any]:
         return {
@@ -160,13 +158,14 @@ class Reader:
             advance: Is told after each step how many tokens of how many are read, of a pair, or
                 of several short ones that are read together.
         """
-        group: list[_Reading] = []
+        group: list[_Reading] = []  # short ones are read together
+        tokens = 0
         for text, question in pairs:
-            reading = self._prepared(text, question)
-            if sum(map(len, [*group, reading])) > TOKENS_AT_ONCE:  # short ones are read together
+            group.append(self._prepared(text, question))
+            tokens += len(group[-1].tokens.ids)
+            if tokens >= TOKENS_AT_ONCE:
                 yield from self._answers(group, advance)
-                group = []
-            group.append(reading)
+                group, tokens = [], 0
         yield from self._answers(group, advance)
 
     # ---- a document as the model reads it
@@ -211,13 +210,7 @@ class Reader:
 
     def _batch(self, rows: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
         """Windows as tensors [windows, tokens], the shorter ones padded."""
-        absent = {"input_ids": self.tokenizer.pad_token_id or 0, "sentence_positions": -1}
-        batch: dict[str, torch.Tensor] = {}
-        for name in rows[0]:
-            longest = max(len(row[name]) for row in rows)
-            padding = [absent.get(name, 0)]
-            padded = [row[name] + padding * (longest - len(row[name])) for row in rows]
-            batch[name] = torch.tensor(padded)
+        batch = LongbirdCollator(self.tokenizer)(rows)
         if not batch["token_type_ids"].any():
             del batch["token_type_ids"]
         return batch
