@@ -3,7 +3,7 @@
 #
 #   recipes/reader/train.sh FOLDER      # for data and runs; about two hours of two idle cores
 #
-# Then `python recipes/reader/ship.py FOLDER/3-documents` makes the files that go into the package, and
+# Then `python recipes/reader/ship.py FOLDER/4-mean` makes the files that go into the package, and
 # `python recipes/reader/calibrate.py FOLDER/data` fits and measures how sure it is.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -38,3 +38,7 @@ last "$folder/2-several" "$folder/2-last"
 longbird finetune ask "$data"/3-{paragraphs,hotpot,articles,clozes}.jsonl --validation "$data/validation.jsonl" \
     --out "$folder/3-documents" --model "$folder/2-last" "${common[@]}" \
     --tokens-per-batch 2048 --epochs 1 --learning-rate 8e-5 --warmup 0.03 --evaluate-every 1500
+last "$folder/3-documents" "$folder/3-last"
+
+# Whole documents cost some of what paragraphs gave; the mean of both weights has most of each.
+python "$here/mean.py" "$folder/2-last" "$folder/3-last" "$folder/4-mean"

@@ -93,7 +93,7 @@ def small_reader(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Pa
             "positions": "paragraph",
             "no_answer": 0.0,
             "support": 0.4,
-            "confidence": {"weights": [0.1] * 6, "bias": 0.0, "least": 0.0},
+            "confidence": {"weights": [0.1] * 10, "bias": 0.0, "least": 0.0},
         }
     }
     lb.LongbirdForQuestionAnswering(config).save_pretrained(folder)

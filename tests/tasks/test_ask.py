@@ -523,11 +523,12 @@ def test_thresholds_are_chosen_by_what_is_held_out() -> None:
     said: list[Any] = [
         {
             "types": [0.0, -9.0, -9.0, 3.0 if number % 2 else 1.0],
-            "span": {"text": "gold", "start": 0, "end": 4, "chance": 0.5},
+            "span": {"text": "gold", "start": 0, "end": 4, "chance": 0.5, "logit": 0.0},
             "support": {},
             "sentences": [],
             "beside": None,
-            "parts": 1,
+            "there": None,
+            "ahead": 0.0,
         }
         for number in range(20)
     ]
@@ -562,8 +563,8 @@ def test_confidence_is_how_often_answers_are_right() -> None:
         said.append(
             {
                 "types": [0.0, -9.0, -9.0, -np.log(chance / (1 - chance))],
-                "span": {"text": "gold", "start": 0, "end": 4, "chance": chance},
-                "support": {}, "sentences": [], "beside": None, "parts": 1,
+                "span": {"text": "gold", "start": 0, "end": 4, "chance": chance, "logit": 9.0},
+                "support": {}, "sentences": [], "beside": None, "there": None, "ahead": 0.0,
             }
         )  # fmt: skip
     task, config = Ask(typed=True), lb.LongbirdConfig()

@@ -7,12 +7,13 @@ import gzip
 import json
 from pathlib import Path
 
+import docx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from longbird.tasks.columns import find_column
-from longbird.tasks.files import find_files, fingerprint, rows
+from longbird.tasks.files import find_files, fingerprint, rows, text_reader
 
 ROWS = [
     {"text": 'two lines,\nand "quotes"; a\ttab', "label": "007"},
@@ -90,7 +91,7 @@ def test_a_long_line(tmp_path: Path) -> None:
         ("a.jsonl", b"[1, 2]\n", r"line 1, holds \[1, 2\], expected an object"),
         ("a.json", b'"a"', "holds a str, expected a list"),
         ("a.parquet", b"PAR1 but not", "is not a parquet file"),
-        ("a.docx", b"", "ends in '.docx', expected one of"),
+        ("a.odt", b"", "ends in '.odt', expected one of"),
     ],
 )
 def test_what_is_wrong(name: str, content: bytes, said: str, tmp_path: Path) -> None:
@@ -142,3 +143,27 @@ def test_columns(wanted: str, named: str, columns: list[str], found: str, lines:
 def test_columns_that_are_not_certain(named: str, columns: list[str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         find_column("text", named, columns, print)
+
+
+def test_papers_are_read_as_their_text(tmp_path: Path) -> None:
+    """A web page and a letter among the texts of a class, and their paragraphs as documents."""
+    folder = tmp_path / "letters"
+    (folder / "anna").mkdir(parents=True)
+    page = "<html><meta charset='latin-1'><p>Dear B\u00f6rn,</p><p>it rains.</p></html>"
+    (folder / "anna" / "1.html").write_bytes(page.encode("latin-1"))
+    letter = docx.Document()
+    letter.add_paragraph("Yours, Anna")
+    letter.save(str(folder / "anna" / "2.docx"))
+    (folder / "anna" / "3.txt").write_text("Dear all")
+    found = list(rows([folder]))
+    assert [row.values["text"].strip() for row in found] == [
+        "Dear B\u00f6rn,\n\nit rains.",
+        "Yours, Anna",
+        "Dear all",
+    ]
+    assert {row.values["label"] for row in found} == {"anna"}
+    parts = rows([folder / "anna" / "1.html"], texts=text_reader("paragraph", 1000))
+    assert [row.values["text"] for row in parts] == ["Dear B\u00f6rn,", "it rains."]
+    (folder / "anna" / "2.docx").write_bytes(b"PK\x03\x04 cut")
+    with pytest.raises(ValueError, match=r"2\.docx"):
+        list(rows([folder]))

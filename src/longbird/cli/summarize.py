@@ -16,7 +16,7 @@ from longbird.cli.terminal import note, say, working
 def summarize(
     model: Trained,
     files: Annotated[
-        list[Path], typer.Argument(help="Documents: a text file is one, a table has many.")
+        list[Path], typer.Argument(help="Documents: a text or pdf is one, a table has many.")
     ],
     as_json: AsJson = False,
     text: TextColumn = None,

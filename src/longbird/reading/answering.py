@@ -55,7 +55,8 @@ def join(
 
     The best span is that of highest logit, where the type is likely to be a span, and in a window
     of `worth`, if the row has that. An answer in any window is an answer; that there is none must
-    be so in all of them. `beside` is the logit that the sentence of the span supports it.
+    be so in all of them. `beside` is the logit that the sentence of the span supports it, `there`
+    are the types of its window, and `ahead` is by how much it beats the spans of other windows.
     """
     worth = row.get("worth") or [0.0] * len(parts)
     spans = [
@@ -63,7 +64,7 @@ def join(
         for part, more in zip(parts, worth, strict=True)
     ]
     at = int(np.argmax(spans))
-    best, span, beside = parts[at], None, None
+    best, span, beside, ahead = parts[at], None, None, 0.0
     sentences = row["sentence_tokens"]
     logits: list[float] = []
     if supported:
@@ -77,8 +78,10 @@ def join(
             end += 1  # an accent behind the last letter, which tokenizers leave out
         words, chance = text[start:end], best["chance"]
         span = {"text": words, "start": start, "end": end, "token": low, "chance": chance}
+        span["logit"] = best["logit"]
         number = bisect_right(sentences, low) - 1
         beside = logits[number] if supported and number >= 0 else None
+        ahead = spans[at] - max(spans[:at] + spans[at + 1 :], default=spans[at])
     types = None
     if typed:
         every = np.array([part["types"] for part in parts])
@@ -88,6 +91,8 @@ def join(
         "types": types,
         "sentences": logits,
         "beside": beside,
+        "there": best["types"],
+        "ahead": ahead,
     }
 
 

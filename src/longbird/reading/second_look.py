@@ -106,5 +106,5 @@ def looked_twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[st
     The second says where the answer is. What type it has, and which sentences support it, may
     depend on several paragraphs, and only the first look sees these together.
     """
-    chosen = {name: second[name] for name in ("span", "beside")}
-    return {**first, **chosen, "alone": second["types"], "first": dict(first)}
+    chosen = {name: second[name] for name in ("span", "beside", "there", "ahead")}
+    return {**first, **chosen, "first": dict(first)}

@@ -51,8 +51,11 @@ def apply(
                 able = names if named in names else task.text_columns(names)
                 columns[row.file] = find_column("text", named, able, say)
             column = columns[row.file]
+            content = value_of(row, column)
+            if isinstance(content, str) and not content.strip():
+                say(f"{row.place} has no text")
             where = {"place": row.place, "file": str(row.file), "line": row.line}
-            yield {**where, **task.unanswered(value_of(row, column), row, column)}
+            yield {**where, **task.unanswered(content, row, column)}
 
     found: list[dict[str, Any]] = []
     for example, prediction in trained.said_of(examples(), tokens_per_batch):

@@ -1,4 +1,4 @@
-"""The user's files, row by row: txt, json, jsonl, csv, tsv, parquet, folders of classes, and gzip.
+"""The user's files, row by row: texts, json, jsonl, csv, tsv, parquet, folders of classes, gzip.
 
 A row is a dict from column to value. Values of csv and tsv are text, as they stand in the file: a
 label "007" stays "007", and "NA" is a word. Nothing is held in memory but the row (json files,
@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from longbird.documents import read_document
 from longbird.folders.digest import sha256_of
 
 GZIP = b"\x1f\x8b"
 TEXTS = (".txt", ".md", ".rst", ".text", "")  # a LICENSE has no ending
+PAPERS = (".html", ".htm", ".xhtml", ".pdf", ".docx", ".epub")  # their text is read
 CONLL = (".conll", ".bio", ".iob", ".iob2")  # a word and its tag in each line
 
 
@@ -89,7 +91,7 @@ def rows(
     for path in map(Path, paths):
         for file in find_files([path]):
             label = {}
-            if path.is_dir() and file.parent != path and kind(file) in TEXTS:
+            if path.is_dir() and file.parent != path and kind(file) in (*TEXTS, *PAPERS):
                 label = {"label": file.relative_to(path).parts[0]}
             for line, values in _read(file, encoding, texts):
                 yield Row({**values, **label}, file, line)
@@ -114,6 +116,10 @@ def _kinds() -> str:
 
 
 def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
+    if kind(file) in PAPERS:
+        said = None if encoding == "utf-8" else encoding  # many pages name their own
+        yield from (texts or _whole)(io.StringIO(read_document(file, said).text))
+        return
     try:
         with file.open("rb") as raw:
             zipped = raw.read(2) == GZIP
@@ -317,7 +323,7 @@ def _parquet(binary: Any) -> Numbered:
 
 
 READERS: dict[str, Reader] = {
-    **dict.fromkeys((*TEXTS, *CONLL), _whole),
+    **dict.fromkeys((*TEXTS, *PAPERS, *CONLL), _whole),
     ".csv": _table(None),
     ".tsv": _table("\t"),
     ".jsonl": _json_lines,

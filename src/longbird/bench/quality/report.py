@@ -250,11 +250,7 @@ class Report:
             f"Budget: {experiment.budget}",
             *(f"Data: {line}" for line in experiment.data),
             *experiment.notes,
-            f"Seeds: {', '.join(map(str, found.seeds))}. Intervals: bootstrap of "
-            f"{len(self.samples[experiment.metrics[0].name, self.contestants[0].name]) - 1:,} "
-            f"samples over {self.bootstrap.groups:,} "
-            f"{'groups of ' if self._grouped() else ''}held-out documents and over seeds. With "
-            "three seeds, intervals have two thirds of the variance between seeds.",
+            self._uncertainty(),
             f"Machine: {where['cpu']}, {where['cores']} cores, {where['threads']} threads used, "
             f"{(where['memory_bytes'] or 0) / 1e9:.0f} GB, {where['system']}; kernels: "
             f"{where['isa']}",
@@ -291,6 +287,19 @@ class Report:
                 *([f"![measures]({_of_measures(picture)})"] if self.predictors else []),
                 "",
             ]
+        )
+
+    def _uncertainty(self) -> str:
+        """What intervals are over."""
+        first = self.samples[self.experiment.metrics[0].name, self.contestants[0].name]
+        grouped = "groups of " if self._grouped() else ""
+        drawn = f"samples over {self.bootstrap.groups:,} {grouped}held-out documents"
+        drawn = f"Intervals: bootstrap of {len(first) - 1:,} {drawn}"
+        if not any(each.seeded for each in self.contestants):
+            return f"Nothing is drawn at random, so all run once. {drawn}."
+        return (
+            f"Seeds: {', '.join(map(str, self.found.seeds))}. {drawn} and over seeds. With three "
+            "seeds, intervals have two thirds of the variance between seeds."
         )
 
     def _grouped(self) -> bool:
