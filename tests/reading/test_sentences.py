@@ -34,8 +34,12 @@ def test_they_cover_all_but_space_once(text: str) -> None:
         ("A heading\n\nText here", ["A heading", "Text here"]),
         ("- one\n- two", ["- one", "- two"]),
         ("Was it? Yes! Then\nwe slept.", ["Was it?", "Yes!", "Then\nwe slept."]),
+        ("Il partit. Élodie resta.", ["Il partit.", "Élodie resta."]),
+        ("Он ушёл. «Да», сказала она. Да.", ["Он ушёл.", "«Да», сказала она.", "Да."]),
+        ("वह गया। वह रही।", ["वह गया।", "वह रही।"]),
+        ("Ging er? ¿Adónde? 工厂关闭。是的。", ["Ging er?", "¿Adónde?", "工厂关闭。", "是的。"]),
     ],
-    ids=range(9),
+    ids=range(13),
 )
 def test_common_cases(text: str, parts: list[str]) -> None:
     assert [text[start:end] for start, end in sentences(text)] == parts

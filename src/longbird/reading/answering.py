@@ -73,9 +73,7 @@ def join(
         (begin, _), first = row["windows"][at], row["first"]
         low, high = (token - first + begin for token in best["tokens"])
         text = row["text"][row["skipped"] :]
-        start, end = row["starts"][low], row["ends"][high]
-        while unicodedata.combining(text[end : end + 1] or " "):
-            end += 1  # an accent behind the last letter, which tokenizers leave out
+        start, end = row["starts"][low], with_accents(text, row["ends"][high])
         words, chance = text[start:end], best["chance"]
         span = {"text": words, "start": start, "end": end, "token": low, "chance": chance}
         span["logit"] = best["logit"]
@@ -94,6 +92,18 @@ def join(
         "there": best["types"],
         "ahead": ahead,
     }
+
+
+def with_accents(text: str, end: int) -> int:
+    r"""The end of a span with the accents of its last letter, which tokenizers leave out.
+
+    Examples:
+        >>> with_accents("cafe\u0301s", 4)
+        5
+    """
+    while unicodedata.combining(text[end : end + 1] or " "):
+        end += 1
+    return end
 
 
 def best_spans(

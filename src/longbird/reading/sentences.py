@@ -1,4 +1,4 @@
-"""Where the sentences of a text begin and end, by rules that hold for most of English prose.
+"""Where the sentences of a text begin and end, by rules that hold for most prose.
 
 A splitter that is trained (Punkt, spaCy) would bring files of its own to download; these rules are
 for evidence that a person reads, where a sentence too long or too short does no harm.
@@ -16,9 +16,14 @@ ABBREVIATIONS = frozenset(
 )
 """Words that a full stop belongs to, in lower case and without their last stop."""
 
+# Capitals, letters of scripts that have none, and digits.
+_letters = (x for x in map(chr, range(0x2000)) if x.isalpha() and not x.islower())
+BEGINS = "0-9぀-ヿ一-鿿가-힣" + "".join(_letters)
 # A stop with what closes after it, space, and what can begin a sentence. Of a row of stops, only
 # the first is tried: a line of thousands of dots would take minutes otherwise.
-STOP = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*(?=\s+[\"'“‘(\[]*[A-Z0-9])|[。！？]+")  # noqa: RUF001
+STOP = re.compile(
+    rf"(?<![.!?…؟۔।])[.!?…؟۔।]+[\"'”’»)\]]*(?=\s+[\"'“‘„«¿¡(\[]*[{BEGINS}])|[。！？]+"  # noqa: RUF001
+)
 # An empty line, or the beginning of an item of a list.
 BREAK = re.compile(r"\n[ \t]*\n\s*|\n(?=[ \t]*(?:[-*•]|\d{1,3}[.)])\s)")
 LONGEST = 1000

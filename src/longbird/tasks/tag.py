@@ -14,6 +14,7 @@ from datasets import Dataset
 from torch import Tensor
 
 from longbird.nn.checks import IGNORED
+from longbird.reading.answering import with_accents
 from longbird.reading.windows import owned, windows
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import tagging
@@ -334,10 +335,9 @@ class Tag(Task):
             found = tagging.entities(names, self.scheme)
         shown: list[dict[str, Any]] = []
         for first, last, label in found:
-            start, end = where["starts"][first], where["ends"][last - 1]
-            shown.append(
-                {"start": start, "end": end, "text": where["text"][start:end], "label": label}
-            )
+            text, start = where["text"], where["starts"][first]
+            end = with_accents(text, where["ends"][last - 1])
+            shown.append({"start": start, "end": end, "text": text[start:end], "label": label})
             if score is not None:
                 shown[-1]["score"] = score(first, last)
         return {"words" if self.scheme is None else "entities": shown}
