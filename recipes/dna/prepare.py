@@ -21,6 +21,7 @@ import numpy as np
 from longbird.bench.dna.artificial import CHROMOSOMES, merged, upstream
 from longbird.bench.dna.bases import letters, read_fasta
 from longbird.bench.dna.corpora import GAP
+from longbird.bench.dna.models import Plan, write_new
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.promoters import AFTER, BEFORE
 from longbird.bench.dna.splits import TEST, TRAIN, VALIDATION, by_fifth, stretches
@@ -36,11 +37,6 @@ TIMES = {"coli": 4, "theta": 2, "aureus": 4, "worm": 1, "fly": 1}
 SHIFT = 1361
 """Bases by which copies are shifted, so that their windows differ."""
 SEED = 0
-LAYERS, WIDTH_OF_MODEL, HEADS, BUCKETS = 4, 128, 8, 32
-NEAR = (-1, 1, -2, 2, -3, 3)
-"""Distances that the first heads look at to begin with; the others look everywhere."""
-STRENGTH = 7.0
-"""Of the bias: about two thirds of what a head sees among 512 bases is then at its distance."""
 
 Record = tuple[str, np.ndarray]
 Files = dict[str, list[Record]]
@@ -127,44 +123,12 @@ def write(file: Path, records: Iterable[Record]) -> None:
 
 
 def start(folder: Path) -> None:
-    """New weights of the shape that the trials in README.md chose, and the tokenizer.
+    """New weights and the tokenizer, of a shape that the trials in README.md chose.
 
-    Some heads look at neighbours from the start: in the trials, weights without that had not found
-    out that neighbours matter. README.md says what else differed between those trials.
+    Most heads look at a neighbour from the start: in the trials, weights without that had not
+    found out that neighbours matter.
     """
-    import torch
-
-    from longbird.genomes import DnaTokenizer
-    from longbird.models import LongbirdConfig, LongbirdForMaskedLM
-
-    tokenizer = DnaTokenizer.base()
-    tokenizer.save(folder)
-    torch.manual_seed(SEED)
-    config = LongbirdConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=WIDTH_OF_MODEL,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        intermediate_size=4 * WIDTH_OF_MODEL,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        max_position_embeddings=4096,
-        type_vocab_size=0,
-        positions="none",
-        relative_buckets=BUCKETS,
-        relative_max_distance=128,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-        sep_token_id=2,
-    )
-    model = LongbirdForMaskedLM(config)
-    with torch.no_grad():
-        bias = model.longbird.relative_bias.weight  # [buckets, heads]
-        bias.zero_()
-        for head, distance in enumerate(NEAR):
-            bias[abs(distance) + (BUCKETS // 2 if distance > 0 else 0), head] = STRENGTH
-    model.save_pretrained(folder)
+    write_new(Plan(layers=4), [], SEED, folder)
 
 
 def promoters(folder: Path) -> None:
