@@ -13,6 +13,7 @@ STRIDE = 2**16
 """Line ends are counted once for each stretch of that many characters."""
 
 BLANK = re.compile(r"\n[^\S\n]*\n\s*")
+"""What is between paragraphs."""
 
 
 @dataclass(frozen=True)

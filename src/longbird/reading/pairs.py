@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from longbird.documents.document import BLANK
 from longbird.reading.tokenized import unicode
 from longbird.reading.windows import SHARED, windows
-
-BLANK = re.compile(r"\n[ \t\r]*\n\s*")
-"""What separates paragraphs."""
 
 
 @dataclass(frozen=True)
