@@ -40,6 +40,10 @@ def test_an_old_or_broken_index(tmp_path: Path) -> None:
     later = file.stat().st_mtime + 10
     found, _ = nearest_by_index(other[7:8], other, 1, file, since=later, normalized=True)
     assert found.tolist() == [[7]]
+    os.utime(file, (later, later))  # of other vectors, and newer than these
+    for _ in range(2):  # built again, then opened
+        found, _ = nearest_by_index(every, every, 1, file, since=0, normalized=True)
+        assert found[:, 0].tolist() == list(range(300))
     file.write_bytes(b"nothing")
     os.utime(file, (later, later))
     with pytest.raises(ValueError, match="delete it"):
