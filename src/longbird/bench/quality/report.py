@@ -15,6 +15,7 @@ import numpy as np
 from longbird.bench.environment import cpu_slug
 from longbird.bench.quality.experiment import Claim, Contestant, Metric
 from longbird.bench.quality.intervals import Bootstrap, Figure, figure_of
+from longbird.bench.quality.ledger import Finding
 from longbird.bench.quality.picture import draw
 from longbird.bench.quality.predictors import Predictors, draw_predictors, predictors
 from longbird.bench.quality.run import Found
@@ -342,11 +343,21 @@ class Report:
             "differences": _plain(self.differences),
             "words": self.words(),
             "prediction": known.as_json() if (known := self.predictors) else None,
-            "findings": [asdict(x) for each in self.found.findings.values() for x in each],
+            "findings": [_rounded(x) for each in self.found.findings.values() for x in each],
         }
         text = json.dumps(every, indent=1, default=str)
-        # One line for each list of numbers, so that a person can look through the file.
-        return re.sub(r"\[[\s\d.,e+-]+\]", lambda found: " ".join(found[0].split()), text)
+        # One line for each list of numbers, so that a person can look through the file, and 1 for
+        # 1.0: most of them are right or wrong.
+        lists = re.sub(r"\[[\s\d.,e+-]+\]", lambda found: " ".join(found[0].split()), text)
+        return re.sub(r"(?<=[\[ ])(-?\d+)\.0(?=[,\]])", r"\1", lists)
+
+
+def _rounded(finding: Finding) -> dict[str, Any]:
+    """With as many digits for each document as say something."""
+    documents = {
+        name: [round(value, 6) for value in values] for name, values in finding.documents.items()
+    }
+    return {**asdict(finding), "documents": documents}
 
 
 def _of_measures(picture: str) -> str:
