@@ -39,7 +39,7 @@ def ship(run: Path) -> None:
 def compare(run: Path, questions: Path) -> None:
     """Prints the F1 of the run's model and of what ships."""
     rows = read_rows(questions)
-    for name, folder in (("the run", run), ("what ships", default_reader())):
+    for name, folder in (("the run", run / "model"), ("what ships", default_reader())):
         trained = load_trained(folder)
         assert isinstance(trained.task, Ask)
         trained.task.twice = True
