@@ -36,7 +36,7 @@ for start in "$folder/2-long" "$data/start"; do
     longbird dna finetune promoter "$data/genome.fa" "$data/starts.bed" --model "$start" --out "$out" \
         --upstream 60 --downstream 20 --negatives random --per-positive 11 --circular all \
         --validation-on "$(cat "$data/starts-validation.txt")" --test-on "$(cat "$data/starts-test.txt")" \
-        --tokens-per-batch 4096 --epochs "$epochs" --learning-rate 5e-4
+        --tokens-per-batch 4096 --epochs "$epochs" --learning-rate 1e-3
 done
 
 python "$here/ship.py" "$folder"

@@ -34,9 +34,9 @@ class Budget:
         step: Bases between the windows of a scan; places between them have what lies between.
     """
 
-    steps: int = 480
+    steps: int = 240
     batch: int = 4096
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-3
     step: int = 13
 
     @property
@@ -44,7 +44,7 @@ class Budget:
         """For the page."""
         return (
             f"{self.steps:,} steps of {self.batch:,} tokens, learning rate "
-            f"{self.learning_rate:g} at most"
+            f"{self.learning_rate:g} at most, as short trials chose it by validation windows"
         )
 
 
