@@ -145,6 +145,6 @@ def test_evaluation_looks_twice_as_the_reader_does(
         assert found["types"] == pytest.approx(each["types"], abs=1e-4)
         assert ("first" in found) == ("first" in each)
         if "first" in each:
-            for name in ("there", "ahead"):
+            for name in ("there", "ahead", "sentences"):
                 assert found[name] == pytest.approx(each[name], abs=1e-4)
             assert found["first"]["span"]["token"] == each["first"]["span"]["token"]

@@ -24,6 +24,13 @@ merges paragraphs of HotpotQA, a second look gave 2 points of F1 instead of 7.""
 MOST = 384
 """Tokens: of a longer paragraph, what is around the sentence."""
 
+AGAIN = 0.7
+"""What a logit of the second look counts for a sentence that supports an answer, among both. On
+110 validation questions of HotpotQA, F1 of supporting sentences was 41 with the first look alone,
+48 with a half, 50 with this and 49 with the second alone."""
+UNREAD = -1e4
+"""Where sentences of no window are below."""
+
 
 def passages(row: Mapping[str, Any], found: Mapping[str, Any]) -> list[tuple[int, int]]:
     """The first token of each passage to read again and the one behind its last.
@@ -103,8 +110,20 @@ def _around(token: int, paragraphs: Sequence[int], end: int, most: int) -> tuple
 def looked_twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """The best answer of both looks; `first` is kept as it was.
 
-    The second says where the answer is. What type it has, and which sentences support it, may
-    depend on several paragraphs, and only the first look sees these together.
+    The second says where the answer is, and more than the first which sentences support it; those
+    that it did not read have what the first said. What type the answer has may depend on several
+    paragraphs, and only the first look sees these together.
+
+    Examples:
+        >>> first = {"types": None, "sentences": [2.0, -1.0]}
+        >>> second = {"span": None, "beside": None, "there": None, "ahead": 0.0}
+        >>> looked_twice(first, {**second, "sentences": [4.0, UNREAD]})["sentences"]
+        [3.4, -1.0]
     """
     chosen = {name: second[name] for name in ("span", "beside", "there", "ahead")}
-    return {**first, **chosen, "first": dict(first)}
+    pairs = zip(first["sentences"], second["sentences"], strict=True)
+    both = [
+        before if again <= UNREAD else round((1 - AGAIN) * before + AGAIN * again, 6)
+        for before, again in pairs
+    ]
+    return {**first, **chosen, "sentences": both, "first": dict(first)}

@@ -270,8 +270,9 @@ class Ask(Task):
         return concatenate_datasets([others, Dataset.from_dict(columns)], axis=1)
 
     def looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
-        """The answer of the second look, and what supports it of the first."""
-        return looked_twice(first, second)
+        """The answer of the second look, and what supports it of both."""
+        found = looked_twice(first, second)
+        return {**found, "support": dict(zip(first["support"], found["sentences"], strict=False))}
 
     def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Without token types where the tokenizer has none: some models then have their own."""
