@@ -275,8 +275,9 @@ def test_a_folder_is_read_to_the_bottom_and_says_what_it_leaves_out(folder: Path
     found = [each.file for each in read_documents([folder], tell=told.append)]
     names = ["a.text", "b/1.txt", "b/deep/2.md", "c.txt"]
     assert found == [str(folder / name) for name in names]
-    assert [line.startswith("left out: ") for line in told] == [True] * 3
+    assert [line.startswith("left out: ") for line in told] == [True] * 4
     assert "broken.pdf is a damaged" in told[0] and "gone.txt" in told[1] and "self.txt" in told[2]
+    assert "1 file of other kinds" in told[3] and "picture.jpg" in told[3]
 
 
 def test_a_folder_that_may_not_be_opened_does_not_lose_the_others(

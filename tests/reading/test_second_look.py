@@ -41,7 +41,7 @@ def check_passages(drawn: random.Random) -> None:
     }
     chosen = passages(row, {"span": span, "sentences": logits})
     most = min(MOST, size)
-    if last - first <= most:
+    if last - first <= most and len(paragraphs) == 1:
         assert chosen == []
         return
 
@@ -137,7 +137,7 @@ def test_evaluation_looks_twice_as_the_reader_does(
         trained.task.rows([file], trained.settings), trained.settings, lambda _: None
     )
     said = [prediction for _, prediction in trained.said_of(examples, 4096)]
-    assert ["first" in each for each in said] == [count > 5 for count in counts]
+    assert ["first" in each for each in said] == [count > 1 for count in counts]
     for text, each in zip(texts, said, strict=True):
         found: Any = reader.ask(text, "the ship ?")
         for name in ("start", "end", "token"):

@@ -87,13 +87,13 @@ def _ask(out: Path) -> None:
     story = tell(out, show)
     stdout.rule("In plain words")
     # Without an answer to be found, every guess is wrong: there, only silence counts.
-    guesses = [told for told in story.chunks if told.known.answers]
-    counts = [sum(told.right for told in way) for way in (story.whole, guesses)]
+    ways = [[told for told in way if told.known.answers] for way in (story.whole, story.chunks)]
+    counts = [sum(told.right for told in way) for way in ways]
     seconds = [sum(told.seconds for told in way) for way in (story.whole, story.chunks)]
     say(
-        f"In passages of 4,096 tokens, {counts[0]} of {len(story.whole)} questions are "
-        f"answered rightly, in {seconds[0]:.0f} s; in chunks of {CHUNK}, {counts[1]} of "
-        f"the {len(guesses)} that have an answer, in {seconds[1]:.0f} s."
+        f"Of {len(ways[0])} questions that have an answer, {counts[0]} are answered rightly in "
+        f"passages of 4,096 tokens ({seconds[0]:.0f} s), and {counts[1]} in chunks of {CHUNK}, "
+        f"where every guess counts ({seconds[1]:.0f} s)."
     )
     say(f"Wrote {out / 'demo.html'}")
 

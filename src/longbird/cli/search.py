@@ -75,7 +75,8 @@ def search(
 
 
 def _show(hit: Hit) -> None:
-    page = f", page {hit.page}" if hit.page is not None else ""
+    called = "part" if hit.file.lower().endswith(".epub") else "page"
+    page = f", {called} {hit.page}" if hit.page is not None else ""
     say(f"{hit.score:.3f}  {hit.file}{page}, line {hit.line}")
     before, after = _one_line(hit.before), _one_line(hit.after)
     text = Text()

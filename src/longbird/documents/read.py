@@ -98,10 +98,11 @@ def read_documents(
     return _documents(named, encoding, limits or Limits(), tell or _warn)
 
 
-def _files_in(folder: str) -> Iterator[tuple[str, OSError | None]]:
+def _files_in(folder: str, others: list[str]) -> Iterator[tuple[str, OSError | None]]:
     """The files that are read in a folder, by the ending of their names and in order of these.
 
     With them what cannot be looked at: a link to nothing, a folder that may not be opened.
+    Files of other kinds are put into `others`.
     """
     seen: set[tuple[int, int]] = set()
 
@@ -124,6 +125,8 @@ def _files_in(folder: str) -> Iterator[tuple[str, OSError | None]]:
                 continue
             if stat.S_ISREG(mode) and ending(name) in ENDINGS:
                 yield path, None
+            elif stat.S_ISREG(mode):
+                others.append(path)
 
     yield from look(folder)
 
@@ -136,7 +139,8 @@ def _documents(
             yield read_document(name, encoding, limits=limits)
             continue
         found = read = 0
-        for document in _read_ahead(_files_in(name), encoding, limits):
+        others: list[str] = []
+        for document in _read_ahead(_files_in(name, others), encoding, limits):
             found += 1
             if isinstance(document, Document):
                 read += 1
@@ -145,6 +149,9 @@ def _documents(
                 tell(f"left out: {document}")
         if not found:
             raise UnreadableError(f"{name} has no files of a kind that is read: {READ}")
+        if others:
+            example = f"such as {_shown(others[0])}" if len(others) > 1 else _shown(others[0])
+            tell(f"left out: {_count(others)} of other kinds than {READ} ({example})")
         if not read:
             raise UnreadableError(f"{name} has no file that can be read (tried: {found:,})")
 
@@ -176,6 +183,10 @@ def _read_ahead(
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _count(files: list[str]) -> str:
+    return f"{len(files):,} files" if len(files) > 1 else "1 file"
 
 
 def _warn(line: str) -> None:

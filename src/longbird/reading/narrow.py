@@ -9,18 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from longbird.reading.shared_words import begins, words_of
+
 WORDS = 200
 """Of a passage, about: what a model for sentences was made for."""
 LONG_WORD = 20
 """Characters: what has more counts as several words, as in scripts without spaces between them."""
 EMBEDDED = 2000
 """Passages that are embedded for a question: of more, those that share most words with it."""
-COMMON = frozenset(
-    "a an and are as at be by did do does for from had has have he her his how in is it its of on "
-    "or she that the their there they this to was were what when where which who whom whose why "
-    "will with".split()
-)
-"""Words of a question that say nothing of what it is about."""
 
 Vectors = npt.NDArray[np.float32]
 
@@ -92,10 +88,9 @@ class Narrow:
         if count <= EMBEDDED:
             return list(range(count))
         scores = np.zeros(count)
-        words = {word for word in re.findall(r"\w+", question.lower()) if word not in COMMON}
         firsts = np.searchsorted(self.of_text, np.arange(len(self.texts) + 1))
-        for word in sorted(words):
-            pattern = re.compile(rf"\b{re.escape(word[:8])}", re.IGNORECASE)  # other endings, too
+        for word in words_of(question):
+            pattern = begins(word)
             having = np.zeros(count, bool)
             for number, text in enumerate(self.texts):
                 low, high = firsts[number], firsts[number + 1]

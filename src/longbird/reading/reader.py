@@ -17,6 +17,7 @@ from longbird.reading.confidence import Confidence
 from longbird.reading.pairs import Encoded, encode, positions, window_inputs
 from longbird.reading.second_look import looked_twice, passages, worth
 from longbird.reading.sentences import sentences
+from longbird.reading.shared_words import shared
 
 SHARED = 16
 """A passage shares a sixteenth with the next: more would be read twice, and answers are short."""
@@ -35,7 +36,8 @@ class Evidence:
         text: The sentence.
         start: Its first character in the document.
         end: The character behind it.
-        score: The probability that it supports the answer, by the model.
+        score: The probability that it supports the answer, by the model; where that is not sure,
+            the mean of it and of the share of the question's words that the sentence has.
     """
 
     text: str
@@ -71,6 +73,7 @@ class _Reading:
     """A document with a question as the model reads it: what `answering.join` takes."""
 
     text: str
+    question: str
     tokens: Encoded
     windows: list[range]
     sentences: list[tuple[int, int]]
@@ -185,6 +188,7 @@ class Reader:
         ]
         return _Reading(
             text,
+            question,
             tokens,
             tokens.windows(self.length, SHARED),
             [place for place, _ in places],
@@ -306,7 +310,11 @@ class Reader:
             logits = np.array(found["sentences"][: len(starts)])
             scores = dict(enumerate((1 / (1 + np.exp(-logits.clip(-30, 30)))).tolist()))
         elif span is not None and own >= 0:
-            scores = {own: span["chance"]}
+            scores[own] = span["chance"]
+        if silent:
+            texts = [reading.text[start:end] for start, end in reading.sentences]
+            both = zip(scores.values(), shared(reading.question, texts).tolist(), strict=True)
+            scores = {number: sum(pair) / 2 for number, pair in enumerate(both)}
         ranked = sorted(scores, key=lambda number: -scores[number])[:EVIDENCE]
         if not silent:
             ranked = [each for each in ranked if scores[each] >= self.support]
@@ -314,8 +322,6 @@ class Reader:
                 goes_on = reading.sentences[own][1] < given["end"]
                 ranked = [own, *([own + 1] if goes_on else []), *ranked]
             ranked = sorted(set(ranked) or set(list(scores)[:1]))
-        elif not self.supported:
-            ranked = [own] if own >= 0 else []
         return tuple(
             Evidence(
                 reading.text[slice(*reading.sentences[each])],

@@ -1,8 +1,8 @@
-"""The passages of a long document that are read once more, each alone.
+"""The passages of a document that are read once more, each alone.
 
-Over thousands of tokens a small model finds the paragraph of an answer more surely than its first
-and last word, which it tells well in a paragraph by itself. So the whole document says which
-passages matter, and these say what the answer is.
+Over many paragraphs a small model finds that of an answer more surely than its first and last
+word, which it tells well in a paragraph by itself. So the whole document says which passages
+matter, and these say what the answer is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def passages(row: Mapping[str, Any], found: Mapping[str, Any]) -> list[tuple[int
     """The first token of each passage to read again and the one behind its last.
 
     The first has the best span, and the others the sentences that support an answer most, the
-    best first. There are none where what was read is no longer than a passage.
+    best first. There are none where what was read is one short paragraph.
 
     Args:
         row: The document: the `windows` that were read, `paragraphs` and `sentence_tokens`.
@@ -51,9 +51,9 @@ def passages(row: Mapping[str, Any], found: Mapping[str, Any]) -> list[tuple[int
     """
     (begin, first_end), (_, end) = row["windows"][0], row["windows"][-1]
     most = min(MOST, first_end - begin)  # the model may read less at once
-    if end - begin <= most:
-        return []
     paragraphs = [begin, *(each for each in row["paragraphs"] if begin < each < end)]
+    if end - begin <= most and len(paragraphs) == 1:
+        return []
     chosen: list[tuple[int, int]] = []
     for token in _candidates(row, found):
         if len(chosen) == PASSAGES:
