@@ -84,11 +84,11 @@ def test_half_a_character(tmp_path: Path) -> None:
 
 
 def test_hidden_and_other_files(tmp_path: Path) -> None:
-    for name in ("a/1.txt", "b/2.txt", "b/3.html", ".ipynb_checkpoints/4.txt", "a/.5.txt"):
+    for name in ("a/1.txt", "b/2.txt", "b/3.odt", ".ipynb_checkpoints/4.txt", "a/.5.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("words")
     assert [row.values["label"] for row in rows([tmp_path])] == ["a", "b"]
-    assert left_out([tmp_path]) == [tmp_path / "b/3.html"]
+    assert left_out([tmp_path]) == [tmp_path / "b/3.odt"]
 
 
 def test_groups_keep_equal_texts_too(tmp_path: Path) -> None:

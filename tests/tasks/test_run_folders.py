@@ -108,10 +108,10 @@ def test_changed_files(tiny: Any, tmp_path: Path) -> None:
         (folder / name).mkdir(parents=True)
         for number in range(6):
             (folder / name / f"{number}.txt").write_text(f"the house {name} {number}")
-    (folder / "b" / "page.html").write_text("<p>")
+    (folder / "b" / "page.odt").write_text("<p>")
     out, said = tmp_path / "run", []
     run(folder, out, tiny, said, steps=1)
-    assert any("left out are 1 files" in line and ".html" in line for line in said)
+    assert any("left out are 1 files" in line and ".odt" in line for line in said)
     (folder / "a" / "new.txt").write_text("the house")
     with pytest.raises(ValueError, match=r"new\.txt is new since the run began"):
         run(folder, out, tiny, steps=1)
