@@ -68,8 +68,9 @@ def _is_abbreviation(text: str, start: int, found: re.Match[str]) -> bool:
         return False
     # No more than the last word, since all of the text may be one sentence.
     before = text[max(start, found.start() - 20) : found.start()].strip()
-    if not before.replace(".", "") or before.replace(".", "").isdigit():
-        return True  # the number of an item, or of a section
+    number = before.replace(".", "")
+    if not number or number.isdigit():
+        return True  # of an item, or of a section
     last = before.split()[-1].lstrip("\"'“‘([")  # noqa: RUF001
     return last.lower() in ABBREVIATIONS or (len(last) == 1 and last.isupper() and last != "I")
 

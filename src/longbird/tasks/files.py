@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from longbird.documents import read_document
+from longbird.documents.kinds import ENDINGS
 from longbird.folders.digest import sha256_of
 
 GZIP = b"\x1f\x8b"
 TEXTS = (".txt", ".md", ".rst", ".text", "")  # a LICENSE has no ending
-PAPERS = (".html", ".htm", ".xhtml", ".pdf", ".docx", ".epub")  # their text is read
+PAPERS = tuple(end for end, kind in ENDINGS.items() if kind not in ("text", "markdown"))
 CONLL = (".conll", ".bio", ".iob", ".iob2")  # a word and its tag in each line
 
 
