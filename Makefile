@@ -23,6 +23,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install -qq -c constraints.txt
 EDITABLE := --no-build-isolation --config-settings build-dir=build/{wheel_tag} --editable
+# What comes as sources alone is built apart, with the tools it asks for: beside ours, seqeval does not know its version.
+SOURCES_ALONE := rouge-score seqeval
 
 # Where there is a compiler, failing to build the kernels is an error rather than a pure Python install.
 ifneq ($(shell command -v $(CXX)),)
@@ -153,6 +155,7 @@ $(STAMPS)/longbird: pyproject.toml CMakeLists.txt $(KERNELS) $(STAMPS)/torch $(S
 
 $(STAMPS)/dev: $(STAMPS)/longbird
 	@echo '==> installing what the checks need'
+	@$(PIP) $(SOURCES_ALONE)
 	@$(PIP) $(EDITABLE) '.[dev]'
 	@touch $@
 
