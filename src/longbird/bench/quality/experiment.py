@@ -123,7 +123,7 @@ class Outcome:
             in the bootstrap (questions on one article); else each is drawn alone. With groups,
             contestants may have other documents (calls of their own), as long as the groups
             mean the same.
-        cost: What was spent, such as tokens and steps; seconds are added.
+        cost: What was spent, such as tokens and steps; seconds of a core are added.
         facts: Whatever else is worth keeping, for the JSON file.
     """
 

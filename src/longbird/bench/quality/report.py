@@ -179,8 +179,10 @@ class Report:
             ]
             for each in self.contestants
         ]
-        seconds = sum(x.cost["seconds"] for each in self.found.findings.values() for x in each)
-        note = f"All attempts together took {digits(seconds / 60)} minutes."
+        seconds = sum(
+            x.cost["core seconds"] for each in self.found.findings.values() for x in each
+        )
+        note = f"All attempts together took {digits(seconds / 60)} minutes of one core."
         return Sheet("Cost of an attempt, mean over seeds", ["contestant", *names], rows, [note])
 
     def _is_published(self, metric: Metric) -> bool:
