@@ -32,13 +32,15 @@ settings.register_profile(
 )
 settings.load_profile("quick")  # pytest --hypothesis-profile=thorough for more
 
-FAST_CASES = 3
+FAST_CASES = 2
 """Cases of a test that `make test-fast` runs."""
+TRAINED = {"long_run", "run", "runs", "trained", "whole"}
+"""Fixtures of tests/tasks and tests/dna that train a model, which takes seconds."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks all but a few cases of every test as slow, and refuses names that change.
+    """Marks further cases and tests of trained models as slow, and refuses names that change.
 
     The few are drawn by their names. (Evenly spread, they could all be of one implementation.)
     Workers cannot agree on names that differ from process to process.
@@ -51,6 +53,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fast = FAST_CASES if marker is None else marker.args[0]
         for case in sorted(cases, key=lambda case: zlib.crc32(case.nodeid.encode()))[fast:]:
             case.add_marker("slow")
+    for item in items:
+        trains = TRAINED & set(getattr(item, "fixturenames", ()))
+        if trains and item.path.parent.name in {"dna", "tasks"}:
+            item.add_marker("slow")
     if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"give ids to the parameters of {changing[0]}")
 

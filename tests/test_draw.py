@@ -246,6 +246,7 @@ THIN = [
 ]
 
 
+@pytest.mark.slow  # draws
 @pytest.mark.parametrize(("text", "n"), THIN)
 def test_every_kind_is_seen_in_a_saved_picture(tmp_path, text: str, n: int) -> None:
     drawn = picture(as_graph(text), n)

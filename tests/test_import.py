@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import longbird as lb
 
 NAMES = {
@@ -56,6 +58,7 @@ def test_graphs_need_numpy_alone():
     assert run(script).strip() == "False"
 
 
+@pytest.mark.slow  # a process for each
 def test_leaves_global_state_alone():
     run("""
 import os, random, sys, warnings

@@ -131,6 +131,7 @@ def check_schema(name: str, *files: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow  # a process
 def test_the_citation_is_valid_and_of_this_version() -> None:
     check_schema("citation-file-format", ROOT / "CITATION.cff")
     cited = re.search("^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)

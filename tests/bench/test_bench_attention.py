@@ -191,6 +191,7 @@ def test_run_measures_and_names_what_it_leaves_out(small_run):
     }
 
 
+@pytest.mark.slow  # measures
 def test_results_are_written(small_run, tmp_path):
     goals = attention_goals(small_run)
     page, data, picture = report(small_run).write(small_run, goals, tmp_path / "new")
@@ -345,6 +346,7 @@ def test_crossover_is_the_length_from_which_it_wins_for_good():
     assert crossover(run, backward=True) == 64
 
 
+@pytest.mark.slow  # measures
 def test_command_writes_its_results(cli, monkeypatch, tmp_path):
     asked: list[AttentionSettings] = []
 

@@ -359,6 +359,7 @@ def test_peaks_are_taken_in_processes_of_their_own():
     assert "its process failed" in failed.skipped and failed.extra_bytes is None
 
 
+@pytest.mark.slow  # measures
 def test_command_writes_its_results(cli, monkeypatch, tmp_path):
     asked: list[EncoderSettings] = []
 

@@ -128,6 +128,7 @@ class Wire:
         self.sent.append(value)
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.parametrize(
     "peer", [longbird("gather"), ONE_BY_ONE["Hugging Face BigBird"]], ids=["longbird", "bigbird"]
 )

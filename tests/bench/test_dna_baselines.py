@@ -281,6 +281,7 @@ def columns_of(outcome: Outcome) -> tuple[dict[str, np.ndarray], np.ndarray]:
     return columns, np.ones((1, len(next(iter(columns.values())))))
 
 
+@pytest.mark.slow  # fits four models
 def test_promoters_against_both_kinds_of_negatives(small: str, tmp_path: Path) -> None:
     around = small * 3
     for negatives, ratio in promoters.RATIOS.items():

@@ -132,6 +132,7 @@ def test_a_twin_differs_in_its_weights_alone(model: Path, tmp_path: Path) -> Non
     assert not words[0].equal(words[1])
 
 
+@pytest.mark.slow  # trains
 def test_a_model_as_a_scorer_learns_and_scans(model: Path, tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     windows = draw.integers(0, 4, (400, 40)).astype(np.uint8)

@@ -72,6 +72,7 @@ def test_interleave_warms_and_repeats_short_calls():
     assert len(calls) == 1 + 4
 
 
+@pytest.mark.slow  # collects garbage many times
 def test_interleave_switches_garbage_collection_back_on():
     states: list[bool] = []
     interleave({"a": lambda: states.append(gc.isenabled())}, {"a": 1.0}, rounds=1)

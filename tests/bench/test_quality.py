@@ -37,7 +37,9 @@ LOSS = Metric("loss", "what is wrong", ratio_of("wrong", "all"), more_is_better=
 
 def finding(name: str, seed: int, **columns: np.ndarray) -> Finding:
     documents = {key: [float(x) for x in column] for key, column in columns.items()}
-    return Finding(f"{name}-{seed}", name, seed, documents, {"core seconds": 1.0}, {}, None, "today")
+    return Finding(
+        f"{name}-{seed}", name, seed, documents, {"core seconds": 1.0}, {}, None, "today"
+    )
 
 
 def contestant(name: str, share: float, calls: list[str], seeded: bool = True) -> Contestant:

@@ -169,6 +169,7 @@ def test_what_is_not_read_is_not_said(
 # ---- all of it
 
 
+@pytest.mark.slow  # the reader that ships reads in every way
 @pytest.mark.parametrize("module", [hotpotqa, articles], ids=["hotpotqa", "articles"])
 def test_both_run_and_go_on(module: Any, scale: str, tmp_path: Path) -> None:
     experiment = module.experiment(scale)

@@ -142,6 +142,7 @@ def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptur
     assert other.config.num_labels == 3
 
 
+@pytest.mark.slow  # models of transformers
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_foreign_heads(family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

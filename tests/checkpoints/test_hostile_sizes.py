@@ -111,6 +111,7 @@ def test_a_bomb_of_arrays(
         load(bad)
 
 
+@pytest.mark.slow  # a file of gigabytes
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "name", ["bert/pooler/dense/kernel/adam_m.npy", "global_step.npy", "cls/big.npy"]

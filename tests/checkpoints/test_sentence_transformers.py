@@ -124,6 +124,7 @@ def test_pooling_over_added_tokens_has_no_counterpart(
     assert not (tmp_path / "modules.json").exists()
 
 
+@pytest.mark.slow  # trains
 # What sentence-transformers and datasets are told by others.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning")

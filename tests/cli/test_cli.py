@@ -156,6 +156,7 @@ def test_graph_show_draws_within_80_columns(run) -> None:
     assert max(map(len, output.splitlines())) <= 80
 
 
+@pytest.mark.slow  # draws
 def test_graph_show_writes_pictures(run, tmp_path) -> None:
     path = tmp_path / "picture.png"
     assert "picture.png" in run("graph", "show", "bigbird", "-o", str(path)).replace("\n", "")
@@ -227,6 +228,7 @@ def test_info_says_what_to_do_without_native_kernels(run, monkeypatch: pytest.Mo
     assert "pip install --force-reinstall" in output
 
 
+@pytest.mark.slow  # measures
 def test_demo_draws_checks_and_times(run, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setattr(demo_module, "BUDGET", 0.1)
     monkeypatch.setattr(demo_module, "CHECKED_TOKENS", 100)

@@ -198,6 +198,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True)
 
 
+@pytest.mark.slow  # a process for each
 def test_a_closed_pipe_is_silent_and_files_are_written(tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     done = shell(f"longbird graph show bigbird -n 300 -o {path} | head -n 1")
@@ -216,6 +217,7 @@ def test_a_full_disk() -> None:
     assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
+@pytest.mark.slow  # a process
 def test_ctrl_c_in_a_running_command() -> None:
     # What is started in the background ignores Ctrl-C, and so would its children.
     code = "import longbird.cli.graph as g, signal, time"

@@ -71,6 +71,7 @@ def test_command_makes_a_new_head(
     assert not (tmp_path / "huge").exists()
 
 
+@pytest.mark.slow  # a process
 def test_command_writes_int8_weights(
     short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

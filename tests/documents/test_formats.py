@@ -138,6 +138,7 @@ def test_closed_elements_of_xhtml(tmp_path: Path) -> None:
     assert read(tmp_path, "a.xhtml", page).text == "Seen."
 
 
+@pytest.mark.slow  # pages of megabytes
 def test_pages_nested_deeply(tmp_path: Path) -> None:
     assert read(tmp_path, "a.html", "<div>" * 20_000 + "deep").text == "deep"
 

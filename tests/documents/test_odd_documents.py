@@ -133,6 +133,7 @@ def test_bombs(tmp_path: Path) -> None:
         read_document(tmp_path / "a.txt.gz", limits=limits)
 
 
+@pytest.mark.slow  # unpacks megabytes
 def test_a_lying_zip(tmp_path: Path) -> None:
     """The directory says that a part is small; no more than that is unpacked."""
     data = bytearray(bomb(2**26))

@@ -55,6 +55,7 @@ def theirs(saved: Path):
     return AutoTokenizer.from_pretrained(saved)
 
 
+@pytest.mark.slow  # trains a tokenizer
 @pytest.mark.fast_cases(4)
 @given(text=SEQUENCES)
 def test_nothing_is_lost(tokenizer: DnaTokenizer, text: str):

@@ -33,6 +33,7 @@ GRAPHS = [
 graphs = st.sampled_from(GRAPHS)
 
 
+@pytest.mark.slow  # a graph for each head, many times
 @settings(deadline=None, max_examples=60)
 @given(
     parts=st.lists(graphs, min_size=1, max_size=4),

@@ -74,6 +74,7 @@ def test_pattern_is_the_published_lists(plan, n):
     assert graph.layout(n, 2).multiset == (expected.max() > 1)
 
 
+@pytest.mark.slow  # counts a million pairs
 def test_multiplicity_at_1024():
     graph = LegacyBigBird("google", seed=0)
     counts = graph.counts(1024, 12)

@@ -360,6 +360,7 @@ def test_spans_of_one_array():
         Single().layout(100)
 
 
+@pytest.mark.slow  # a process
 def test_another_process_finds_the_class_where_it_was_defined(tmp_path):
     (tmp_path / "own_pieces.py").write_text(
         textwrap.dedent(

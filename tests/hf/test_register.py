@@ -141,6 +141,7 @@ def test_auto_classes_know_every_task(run_with_torch: Callable[[str], None]):
     run_with_torch(f"import longbird\n{TASKS}")
 
 
+@pytest.mark.slow  # every model, twice
 def test_saved_models_load_through_auto_classes(
     tmp_path: Path, run_with_torch: Callable[[str], None]
 ):

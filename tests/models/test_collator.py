@@ -150,6 +150,7 @@ def test_whole_numbers_of_any_type_and_none_for_no_labels():
     assert "labels" not in lb.LongbirdCollator(tokenizer())([TEXT | {"labels": None}])
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_the_trainer_learns_with_it(side, tmp_path: Path):

@@ -237,6 +237,7 @@ def test_every_variant(variant, segments):
     assert_equals_loops(tiny(**VARIANTS[variant]), inputs, atol=ROUNDING)
 
 
+@pytest.mark.slow  # a model for each case
 def test_float32(impl):
     model = tiny(dtype=torch.float32, attention_impl=impl, global_projections=True)
     assert_equals_loops(model, batch(), atol=2e-5)
@@ -302,6 +303,7 @@ def test_pooled_global_tokens():
         torch.testing.assert_close(model(**given).logits, expected, atol=ROUNDING, rtol=0)
 
 
+@pytest.mark.slow  # thousands of draws
 def test_dropout_drops_both_kinds_of_edges():
     """As expected values: many draws average to what there is without dropout."""
     model = tiny(attention_probs_dropout_prob=0.3, hidden_dropout_prob=0.0, num_hidden_layers=1)

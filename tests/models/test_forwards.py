@@ -115,6 +115,7 @@ def test_padding_may_hold_anything():
     tiny(lb.LongbirdModel)(ids, attention_mask=mask)
 
 
+@pytest.mark.slow  # every model
 def test_numbers_are_not_read_where_there_are_none():
     model = tiny(lb.LongbirdForMaskedLM, attention_impl="gather")
     torch.export.export(model, (IDS,), {"labels": IDS})

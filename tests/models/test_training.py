@@ -223,6 +223,7 @@ def examples(task: str, count: int = 8, n: int = 20) -> list[dict[str, torch.Ten
     return found
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("task", TASKS)
 def test_accumulated_gradients_are_those_of_one_batch(task, tmp_path):
@@ -271,6 +272,7 @@ def test_evaluation_with_attentions(tmp_path):
     assert 0 < found.metrics["test_loss"] < 10
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("option", ["gradient_checkpointing", "bf16"])
 def test_options_of_the_trainer(option, tmp_path):

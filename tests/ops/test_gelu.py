@@ -73,6 +73,7 @@ def test_strides_shapes_and_nothing():
     assert tanh_gelu(torch.tensor(1.0)).shape == ()
 
 
+@pytest.mark.slow  # torch traces
 @pytest.mark.skipif(native.missing() is not None, reason="the kernels are not built")
 def test_the_operator_is_well_formed():
     torch.library.opcheck(torch.ops.longbird.native_gelu, (torch.randn(5, 7, requires_grad=True),))

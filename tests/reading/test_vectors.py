@@ -189,6 +189,7 @@ def test_parquet_of_others(tmp_path: Path) -> None:
         Vectors.load(file)
 
 
+@pytest.mark.slow  # embeds
 def test_one_bad_file_among_many(folder: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty.txt"
     empty.touch()
@@ -253,6 +254,7 @@ def test_many_units(folder: Path, tmp_path: Path) -> None:
     assert np.isfinite(found.vectors).all()
 
 
+@pytest.mark.slow  # embeds
 def test_the_command(folder: Path, tmp_path: Path) -> None:
     run = CliRunner().invoke
     out, model = str(tmp_path / "out.npy"), str(folder / "model")

@@ -102,6 +102,7 @@ def official_hotpot(said: str, gold: str, found: list[Any], true: list[Any]) -> 
     }  # fmt: skip
 
 
+@pytest.mark.slow  # brute force
 def test_hotpot() -> None:
     for said, gold in itertools.product(TRICKY, TRICKY):
         for found, true in itertools.product(FACTS, FACTS):

@@ -376,6 +376,7 @@ def test_it_learns_and_says_what_becomes_of_long_documents(
     assert result["thresholds"] == {"no_answer": 0.0}  # measured before it was chosen
 
 
+@pytest.mark.slow  # trains
 def test_evaluation_is_what_brute_force_gives(long_run: tuple[Path, Path, list[str]]) -> None:
     """Every window alone, without batches, each start with each end."""
     file, run, _ = long_run
@@ -480,6 +481,7 @@ def _f1(run: Path, file: Path) -> float:
     return evaluate(run, file, say=silent).metrics["f1"]
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "options",
@@ -548,6 +550,7 @@ def test_thresholds_are_chosen_by_what_is_held_out() -> None:
             assert values[sample] == pytest.approx(alone[name]), name
 
 
+@pytest.mark.slow  # trains
 def test_confidence_is_how_often_answers_are_right() -> None:
     """Answers that are right as often as their chance says, and questions without an answer."""
     drawn = np.random.default_rng(0)

@@ -126,6 +126,7 @@ def test_what_is_wrong(row: dict[str, Any], said: str, tmp_path: Path) -> None:
         read(file)
 
 
+@pytest.mark.slow  # trains
 def test_it_learns_and_is_measured_as_one_by_one(run: Path, questions: Path) -> None:
     found = evaluate(run, questions, say=lambda _: None)
     assert found.metrics["accuracy"] > 0.9

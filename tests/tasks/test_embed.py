@@ -416,6 +416,7 @@ def test_worst_and_against(run: Path, files: dict[str, Path], tmp_path: Path) ->
     ]
 
 
+@pytest.mark.slow  # trains
 def test_labels(tiny: Path, files: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "run"
     options: dict[str, Any] = {**OPTIONS, "steps": 2, "hold_out": 0.3, "symmetric": True}

@@ -61,6 +61,7 @@ def test_a_run_holds_everything(whole: Path) -> None:
     assert "http" not in run.report.read_text().replace("http-equiv", "")
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("step", [1, 3, 7])
 def test_a_stopped_run_ends_with_the_same_weights(
@@ -87,6 +88,7 @@ def test_a_stopped_run_ends_with_the_same_weights(
     assert steps == sorted(set(steps))
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("place", ["trainer.LongbirdTrainer.evaluate", "finetune.write_report"])
 def test_a_run_that_is_killed_after_its_steps_takes_no_more_and_measures_all(
@@ -130,6 +132,7 @@ def test_a_broken_checkpoint_is_named_and_the_one_before_is_used(
     assert_same_weights(whole, out)
 
 
+@pytest.mark.slow  # trains
 def test_ctrl_c_saves_and_says_how_to_go_on(
     whole: Path, tiny: Path, table: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -150,6 +153,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     assert_same_weights(whole, out)
 
 
+@pytest.mark.slow  # trains
 def test_a_loss_that_is_not_finite_names_the_documents(
     tiny: Path, table: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -172,6 +176,7 @@ def test_other_settings_are_not_the_same_run(whole: Path, tiny: Path, table: Pat
         finetune("classify", table, whole, model=str(tiny), seed=1, **OPTIONS)
 
 
+@pytest.mark.slow  # trains
 def test_another_model_in_the_same_folder_is_not_the_same_run(
     tiny: Path, table: Path, tmp_path: Path
 ) -> None:
@@ -187,6 +192,7 @@ def test_another_model_in_the_same_folder_is_not_the_same_run(
         finetune("classify", table, out, **short)
 
 
+@pytest.mark.slow  # trains
 def test_a_run_goes_on_from_the_model_of_another(whole: Path, table: Path, tmp_path: Path) -> None:
     """By the folder of the run, as `longbird evaluate` takes it."""
     options: dict[str, Any] = {**OPTIONS, "steps": 1}
@@ -207,6 +213,7 @@ def test_the_settings_of_a_run_start_the_same_run(whole: Path, tmp_path: Path) -
     assert_same_weights(whole, out)
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     "options",

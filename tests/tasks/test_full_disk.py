@@ -56,6 +56,7 @@ def test_files_that_may_not_grow(tiny: Path, table: Path, tmp_path: Path) -> Non
         assert code == 1 and finished
 
 
+@pytest.mark.slow  # trains
 @pytest.mark.parametrize("place", ["tokenizer_config.json", "loss.png", "result.json"])
 @pytest.mark.fast_cases(1)
 def test_the_end_of_a_run(

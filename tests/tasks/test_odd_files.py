@@ -62,6 +62,7 @@ def test_labels_that_the_training_files_lack(tiny: Path, tmp_path: Path) -> None
         lb.finetune("classify", file, tmp_path / "run", model=str(tiny), validation=other, **QUICK)
 
 
+@pytest.mark.slow  # trains
 def test_documents_without_words_and_far_too_long_ones(tiny: Path, tmp_path: Path) -> None:
     odd = [{"text": "", "label": "a"}, {"text": "ship " * 200_000, "label": "b"}, *rows()]
     lines: list[str] = []
@@ -75,6 +76,7 @@ def test_documents_without_words_and_far_too_long_ones(tiny: Path, tmp_path: Pat
     assert found.metrics["documents"] == len(odd)
 
 
+@pytest.mark.slow  # trains
 def test_several_labels(tiny: Path, tmp_path: Path) -> None:
     given = [
         {"text": f"ship {'sail ' * number}", "label": ["a", "b", "c"][: number % 4]}
@@ -89,6 +91,7 @@ def test_several_labels(tiny: Path, tmp_path: Path) -> None:
     assert set(run.metrics["validation"]) >= {"accuracy", "macro_f1", "micro_f1", "auc"}
 
 
+@pytest.mark.slow  # trains
 def test_a_file_that_changed_and_a_folder_that_is_no_run(tiny: Path, tmp_path: Path) -> None:
     file, out = write(tmp_path, rows()), tmp_path / "run"
     lb.finetune("classify", file, out, model=str(tiny), **QUICK)
@@ -120,6 +123,7 @@ def test_a_full_disk(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ).finished
 
 
+@pytest.mark.slow  # trains
 def test_a_mistake_can_be_mended_in_the_same_folder(tiny: Path, tmp_path: Path) -> None:
     file, out = write(tmp_path, rows()), tmp_path / "run"
     with pytest.raises(ValueError, match="--label kind"):

@@ -225,6 +225,7 @@ def test_a_stopped_run_sees_the_same_masks(
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
+@pytest.mark.slow  # trains
 def test_evaluation_is_what_brute_force_gives(
     whole: tuple[str, Path], corpus: Path, tmp_path: Path
 ) -> None:
@@ -271,6 +272,7 @@ def test_evaluation_is_what_brute_force_gives(
     assert len(worst) == 20 and worst[0].endswith(f"{(nats / predicted).argmax():02}.txt")
 
 
+@pytest.mark.slow  # trains
 def test_evaluate_does_not_depend_on_batches(
     whole: tuple[str, Path], corpus: Path, tmp_path: Path
 ) -> None:

@@ -145,6 +145,7 @@ def test_columns_that_are_not_certain(named: str, columns: list[str], said: str)
         find_column("text", named, columns, print)
 
 
+@pytest.mark.slow  # trains
 def test_papers_are_read_as_their_text(tmp_path: Path) -> None:
     """A web page and a letter among the texts of a class, and their paragraphs as documents."""
     folder = tmp_path / "letters"

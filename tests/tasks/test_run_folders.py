@@ -57,6 +57,7 @@ def test_a_damaged_best_checkpoint(tiny: Any, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow  # trains
 def test_weights_that_are_kept_are_numbers(
     tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,6 +180,7 @@ def test_it_starts_from_an_encoder_with_its_certificate(run: Path, said: list[st
     assert any("article is taken as the text" in line for line in said)
 
 
+@pytest.mark.slow  # trains
 def test_it_learns_and_loads_as_a_model_of_transformers(run: Path, documents: Path) -> None:
     found = evaluate(run, documents, say=quiet).metrics
     assert found["rougeL"] > 0.8 and found["rougeL"] > found["lead_rougeL"] + 0.5
@@ -199,6 +200,7 @@ def test_it_learns_and_loads_as_a_model_of_transformers(run: Path, documents: Pa
         assert tokenizer.decode(alone, skip_special_tokens=True) == given["summary"]
 
 
+@pytest.mark.slow  # trains
 def test_evaluation_is_what_brute_force_gives(run: Path, documents: Path) -> None:
     from rouge_score.rouge_scorer import RougeScorer
 

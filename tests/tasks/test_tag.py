@@ -446,6 +446,7 @@ def test_a_stopped_run_ends_with_the_same_weights(
         assert torch.equal(tensor, weights(out)[name]), name
 
 
+@pytest.mark.slow  # trains
 def test_tags_without_a_scheme_empty_documents_and_weights(tiny: Path, tmp_path: Path) -> None:
     drawn = random.Random(1)
     lines: list[dict[str, Any]] = [{"tokens": [], "tags": []}]
@@ -506,6 +507,7 @@ def test_files_are_tagged(run: Path, tmp_path: Path) -> None:
     assert "sea (" in said.stdout and "4 to 13: ship port" in said.stdout
 
 
+@pytest.mark.slow  # trains
 def test_files_are_tagged_by_words_without_a_scheme(tiny: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "a.jsonl", tmp_path / "run"
     row = {"tokens": ["the", "ship", "sun"], "tags": ["x", "y", "x"]}
@@ -525,6 +527,7 @@ def test_columns_that_are_not_there(run: Path, tmp_path: Path) -> None:
         tag_files(run, [file], text="body", say=lambda _: None)
 
 
+@pytest.mark.slow  # trains
 def test_a_model_that_does_not_tag(tiny: Path, table: Path, tmp_path: Path) -> None:
     finetune("classify", table, tmp_path / "run", model=str(tiny), length=64, steps=1)
     with pytest.raises(ValueError, match="does not tag documents"):

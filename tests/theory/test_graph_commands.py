@@ -27,6 +27,7 @@ def test_analyse_prints_a_table_and_draws(tmp_path: Path) -> None:
     assert line.split() == ["diameter", "32", "exact"]
 
 
+@pytest.mark.slow  # measures a graph
 def test_analyse_prints_json() -> None:
     found = json.loads(run("analyse", "bigbird(block=16)", "-n", "200", "--heads", "2", "--json"))
     expected = lb.bigbird(block=16).analyse(200, heads=2)

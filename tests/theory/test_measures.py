@@ -279,6 +279,7 @@ def cut(mask: np.ndarray, token: int, globals_: set[int]) -> int:
     return nx.maximum_flow_value(flow, token, "all")
 
 
+@pytest.mark.slow  # dozens of graphs
 def test_small_worlds() -> None:
     n, k = 1000, 10
     ring, small, random = (
@@ -300,6 +301,7 @@ def test_small_worlds() -> None:
     assert found.small_world_without_globals.omega < found.small_world.omega - 0.5
 
 
+@pytest.mark.slow  # draws
 def test_drawing(tmp_path: Path) -> None:
     found = lb.bigbird(block=16).analyse(200, heads=2)
     found.save(tmp_path / "a.png")

@@ -65,6 +65,7 @@ def test_random_machines_agree_with_the_simulation(seed: int) -> None:
     Decoder(machine).run(text, steps=30).raise_if_failed()
 
 
+@pytest.mark.slow  # a hundred machines
 def test_random_machines_are_worth_running() -> None:
     runs = [
         Decoder(machine).run(text, steps=12) for machine, text in map(random_machine, range(12))
