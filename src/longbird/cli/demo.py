@@ -86,10 +86,9 @@ def _ask(out: Path) -> None:
 
     story = tell(out, show)
     stdout.rule("In plain words")
-    # Without an answer to be found, every guess is wrong: there, only silence counts.
     ways = [[told for told in way if told.known.answers] for way in (story.whole, story.chunks)]
     counts = [sum(told.right for told in way) for way in ways]
-    seconds = [sum(told.seconds for told in way) for way in (story.whole, story.chunks)]
+    seconds = [sum(told.seconds for told in way) for way in ways]
     say(
         f"Of {len(ways[0])} questions that have an answer, {counts[0]} are answered rightly in "
         f"passages of 4,096 tokens ({seconds[0]:.0f} s), and {counts[1]} in chunks of {CHUNK}, "

@@ -77,9 +77,10 @@ def _marked(evidence: Any, answer: Any) -> str:
 
 
 def _ways(story: Story) -> str:
+    whole = {told.known: told for told in story.whole}
     rows = "".join(
-        f"<tr><td>{escape(whole.known.question)}</td>{_cell(whole)}{_cell(part)}</tr>"
-        for whole, part in zip(story.whole, story.chunks, strict=True)
+        f"<tr><td>{escape(part.known.question)}</td>{_cell(whole[part.known])}{_cell(part)}</tr>"
+        for part in story.chunks
     )
     return (
         "<table><tr><th>question</th><th>passages of 4,096</th><th>chunks of 512</th></tr>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -85,9 +85,9 @@ def document() -> Document:
     return Document(f"{found.name}.txt", found.text)
 
 
-def answered(reader: Any, text: str) -> Iterator[Told]:
-    """The answers to all questions, and how long each took."""
-    for known in QUESTIONS:
+def answered(reader: Any, text: str, questions: Sequence[Known]) -> Iterator[Told]:
+    """The answers to questions, and how long each took."""
+    for known in questions:
         start = perf_counter()
         answer = reader.ask(text, known.question)
         yield Told(known, answer, perf_counter() - start)
@@ -109,14 +109,15 @@ def tell(out: Path, show: Callable[[str, Any], None]) -> Story:
     show("document", story)
     reader = Reader.from_pretrained("default")
     reader.ask(text.text[:20000], QUESTIONS[0].question)  # what is built at its first use
-    for told in answered(reader, text.text):
+    for told in answered(reader, text.text, QUESTIONS):
         story.whole.append(told)
         show("whole", told)
-    # How sure the reader is was fitted to long passages; of chunks, its best guess counts.
+    # How sure the reader is was fitted to long passages; of chunks, its best guess counts. So
+    # questions without an answer, where every guess is wrong, are not asked of them.
     reader.length = CHUNK
     if reader.confidence is not None:
         reader.confidence = replace(reader.confidence, least=0.0)
-    for told in answered(reader, text.text):
+    for told in answered(reader, text.text, [known for known in QUESTIONS if known.answers]):
         story.chunks.append(told)
         show("chunks", told)
     for found in measured(text.text):
