@@ -217,6 +217,7 @@ def _circumstances(result: Result) -> list[str]:
     """Machine, versions and method, a line each."""
     where = result.environment
     versions = ", ".join(f"{name} {x or 'missing'}" for name, x in where["versions"].items())
+    checks = "; ".join(_verdict(name, found) for name, found in result.verified.items())
     return [
         f"Machine: {where['cpu']}, {where['cores']} cores, {where['threads']} threads used, "
         f"{(where['memory_bytes'] or 0) / 1e9:.0f} GB, {where['system']}; "
@@ -225,8 +226,7 @@ def _circumstances(result: Result) -> list[str]:
         f"Versions: {versions}, Python {where['python']}; commit {where['commit'] or 'unknown'}",
         f"Method: contestants in turns, at most {result.settings.repeats} rounds; medians, and in "
         "brackets the fastest and slowest sample. Ratios are those of the printed medians.",
-        "Everybody checked against dense attention on the graph that it claims: "
-        + "; ".join(_verdict(name, found) for name, found in result.verified.items()),
+        *([f"Checked against dense attention on the graph claimed: {checks}"] if checks else []),
     ]
 
 
@@ -242,5 +242,7 @@ def _goal_sheet(goals: Sequence[Goal]) -> Sheet:
         "Against the design's table",
         ("what", "peer", "target", "measured", "verdict"),
         [(x.what, x.peer, x.target, x.measured, verdict[x.reached]) for x in goals],
-        ("Not judged: this run did not measure it, or the tables below say why not.",),
+        ["Not judged: this run did not measure it, or the tables below say why not."]
+        if any(goal.reached is None for goal in goals)
+        else [],
     )

@@ -92,14 +92,14 @@ def evaluate(
 
 def metrics_table(metrics: dict[str, Any], title: str) -> Table:
     """Metrics with their intervals."""
+    from longbird.tasks.report import interval_of
+
     table = Table(title=title)
     for name in ("metric", "value", "95% interval"):
         table.add_column(name)
     for name, value in metrics.items():
         if isinstance(value, float):
-            interval = metrics["intervals"].get(name)
-            text = "" if interval is None else f"{interval[0]:.4f} to {interval[1]:.4f}"
-            table.add_row(name, f"{value:.4f}", text)
+            table.add_row(name, f"{value:.4f}", interval_of(metrics, name))
     return table
 
 

@@ -65,7 +65,7 @@ def write_report(
 def model_card(settings: Settings, data: dict[str, Any], result: dict[str, Any]) -> str:
     """The card of the best model, in Markdown, with the fields that the hub reads."""
     rows = [
-        f"| {part} | {name} | {value:.4f} | {_interval(metrics, name)} |"
+        f"| {part} | {name} | {value:.4f} | {interval_of(metrics, name)} |"
         for part, metrics in result["metrics"].items()
         for name, value in metrics.items()
         if isinstance(value, float)
@@ -114,15 +114,27 @@ Seed {settings.seed}. The best model is that of step {result["best step"]:,}.
 """
 
 
-def _interval(metrics: dict[str, Any], name: str) -> str:
+def interval_of(metrics: dict[str, Any], name: str) -> str:
+    """The 95% interval of a metric in words, or nothing if it has none.
+
+    Examples:
+        >>> interval_of({"intervals": {"accuracy": [0.5, 0.75]}}, "accuracy")
+        '0.5000 to 0.7500'
+        >>> interval_of({"intervals": {"accuracy": [1.0, 1.0]}}, "accuracy")
+        'all documents alike'
+    """
     found = metrics.get("intervals", {}).get(name)
-    return "" if found is None else f"{found[0]:.4f} to {found[1]:.4f}"
+    if found is None:
+        return ""
+    low, high = (f"{x:.4f}" for x in found)
+    # Where every document has the same score, the bootstrap has nothing to vary.
+    return "all documents alike" if low == high else f"{low} to {high}"
 
 
 def _metrics_table(metrics: dict[str, Any]) -> str:
     rows = "".join(
         f'<tr><td>{part}</td><td>{name}</td><td class="number">{value:.4f}</td>'
-        f"<td>{_interval(found, name)}</td></tr>"
+        f"<td>{interval_of(found, name)}</td></tr>"
         for part, found in metrics.items()
         for name, value in found.items()
         if isinstance(value, float)
