@@ -26,4 +26,5 @@ def mean(first: Path, last: Path, run: Path, share: float = 0.75) -> None:
 
 
 if __name__ == "__main__":
-    mean(*map(Path, sys.argv[1:4]), *map(float, sys.argv[4:]))
+    first, last, run = map(Path, sys.argv[1:4])
+    mean(first, last, run, *map(float, sys.argv[4:]))

@@ -1,9 +1,9 @@
 """Makes the files of the reader that ships, of a finished run.
 
-    python recipes/reader/ship.py RUN [QUESTIONS]
+    python recipes/reader/ship.py RUN
 
 They go into src/longbird/reading/shipped: the configuration, and the difference to the weights of
-MiniLM. With a file of questions, what making it small has cost.
+MiniLM. What making it small costs, shrunk.py measures.
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ import sys
 from pathlib import Path
 
 from safetensors.torch import load_file
-from scoring import f1_by_kind, in_percent
 
-from longbird.bench.quality.documents import read_rows
 from longbird.data import minilm
-from longbird.reading.default import DIFFERENCE, SHIPPED, default_reader, starting_weights
+from longbird.reading.default import DIFFERENCE, SHIPPED, starting_weights
 from longbird.reading.difference import write_difference
-from longbird.tasks.ask import Ask
-from longbird.tasks.trained import load_trained
 
 
 def ship(run: Path) -> None:
@@ -36,17 +32,5 @@ def ship(run: Path) -> None:
     print(f"{SHIPPED / DIFFERENCE}: {size / 1e6:.1f} MB")
 
 
-def compare(run: Path, questions: Path) -> None:
-    """Prints the F1 of the run's model and of what ships."""
-    rows = read_rows(questions)
-    for name, folder in (("the run", run / "model"), ("what ships", default_reader())):
-        trained = load_trained(folder)
-        assert isinstance(trained.task, Ask)
-        trained.task.twice = True
-        print(f"{name}: {in_percent(f1_by_kind(trained, rows))}")
-
-
 if __name__ == "__main__":
     ship(Path(sys.argv[1]))
-    if len(sys.argv) > 2:
-        compare(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,10 +1,10 @@
 """What else was tried for the reader: the third stage, shorter, in other ways.
 
-    python recipes/reader/trials.py NAME FOLDER
+    python recipes/reader/trials.py NAME FOLDER [--steps 300] [--start default]
 
-FOLDER is that of train.sh, whose second stage is done. All trials have the same questions, steps
-and seed, and are measured on the validation questions that have an answer; `--steps` says how many
-(300).
+FOLDER is that of train.sh; its `data` are used. Trials begin with its second stage or, with
+`--start`, with any other reader. All have the same questions, steps and seed, and are measured on
+the validation questions that have an answer.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from scoring import f1_by_kind, in_percent
 from torch import Tensor
 
 from longbird.bench.quality.documents import read_rows
+from longbird.reading.default import folder_of_reader
 from longbird.tasks.ask import Ask
 from longbird.tasks.every import BY_HEAD, BY_NAME
 from longbird.tasks.finetune import finetune
@@ -105,15 +106,16 @@ TRIALS: dict[str, tuple[type[Ask], dict[str, Any]]] = {
 }
 
 
-def main(name: str, folder: Path, steps: int) -> None:
+def main(name: str, folder: Path, steps: int, start: str | None) -> None:
     """Trains and measures."""
     task, changed = TRIALS[name]
     options: dict[str, Any] = {"positions": "paragraph", **changed}
     BY_NAME["ask"] = BY_HEAD["question-answering"] = task
     data, out = folder / "data", folder / "trials" / name.replace(" ", "-")
+    start = str(folder_of_reader(start or folder / "2-last"))
     files = [data / f"3-{part}.jsonl" for part in ("paragraphs", "hotpot", "articles")]
     finetune(
-        "ask", files, out, model=str(folder / "2-last"), length=4096, frozen_words=True,
+        "ask", files, out, model=start, length=4096, frozen_words=True,
         bf16=True, tokens_per_batch=2048, steps=steps, learning_rate=8e-5, warmup=0.05,
         hold_out=0.0, say=print, **options,
     )  # fmt: skip
@@ -126,5 +128,6 @@ if __name__ == "__main__":
     given.add_argument("name", choices=TRIALS)
     given.add_argument("folder", type=Path)
     given.add_argument("--steps", type=int, default=300)
+    given.add_argument("--start")
     asked = given.parse_args()
-    main(asked.name, asked.folder, asked.steps)
+    main(asked.name, asked.folder, asked.steps, asked.start)
