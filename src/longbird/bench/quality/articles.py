@@ -51,7 +51,7 @@ class Sizes:
         retriever: Embeds paragraphs and questions.
     """
 
-    questions: int = 400
+    questions: int = 250
     length: int = 4096
     retriever: str = "minilm"
 

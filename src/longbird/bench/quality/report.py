@@ -268,7 +268,8 @@ class Report:
             )
         sheets = [self.results(), self.against_reference()]
         sheets += known.sheets() if (known := self.predictors) else []
-        sheets += [self.costs(), self.seeds()]
+        sheets += [self.costs()]
+        sheets += [self.seeds()] if any(len(each) > 1 for each in found.findings.values()) else []
         return "\n".join(
             [
                 f"# {experiment.title}, {found.date}",
