@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,53 @@ def test_a_name_that_is_no_text_is_printed(mill: Path, monkeypatch: pytest.Monke
         assert "caf\\udce9.txt" in printed
         if option:
             assert json.loads(printed)[0]["file"] == name
+
+
+def test_json_is_whole_where_stdout_has_not_all_letters(
+    mill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    question = "\U0001f600 What closed?"
+    monkeypatch.setattr(sys, "argv", ["longbird", "ask", str(mill), question, "--json"])
+    with pytest.raises(SystemExit) as done:
+        main()
+    sys.stdout.flush()
+    assert done.value.code == 0
+    assert json.loads(written.getvalue().decode("latin-1"))[0]["question"] == question
+
+
+def test_closed_stdin_is_no_question(mill: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="there is no question, and stdin"):
+        list(command._questions([]))  # pyright: ignore[reportPrivateUsage]
+
+
+def test_one_bad_question_does_not_end_a_session(
+    mill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(self: Known, text: str, question: str, before: Any = Known.ask) -> Answer:
+        if "long" in question:
+            raise ValueError("the question is too long")
+        return before(self, text, question)
+
+    monkeypatch.setattr(Known, "ask", ask)
+    typed = "What closed?\nToo long?\nWho built?\n"
+    done = CliRunner().invoke(app, ["ask", str(mill), "--json"], input=typed)
+    assert [each["answer"] for each in json.loads(done.stdout)] == ["1931", "1790"]
+    assert done.exit_code == 2 and "too long" in done.stderr
+    alone = CliRunner().invoke(app, ["ask", str(mill), "-q", "Too long?"])
+    assert isinstance(alone.exception, ValueError)
+
+
+def test_documents_that_were_read_in_passages_are_named_once(
+    mill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(self: Known, text: str, question: str, before: Any = Known.ask) -> Answer:
+        return replace(before(self, text, question), passages=3)
+
+    options = ["ask", str(mill), "-q", "What closed?", "-q", "Who built?"]
+    assert "passages" not in CliRunner().invoke(app, options).stderr
+    monkeypatch.setattr(Known, "ask", ask)
+    said = CliRunner().invoke(app, options).stderr
+    assert said.count("it was read in 3 passages that overlap") == 1

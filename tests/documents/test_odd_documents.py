@@ -40,6 +40,12 @@ def picture(kind: str) -> bytes:
     return out.getvalue()
 
 
+def macros(document: Any) -> None:
+    """Makes it a docm."""
+    document.add_paragraph("Words")
+    document.part._content_type = "application/vnd.ms-word.document.macroEnabled.main+xml"
+
+
 ODD: dict[str, tuple[str, Any, str]] = {
     "empty": ("a.txt", b"", "a.txt is empty"),
     "space": ("a.txt", b" \n\t\n", "nothing in it but space"),
@@ -69,6 +75,19 @@ ODD: dict[str, tuple[str, Any, str]] = {
         lambda: files.epub(BOOK, encryption=ENCRYPTION.format("http://www.w3.org/2001/04/xmlenc#aes128-cbc")),
         r"is protected \(DRM\)",
     ),
+    "drm from the root": (
+        "a.epub",
+        lambda: files.epub(BOOK, encryption=ENCRYPTION.replace("OEBPS", "/OEBPS").format("aes")),
+        r"is protected \(DRM\)",
+    ),
+    "a part that is no text": (
+        "a.epub",
+        lambda: files.epub({**BOOK, "b.xhtml": bytes(range(256)) * 9}),
+        r"part OEBPS/b.xhtml is not text.*protected \(DRM\)",
+    ),
+    "random html": ("a.html", b"<p>" + bytes(range(256)) * 9, "is not text: of its first"),
+    "docm": ("a.docx", lambda: files.docx(macros), "macros or a template .*: save it as docx"),
+    "tar": ("a.txt", b"a" * 257 + b"ustar\x0000" + bytes(500), "is a tar archive"),
     "no text in a book": ("a.epub", lambda: files.epub({"a.xhtml": "<html/>"}), "without text"),
     "cut pdf": ("a.pdf", lambda: files.pdf([["Words"]])[:300], "is a damaged or incomplete pdf"),
     "no pdf": ("a.pdf", b"%PDF-1.7\n" + b"junk " * 99, "is a damaged or incomplete pdf"),
@@ -95,6 +114,17 @@ def test_garbled_fonts_are_no_drm(tmp_path: Path) -> None:
     book = files.epub(BOOK, encryption=ENCRYPTION.format("http://www.idpf.org/2008/embedding"))
     (tmp_path / "a.epub").write_bytes(book)
     assert read_document(tmp_path / "a.epub").text == "Words"
+
+
+def test_a_word_at_the_place_of_a_mark_makes_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a " * 128 + "\nustar is a word here" + " b" * 99)
+    assert "ustar" in read_document(tmp_path / "a.txt").text
+
+
+def test_there_may_be_no_limits(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<p>Words")
+    for limits in (Limits(float("inf"), float("inf"), float("inf")), Limits(seconds=1e12)):
+        assert read_document(tmp_path / "a.html", limits=limits).text == "Words"
 
 
 def test_content_counts_more_than_the_name(tmp_path: Path) -> None:
@@ -141,7 +171,7 @@ def test_a_lying_zip(tmp_path: Path) -> None:
     data[entry + 24 : entry + 28] = (100).to_bytes(4, "little")
     (tmp_path / "a.docx").write_bytes(data)
     with pytest.raises(UnreadableError, match="damaged"):
-        read_document(tmp_path / "a.docx", limits=Limits(memory=5e8))
+        read_document(tmp_path / "a.docx", limits=Limits(memory=3e8))
 
 
 def test_time_and_memory_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +308,7 @@ def test_a_folder_is_read_to_the_bottom_and_says_what_it_leaves_out(folder: Path
     assert found == [str(folder / name) for name in names]
     assert [line.startswith("left out: ") for line in told] == [True] * 4
     assert "broken.pdf is a damaged" in told[0] and "gone.txt" in told[1] and "self.txt" in told[2]
-    assert "1 file of other kinds" in told[3] and "picture.jpg" in told[3]
+    assert "2 files of other kinds" in told[3] and "picture.jpg" in told[3]
 
 
 def test_a_folder_that_may_not_be_opened_does_not_lose_the_others(

@@ -18,7 +18,7 @@ import transformers
 from theirs import large_weights
 
 import longbird as lb
-from longbird.folders.writing import writing_file, writing_folder
+from longbird.folders.writing import writing_file, writing_files, writing_folder
 
 SIZES: dict[str, Any] = {
     "vocab_size": 3000,
@@ -197,3 +197,19 @@ def test_a_folder_where_a_file_should_be(tmp_path: Path) -> None:
             (scratch / "config.json").write_text("{}")
             (scratch / "model.safetensors").write_text("weights")
     assert os.listdir(tmp_path) == ["config.json"]
+
+
+def test_two_writers_of_one_file(tmp_path: Path) -> None:
+    """The second is refused, the first is not disturbed, and what a kill left behind goes."""
+    paths = [tmp_path / "a.npy", tmp_path / "a.json"]
+    left = tmp_path / ".a.npy.writing"
+    left.mkdir()
+    (left / "half").write_text("of a process that was killed")
+    with writing_files(paths) as (first, last):
+        first.write_text("1")
+        with pytest.raises(FileExistsError, match="is being written by another process"):
+            with writing_files(paths):
+                pass
+        last.write_text("2")
+    assert [path.read_text() for path in paths] == ["1", "2"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.npy"]

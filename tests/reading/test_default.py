@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import longbird as lb
 from longbird.reading import default
 
 
@@ -32,3 +33,39 @@ def test_another_calibration_is_another_folder(
     config = shipped / "config.json"
     config.write_text(config.read_text("utf-8") + "\n", "utf-8")
     assert default.default_reader() != before
+
+
+def test_a_folder_called_default_is_another_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "default").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(default, "cached", lambda name, *_, **__: Path(name))
+    assert default.folder_of_reader("default").name.startswith("reader-")
+    assert default.folder_of_reader("./default") == Path("default")
+
+
+def test_a_name_of_a_model_that_answers_no_questions() -> None:
+    with pytest.raises(ValueError, match="minilm has not learned to answer questions"):
+        default.folder_of_reader("minilm")
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "config.json", "model.safetensors"])
+def test_a_damaged_cache_says_how_to_mend_it(
+    file: str, small_reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LONGBIRD_CACHE", str(tmp_path / "cache"))
+    for place, expected in (("cache", "Delete .*cache.reader, and it is made"), ("own", file[:5])):
+        folder = shutil.copytree(small_reader, tmp_path / place / "reader")
+        (folder / file).write_text("{")
+        with pytest.raises(ValueError, match=expected) as caught:
+            lb.Reader.from_pretrained(folder)
+        assert str(folder) in str(caught.value)
+        assert ("Delete" in str(caught.value)) == (place == "cache")
+
+
+def test_a_run_that_lost_its_model(tmp_path: Path) -> None:
+    for name in ("run.toml", "result.json"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(FileNotFoundError, match="a finished run without the model"):
+        lb.Reader.from_pretrained(tmp_path)

@@ -73,6 +73,16 @@ def test_of_many_passages_those_with_the_words_are_embedded(
     assert any("Kestrels" in text[each.start : each.end] for each in found if each.text == 1)
 
 
+def test_without_words_in_common_passages_of_everywhere_are_embedded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(narrow, "EMBEDDED", 10)
+    text = "\n\n".join("filler " * 150 for _ in range(40))
+    found = Narrow([text], letters, letters).closest("Where did Zebulon go?")
+    assert max(each.start for each in found) > len(text) * 0.7
+    assert min(each.start for each in found) < len(text) * 0.3
+
+
 def test_neighbours_become_one() -> None:
     some = [Passage(1, 0, 10, 0.1), Passage(0, 50, 60, 0.5), Passage(0, 20, 45, 0.7)]
     assert merged(some, gap=10) == [Passage(0, 20, 60, 0.7), Passage(1, 0, 10, 0.1)]

@@ -12,6 +12,7 @@ import torch
 from tokenizers import normalizers
 
 import longbird as lb
+from longbird.reading.answering import with_accents
 from longbird.reading.pairs import encode, positions
 from longbird.reading.sentences import sentences
 
@@ -66,7 +67,7 @@ def test_it_says_what_the_model_says_window_by_window(small_reader: Path) -> Non
     reader = lb.Reader.from_pretrained(small_reader)
     text, question = document(20, 11), "the ship ?"
     (tokens,) = encode([(question, text)], ["here"], reader.tokenizer, reader.length)
-    windows = tokens.windows(reader.length, 16)
+    windows = tokens.windows(reader.length)
     assert len(windows) > 1
     begins = [tokens.tokens_of(*each)[0] for each in sentences(text)]  # type: ignore[index]
     best, types, support = (-1e9, 0, 0), [], []
@@ -207,3 +208,39 @@ def test_texts_that_are_read_together_are_answered_as_alone(small_reader: Path) 
         for mine, theirs in zip(answer.evidence, alone.evidence, strict=True):
             assert (mine.text, mine.start) == (theirs.text, theirs.start)
             assert mine.score == pytest.approx(theirs.score, abs=1e-4)
+
+
+def test_what_the_run_said_of_lengths_holds(finder: lb.Reader, tokenizer: Any) -> None:
+    kept = finder.model.config.task_specific_params["question-answering"]
+    kept |= {"length": 64, "answer_tokens": 7}
+    reader = lb.Reader(finder.model, tokenizer)
+    assert (reader.length, reader.longest_answer) == (64, 7)
+    kept["length"] = 4096  # more than the model has room for
+    assert lb.Reader(finder.model, tokenizer).length == finder.length
+
+
+def test_yes_without_support_shows_the_likeliest_sentence(
+    finder: lb.Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = finder.model.forward
+
+    def forward(**batch: torch.Tensor) -> Any:
+        said = before(**batch)
+        said.answer_type_logits = torch.tensor([[0.0, 9.0, 0.0, -9.0]]).repeat(len(batch), 1)
+        said.sentence_logits = torch.tensor([[-5.0, -2.0, -1.0, -3.0]])
+        return said
+
+    monkeypatch.setattr(finder.model, "forward", forward)
+    answer = finder.ask("The mine. The ship. The one. The end.", "the ship ?")
+    assert answer.text == "yes"
+    assert [each.text for each in answer.evidence] == ["The one."]
+
+
+def test_a_pair_is_not_a_text_of_two_letters(finder: lb.Reader) -> None:
+    with pytest.raises(TypeError, match="expected a text with its question, received 'ab'"):
+        list(finder.ask_all(["ab"]))  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("letters", ["\u0917\u0941\u0930\u0941", "x\ufe0f", "e\u0301"])
+def test_marks_belong_to_their_letter(letters: str) -> None:
+    assert with_accents(f"{letters}.", len(letters) - 1) == len(letters)

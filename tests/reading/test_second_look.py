@@ -13,7 +13,7 @@ import torch
 
 import longbird as lb
 from longbird.reading.second_look import LEAST, MOST, PASSAGES, passages
-from longbird.reading.windows import SHARED, windows
+from longbird.reading.windows import windows
 from longbird.tasks.ask import Ask
 from longbird.tasks.trained import load_trained
 
@@ -123,7 +123,6 @@ def test_evaluation_looks_twice_as_the_reader_does(
     trained, reader = load_trained(small_reader), lb.Reader.from_pretrained(small_reader)
     assert isinstance(trained.task, Ask)
     trained.task.twice = reader.twice = True
-    monkeypatch.setattr("longbird.reading.reader.SHARED", SHARED)  # as in training
     monkeypatch.setattr(reader, "_decided", lambda reading, found: found)
     drawn, counts, texts = random.Random(5), (1, 40, 12, 3), list[str]()
     for count in counts:

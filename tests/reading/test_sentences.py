@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longbird.documents import Document
 from longbird.reading.sentences import LONGEST, sentences
 
 WRITTEN = st.text(st.sampled_from("ab A.!? \n\"'()1\u00e9\u3002"), max_size=200)
@@ -60,3 +61,11 @@ def test_the_time_grows_with_the_text_alone(text: str) -> None:
     start = time.process_time()
     sentences(text)
     assert time.process_time() - start < 20  # a second or so; it was many minutes
+
+
+@pytest.mark.parametrize("blank", ["\n\n", "\r\n\r\n", "\n\x0c\n", "\n\u00a0\n", "\n \t\n"])
+def test_a_sentence_is_in_one_paragraph(blank: str) -> None:
+    text = f"A heading{blank}the plant was closed"
+    assert [text[start:end] for start, end in sentences(text)] == [
+        text[start:end] for start, end in Document("a.txt", text).paragraphs()
+    ]

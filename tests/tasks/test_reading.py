@@ -92,6 +92,7 @@ def test_a_long_line(tmp_path: Path) -> None:
         ("a.json", b'"a"', "holds a str, expected a list"),
         ("a.parquet", b"PAR1 but not", "is not a parquet file"),
         ("a.odt", b"", "ends in '.odt', expected one of"),
+        ("a.txt", b"\x89PNG\r\n\x1a\n" + bytes(99), r"a.txt is a picture \(png\)"),
     ],
 )
 def test_what_is_wrong(name: str, content: bytes, said: str, tmp_path: Path) -> None:
@@ -136,8 +137,8 @@ def test_columns(wanted: str, named: str, columns: list[str], found: str, lines:
     ("named", "columns", "said"),
     [
         ("body", ["text"], "--text body names a column that is not among text"),
-        (None, ["content", "body"], "content, body could each be it; name it with --text"),
-        (None, ["a", "b"], "a, b are the columns"),
+        (None, ["content", "body"], "any of content, body could be; name it with --text"),
+        (None, ["a", "b"], "there are a, b; name it"),
     ],
 )
 def test_columns_that_are_not_certain(named: str, columns: list[str], said: str) -> None:

@@ -111,7 +111,7 @@ def test_lists_of_sentences(tmp_path: Path) -> None:
         ({"text": ["a", 5], "summary": "a"}, {}, "expected text"),
         ({"text": "a"}, {}, "which column is the summary.*--summary"),
         ({"summary": "a", "page": "b"}, {}, "which column is the text.*page"),
-        ({"body": "a", "title": "b", "headline": "c"}, {}, "title, headline could each be it"),
+        ({"body": "a", "title": "b", "headline": "c"}, {}, "any of title, headline could be"),
         ({"text": "a", "summary": "b"}, {"summary": "gist"}, "--summary gist names a column"),
         ({"text": "a", "gist": "b"}, {"summary": "gist", "text": "gist"}, "both name"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longbird.cli.early import check_model
+from longbird.cli.errors import complain
 from longbird.cli.options import AsJson, Encoding
-from longbird.cli.terminal import note, printable, say, stdout, working
+from longbird.cli.terminal import echo_json, note, printable, say, stdout, working
 
 if TYPE_CHECKING:
     from longbird.documents import Document
@@ -83,14 +84,28 @@ def ask(
     for line in asking.about():
         note(line)
     found: list[Any] = []
+    told, failed = False, 0
     for each in _questions(asked):
-        answers = list(_answered(asking, each))
+        try:
+            answers = list(_answered(asking, each))
+        except ValueError as error:  # too long a question, say: the next may do
+            if asked:
+                raise
+            complain(str(error))
+            failed += 1
+            continue
+        if not told:
+            for line in asking.in_passages(answers):
+                note(line)
+            told = True
         if as_json:
             found += [answer.as_json() for answer in answers]
         else:
             _show(answers, len(documents) > 1)
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        echo_json(found, indent=2)
+    if failed:
+        raise typer.Exit(2)
 
 
 def _sorted_out(files: list[str], questions: list[str]) -> tuple[list[str], list[str]]:
@@ -133,9 +148,10 @@ def _asking(
     from longbird.reading.reader import Reader
 
     def embedder() -> Any:
+        from longbird.data import minilm
         from longbird.reading.embedder import Embedder
 
-        return Embedder.from_pretrained("minilm")
+        return Embedder.from_pretrained(minilm.path())  # whatever ./minilm may be
 
     reader = Reader.from_pretrained(model, quantize)
     return Asking(reader, documents, embedder, READ_WHOLE if read is None else read)
@@ -146,6 +162,8 @@ def _questions(given: list[str]) -> Iterator[str]:
     if given:
         yield from given
         return
+    if sys.stdin is None:  # closed by whoever started us
+        raise ValueError("there is no question, and stdin, which could have some, is closed")
     typing = sys.stdin.isatty()
     if typing:
         _remember()
@@ -177,7 +195,12 @@ def _remember() -> None:
         if file.exists():
             readline.read_history_file(file)
         readline.set_history_length(1000)
-        atexit.register(readline.write_history_file, file)
+
+        def write() -> None:
+            with contextlib.suppress(OSError):
+                readline.write_history_file(file)
+
+        atexit.register(write)
     except (ImportError, OSError):
         return  # without a history
 

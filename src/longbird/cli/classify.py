@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from longbird.cli.early import check_trained
 from longbird.cli.options import AsJson, Encoding, TextColumn, Trained
-from longbird.cli.terminal import note, say, working
+from longbird.cli.terminal import echo_json, note, say, working
 
 
 def classify(
@@ -37,7 +36,7 @@ def classify(
     with working("Classifying"):
         found = apply(Classify, model, files, text=text, encoding=encoding, say=note)
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False))
+        echo_json(found)
         return
     for each in found:
         labels = each["label"] if isinstance(each["label"], list) else [each["label"]]

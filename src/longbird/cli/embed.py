@@ -30,7 +30,10 @@ class Context(str, Enum):
 
 def embed(
     files: Annotated[
-        list[Path], typer.Argument(help="txt, md, html, pdf, docx, epub, and folders of these.")
+        list[Path],
+        typer.Argument(  # one that may not be read is left out, with a line that says so
+            help="txt, md, html, pdf, docx, epub, and folders of these.", readable=False
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .npy or .parquet file to write.")],
     unit: Annotated[

@@ -84,7 +84,8 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(found.metrics))
     else:
-        title = f"{found.metrics['documents']:,} documents"
+        count = found.metrics["documents"]
+        title = f"{count:,} document{'s' * (count != 1)}"
         stdout.print(metrics_table(found.metrics, title))
         if against is not None:
             stdout.print(_comparison(found.metrics["against"]))

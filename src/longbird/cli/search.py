@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from longbird.cli.early import check_model, check_there
 from longbird.cli.options import AsJson
-from longbird.cli.terminal import note, printable, say, stdout, working
+from longbird.cli.terminal import echo_json, note, printable, say, stdout, working
 
 if TYPE_CHECKING:
     from longbird.reading.vectors import Hit
@@ -65,7 +64,7 @@ def search(
             {"query": query, "results": [plain(hit) for hit in hits]}
             for query, hits in zip(queries, found, strict=True)
         ]
-        typer.echo(json.dumps(every, ensure_ascii=False))
+        echo_json(every)
         return
     for query, hits in zip(queries, found, strict=True):
         if len(queries) > 1:

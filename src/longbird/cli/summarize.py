@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from longbird.cli.early import check_trained
 from longbird.cli.options import AsJson, Encoding, TextColumn, Trained
-from longbird.cli.terminal import note, say, working
+from longbird.cli.terminal import echo_json, note, say, working
 
 
 def summarize(
@@ -37,7 +36,7 @@ def summarize(
     with working("Summarizing"):
         found = apply(Summarize, model, files, text=text, encoding=encoding, say=note)
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False))
+        echo_json(found)
         return
     for each in found:
         line = f", line {each['line']}" if "line" in each else ""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -43,6 +47,12 @@ def working(text: str) -> Generator[Callable[[str], None], None, None]:
 def say(text: str) -> None:
     """Prints a plain line: no colours for numbers, no markup, no line breaks within it."""
     stdout.print(printable(text), highlight=False, markup=False, soft_wrap=True)
+
+
+def echo_json(value: Any, indent: int | None = None) -> None:
+    """Prints JSON: in the letters of its texts, or as escapes where stdout has not all letters."""
+    plain = str(getattr(sys.stdout, "encoding", "")).lower().startswith("utf")
+    typer.echo(json.dumps(value, ensure_ascii=not plain, indent=indent))
 
 
 def note(text: str) -> None:

@@ -21,6 +21,8 @@ from longbird.documents.errors import NotTextError
 from longbird.machine import in_words
 
 SECONDS, MEMORY = "LONGBIRD_READ_SECONDS", "LONGBIRD_READ_GB"
+NO_LIMIT = 1e8
+"""Seconds, three years: what is more, the system's calls would not take."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ PARSERS["zip"] = "longbird.documents.zips"
 CHILD = """
 import sys
 sys.path[:] = {path!r}
+inf = float("inf")  # as limits may say
 from longbird.documents.apart import answer
 answer({kind!r}, {limits!r}, {encoding!r})
 """
@@ -83,7 +86,10 @@ def parse_apart(
     given: dict[str, Any] = {"input": source} if isinstance(source, bytes) else {"stdin": source}
     try:
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, timeout=limits.seconds, **given
+            [sys.executable, "-c", code],
+            capture_output=True,
+            timeout=limits.seconds if limits.seconds < NO_LIMIT else None,
+            **given,
         )
     except subprocess.TimeoutExpired as error:
         raise NotTextError(
@@ -138,7 +144,7 @@ def _restrict(limits: Limits) -> None:
     }
     for name, most in wanted.items():
         which = getattr(resource, name, None)
-        if which is None or not math.isfinite(most):
+        if which is None or not math.isfinite(most) or most >= sys.maxsize:
             continue
         soft, hard = resource.getrlimit(which)
         least = [each for each in (int(most), soft, hard) if each != resource.RLIM_INFINITY]

@@ -33,6 +33,10 @@ def read(data: bytes) -> Parsed:
         document: Any = docx.Document(io.BytesIO(data))
         paragraphs = [*_blocks(document.element.body), *_notes(document.part)]
     except (LxmlError, KeyError, ValueError, AttributeError, PackageNotFoundError) as error:
+        if "is not a Word file" in str(error):  # by the type of its content
+            raise NotTextError(
+                "is a Word file with macros or a template (docm, dotx or dotm): save it as docx"
+            ) from error
         raise NotTextError(f"is a damaged docx file: {' '.join(str(error).split())}") from error
     text = "\n\n".join(paragraphs)
     if not text:

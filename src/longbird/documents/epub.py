@@ -33,7 +33,13 @@ def read(archive: zipfile.ZipFile) -> Parsed:
         if name not in names:
             missing += 1
             continue
-        part, _ = html.page(archive.read(name))
+        try:
+            part, said = html.page(archive.read(name))
+        except NotTextError as error:
+            raise NotTextError(
+                f"is a book whose part {name} {error}: it is damaged, or protected (DRM)"
+            ) from error
+        notes += [each for each in said if each not in notes]
         if part:
             text += "\n\n" * bool(text)
             pages.append(len(text))
@@ -77,7 +83,7 @@ def _locked(archive: zipfile.ZipFile) -> set[str]:
             files = (
                 each.get("URI", "") for each in data.iter() if _tag(each) == "CipherReference"
             )
-            found.update(posixpath.normpath(unquote(file)) for file in files)
+            found.update(posixpath.normpath(unquote(file).lstrip("/")) for file in files)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from longbird.documents.apart import Limits, Parsed
 from longbird.documents.clean import clean
-from longbird.documents.encoding import decode
+from longbird.documents.encoding import check_text, decode
 from longbird.documents.errors import NotTextError
 
 NOISE = frozenset(
@@ -51,6 +51,8 @@ def page(data: bytes, encoding: str | None = None) -> tuple[str, list[str]]:
     """The text of a page, its paragraphs apart by an empty line, and notes on its encoding."""
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
+    if encoding is None:
+        check_text(data)
     declared = DECLARED.search(data[:4096])
     source, notes = decode(data, encoding, declared[1].decode() if declared else None)
     if source[:200].lstrip().startswith("<?xml"):

@@ -63,7 +63,7 @@ SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (rb"\{\\rtf", OLD.format("rich text (rtf)")),
     (rb"%!PS", "is PostScript: make a pdf of it first, for example with ps2pdf"),
     (rb".{60}BOOKMOBI", "is a Kindle book (mobi): convert it to epub first"),
-    (rb".{257}ustar", "is a tar archive: unpack it first, and name its folder"),
+    (rb".{257}ustar(?:\0| {2}\0)", "is a tar archive: unpack it first, and name its folder"),
 )
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """What files of Word, Excel and PowerPoint begin with up to 2003, and encrypted ones since."""

@@ -125,7 +125,7 @@ def _files_in(folder: str, others: list[str]) -> Iterator[tuple[str, OSError | N
                 continue
             if stat.S_ISREG(mode) and ending(name) in ENDINGS:
                 yield path, None
-            elif stat.S_ISREG(mode):
+            elif not stat.S_ISDIR(mode):
                 others.append(path)
 
     yield from look(folder)

@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -64,6 +65,21 @@ def cached(
                 shutil.rmtree(folder)
             os.replace(filled, folder)
     return folder
+
+
+@contextmanager
+def mending(folder: Path) -> Generator[None, None, None]:
+    """An error that names a file in a folder of the cache says how to get a whole one.
+
+    Raises:
+        ValueError: The file cannot be read; any other error is as it was.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if folder.parent != cache_folder() or str(folder) not in str(error):
+            raise
+        raise ValueError(f"{error}. Delete {folder}, and it is made again") from error
 
 
 def _is_complete(folder: Path, files: Iterable[str]) -> bool:

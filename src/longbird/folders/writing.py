@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import shutil
@@ -70,19 +71,44 @@ def writing_files(paths: Sequence[Path]) -> Generator[list[Path], None, None]:
     made = _make(folder)
     scratch = folder / f".{paths[0].name}.writing"
     try:
-        with _telling(paths[0]):
-            shutil.rmtree(scratch, ignore_errors=True)
-            scratch.mkdir()
-            try:
-                yield [scratch / path.name for path in paths]
-                last.unlink(missing_ok=True)
-                for path in paths:
-                    os.replace(scratch / path.name, path)
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
+        with _telling(paths[0]), _alone_in(scratch, paths[0]):
+            yield [scratch / path.name for path in paths]
+            last.unlink(missing_ok=True)
+            for path in paths:
+                os.replace(scratch / path.name, path)
     except BaseException:
         _remove(made)
         raise
+
+
+@contextmanager
+def _alone_in(scratch: Path, path: Path) -> Generator[None, None, None]:
+    """Makes an empty folder that no other process is in, which goes at the end.
+
+    Raises:
+        FileExistsError: Another process is writing there.
+    """
+    while True:
+        scratch.mkdir(exist_ok=True)
+        lock = os.open(scratch, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed, by a kill too
+            # Whoever was in it may have taken it away before we had the lock.
+            if os.path.exists(scratch) and os.path.samestat(os.stat(scratch), os.fstat(lock)):
+                break
+        except BlockingIOError:
+            os.close(lock)
+            raise FileExistsError(
+                errno.EEXIST, f"{path} is being written by another process: name another file"
+            ) from None
+        os.close(lock)
+    try:
+        for left in scratch.iterdir():  # by a kill
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        yield
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        os.close(lock)
 
 
 def check_new(folder: Path) -> None:
@@ -149,6 +175,8 @@ def _telling(path: Path) -> Generator[None, None, None]:
     """Whatever fails to be written says that nothing is left of it."""
     try:
         yield
+    except FileExistsError:  # which says what to do
+        raise
     except (OSError, SafetensorError) as error:
         # safetensors says it in words: "I/O error: No space left on device (os error 28)".
         found = re.search(r"\(os error (\d+)\)", str(error))

@@ -95,13 +95,13 @@ def join(
 
 
 def with_accents(text: str, end: int) -> int:
-    r"""The end of a span with the accents of its last letter, which tokenizers leave out.
+    r"""The end of a span with the marks of its last letter, which tokenizers leave out.
 
     Examples:
         >>> with_accents("cafe\u0301s", 4)
         5
     """
-    while unicodedata.combining(text[end : end + 1] or " "):
+    while unicodedata.category(text[end : end + 1] or " ").startswith("M"):
         end += 1
     return end
 

@@ -18,8 +18,8 @@ NARROWED = 32_768
 BETWEEN = "\n\n"
 """Passages, as between paragraphs."""
 BYTES = 4.2
-"""Of a token in UTF-8, about: counting tokens would take too long. English has as many letters in
-a token, and scripts with a character in a token have about three bytes in a character."""
+"""Of a token of English in UTF-8, about: counting all tokens would take too long. Numbers, and
+scripts with a token for each character, have fewer bytes in a token, and count for less."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +96,18 @@ class Asking:
                 "whole for a question (--read): the passages closest to the question by embedding "
                 f"are read, about {self._room():,} tokens"
             )
-            return
-        long = [each for each in self.documents if self._tokens(each.text) > self.reader.length]
+
+    def in_passages(self, answers: Sequence[Asked]) -> Iterator[str]:
+        """What the user should know of documents that were too long to be read at once."""
+        long = [each for each in answers if each.answer.passages > 1 and not each.narrowed]
         for each in long[:3]:
             yield (
-                f"{each.file} has about {self._tokens(each.text):,} tokens, and the model reads "
-                f"{self.reader.length:,} at once: it is read in passages that overlap"
+                f"{each.document.file} is longer than the {self.reader.length:,} tokens that the "
+                f"model reads at once: it was read in {each.answer.passages:,} passages that "
+                "overlap"
             )
         if len(long) > 3:
-            yield f"so are {len(long) - 3:,} others"
+            yield f"so were {len(long) - 3:,} others"
 
     def ask(
         self, question: str, advance: Callable[[str], None] = lambda _: None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from longbird.folders.cache import mending
 from longbird.folders.digest import sha256_of
 from longbird.folders.paths import check_path
 from longbird.reading.loading import folder_of_model, load_tokenizer, quiet
@@ -75,7 +76,7 @@ def load_embedding_model(
     """
     check_path(path)
     name, folder = find_model(path)
-    with quiet():
+    with quiet(), mending(folder):
         return _load(name, folder, length, graph)
 
 

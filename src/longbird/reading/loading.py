@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Generator
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ def folder_of_model(path: str | os.PathLike[str]) -> Path:
         raise FileNotFoundError(
             f"{folder} is a run that is not finished: the same `longbird finetune` command "
             "goes on with it"
+        )
+    if not (folder / "model" / "config.json").is_file():
+        raise FileNotFoundError(
+            f"{folder} is a finished run without the model that it had in {folder / 'model'}: "
+            "train it again, in another folder"
         )
     return folder / "model"
 
@@ -56,19 +62,24 @@ def load_tokenizer(folder: str | Path) -> Any:
     """The tokenizer of a folder."""
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    try:
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except JSONDecodeError as error:  # which does not say of which file
+        raise ValueError(f"a file of the tokenizer in {folder} is not JSON: {error}") from error
 
 
 @contextlib.contextmanager
 def quiet() -> Generator[None, None, None]:
     """Without the bar of loading, which takes a moment, and the report of what was loaded."""
-    from transformers.utils.logging import disable_progress_bar
+    from transformers.utils import logging as theirs
 
-    disable_progress_bar()
-    log = logging.getLogger("longbird")
+    log, shown = logging.getLogger("longbird"), theirs.is_progress_bar_enabled()
     before = log.level
+    theirs.disable_progress_bar()
     log.setLevel(logging.ERROR)
     try:
         yield
     finally:
         log.setLevel(before)
+        if shown:
+            theirs.enable_progress_bar()

@@ -99,7 +99,9 @@ class Narrow:
                     at = np.searchsorted(self.starts[low:high], found, side="right") - 1
                     having[low + np.unique(at.clip(0))] = True
             scores[having] += np.log(1 + count / (1 + having.sum()))
-        best = np.argsort(-scores, kind="stable")[:EMBEDDED]
+        # Of equal ones, some of everywhere: with no word of the question, all are equal.
+        drawn = np.random.default_rng(0).permutation(count)
+        best = np.lexsort((drawn, -scores))[:EMBEDDED]
         return sorted(int(each) for each in best)
 
 

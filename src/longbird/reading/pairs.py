@@ -9,7 +9,7 @@ from typing import Any
 
 from longbird.documents.document import BLANK
 from longbird.reading.tokenized import unicode
-from longbird.reading.windows import SHARED, windows
+from longbird.reading.windows import question_windows
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Encoded:
         later = (token for token in tokens if self.first < token < self.last)
         return list(dict.fromkeys([self.first, *later]))
 
-    def windows(self, length: int, shared: int = SHARED) -> list[range]:
+    def windows(self, length: int) -> list[range]:
         """Tokens of the document, such that a window with the question has at most `length`."""
         room = length - (len(self.ids) - (self.last - self.first))
-        return [range(*each) for each in windows(self.first, self.last, room, shared)]
+        return [range(*each) for each in question_windows(self.first, self.last, room)]
 
 
 def encode(
@@ -72,7 +72,7 @@ def encode(
         if around > length // 2:
             raise ValueError(
                 f"{place}: the question has {around:,} tokens, more than half of the {length:,} "
-                "that are read at once; make it shorter, or train with a larger --length"
+                "that are read at once; make it shorter"
             )
         offsets = encoded["offset_mapping"][row]
         yield Encoded(

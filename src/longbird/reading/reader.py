@@ -19,10 +19,8 @@ from longbird.reading.second_look import looked_twice, passages, worth
 from longbird.reading.sentences import sentences
 from longbird.reading.shared_words import shared
 
-SHARED = 16
-"""A passage shares a sixteenth with the next: more would be read twice, and answers are short."""
 LONGEST_ANSWER = 30
-"""Tokens."""
+"""Tokens, unless a model says otherwise."""
 EVIDENCE = 3
 """Sentences that are shown."""
 TOKENS_AT_ONCE = 8192
@@ -117,7 +115,8 @@ class Reader:
         self.support = float(kept.get("support", 0.5))
         fitted = kept.get("confidence")
         self.confidence = None if fitted is None else Confidence(**fitted)
-        self.length = int(config.longest_document)
+        self.length = min(kept.get("length", config.longest_document), config.longest_document)
+        self.longest_answer = int(kept.get("answer_tokens", LONGEST_ANSWER))
 
     @classmethod
     def from_pretrained(
@@ -133,13 +132,15 @@ class Reader:
             ValueError: It is not a model for questions.
             OSError: There is no such folder.
         """
+        from longbird.folders.cache import mending
         from longbird.reading.default import folder_of_reader
         from longbird.reading.loading import load_model, load_tokenizer
 
         folder = folder_of_reader(source)
         options = {} if quantize is None else {"quantize": quantize}
-        model = load_model(folder, "LongbirdForQuestionAnswering", **options)
-        return cls(model, load_tokenizer(folder))
+        with mending(folder):
+            model = load_model(folder, "LongbirdForQuestionAnswering", **options)
+            return cls(model, load_tokenizer(folder))
 
     def ask(self, text: str, question: str) -> Answer:
         """The answer to a question about a text.
@@ -163,7 +164,10 @@ class Reader:
         """
         group: list[_Reading] = []  # short ones are read together
         tokens = 0
-        for text, question in pairs:
+        for pair in pairs:
+            if isinstance(pair, str):  # of two letters, say
+                raise TypeError(f"expected a text with its question, received {pair!r:.80}")
+            text, question = pair
             group.append(self._prepared(text, question))
             tokens += len(group[-1].tokens.ids)
             if tokens >= TOKENS_AT_ONCE:
@@ -190,7 +194,7 @@ class Reader:
             text,
             question,
             tokens,
-            tokens.windows(self.length, SHARED),
+            tokens.windows(self.length),
             [place for place, _ in places],
             [token for _, token in places],
             tokens.paragraphs(text),
@@ -265,7 +269,7 @@ class Reader:
             inputs = self._batch(rows)
             with torch.inference_mode():
                 outputs = self.model(**inputs)
-            found = said(outputs, inputs, LONGEST_ANSWER, self.typed, self.supported)
+            found = said(outputs, inputs, self.longest_answer, self.typed, self.supported)
             for at, part in zip(batch, found, strict=True):
                 parts[at] = part
             done += sum(sizes[at] for at in batch)
@@ -315,13 +319,13 @@ class Reader:
             texts = [reading.text[start:end] for start, end in reading.sentences]
             both = zip(scores.values(), shared(reading.question, texts).tolist(), strict=True)
             scores = {number: sum(pair) / 2 for number, pair in enumerate(both)}
-        ranked = sorted(scores, key=lambda number: -scores[number])[:EVIDENCE]
+        ranked = best = sorted(scores, key=lambda number: -scores[number])[:EVIDENCE]
         if not silent:
-            ranked = [each for each in ranked if scores[each] >= self.support]
+            ranked = [each for each in best if scores[each] >= self.support]
             if given is not None and own >= 0:
                 goes_on = reading.sentences[own][1] < given["end"]
                 ranked = [own, *([own + 1] if goes_on else []), *ranked]
-            ranked = sorted(set(ranked) or set(list(scores)[:1]))
+            ranked = sorted(set(ranked or best[:1]))
         return tuple(
             Evidence(
                 reading.text[slice(*reading.sentences[each])],

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from longbird.documents.document import BLANK
+
 ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st sr jr gen col lt sgt capt rev hon gov sen rep pres vs etc al cf ca "
     "approx fig figs eq eqs sec ch vol no nos pp ed eds dept univ inc ltd co corp bros est jan "
@@ -24,8 +26,8 @@ BEGINS = "0-9぀-ヿ一-鿿가-힣" + "".join(_letters)
 STOP = re.compile(
     rf"(?<![.!?…؟۔।])[.!?…؟۔।]+[\"'”’»)\]]*(?=\s+[\"'“‘„«¿¡(\[]*[{BEGINS}])|[。！？]+"  # noqa: RUF001
 )
-# An empty line, or the beginning of an item of a list.
-BREAK = re.compile(r"\n[ \t]*\n\s*|\n(?=[ \t]*(?:[-*•]|\d{1,3}[.)])\s)")
+# What is between paragraphs, or the beginning of an item of a list.
+BREAK = re.compile(BLANK.pattern + r"|\n(?=[ \t]*(?:[-*•]|\d{1,3}[.)])\s)")
 LONGEST = 1000
 """Characters after which text without any stop, such as a table, is cut at a line or a space."""
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 SHARED = 4
 """A window shares at least one of so many parts of it with the next."""
+LONG, LONG_SHARED = 1024, 16
+"""From so many tokens on, windows of questions share one of so many parts."""
 
 
 def windows(first: int, last: int, size: int, shared: int = SHARED) -> list[tuple[int, int]]:
@@ -31,6 +33,20 @@ def windows(first: int, last: int, size: int, shared: int = SHARED) -> list[tupl
     steps = -(-more // step)
     begins = [first + more * number // steps for number in range(steps + 1)]
     return [(begin, begin + size) for begin in begins]
+
+
+def question_windows(first: int, last: int, size: int) -> list[tuple[int, int]]:
+    """The windows in which the document of a question is read: long ones share a sixteenth.
+
+    Answers are short, and what two windows share is read twice.
+
+    Examples:
+        >>> question_windows(0, 7000, 4000)
+        [(0, 4000), (3000, 7000)]
+        >>> question_windows(0, 600, 400)
+        [(0, 400), (200, 600)]
+    """
+    return windows(first, last, size, LONG_SHARED if size >= LONG else SHARED)
 
 
 def owned(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

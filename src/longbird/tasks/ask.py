@@ -155,6 +155,8 @@ class Ask(Task):
             "support": self.support,
             "positions": self.positions,
             "twice": bool(self.twice),
+            "length": self.length,
+            "answer_tokens": self.longest,
         }
         if self.confidence is not None:
             kept["confidence"] = self.confidence.as_json()
@@ -170,6 +172,8 @@ class Ask(Task):
             )
         chosen = dict((getattr(config, "task_specific_params", None) or {}).get(cls.head, {}))
         chosen.setdefault("twice", False)
+        for name in ("length", "answer_tokens"):  # which `prepare` takes of the run
+            chosen.pop(name, None)
         return cls(bool(config.num_answer_types), config.supporting_sentences, **chosen)
 
     # ---- examples to features

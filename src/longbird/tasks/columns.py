@@ -67,11 +67,8 @@ def find_column(
     if wanted in columns:
         likely = [wanted]
     if len(likely) != 1:
-        why = "could each be it" if likely else "are the columns"
-        raise ValueError(
-            f"which column is the {wanted}? {_list(likely or columns)} {why}; name it with "
-            f"--{option}"
-        )
+        those = f"any of {_list(likely)} could be" if likely else f"there are {_list(columns)}"
+        raise ValueError(f"which column is the {wanted}? {those}; name it with --{option}")
     if likely[0] != wanted:
         say(f"the column {likely[0]} is taken as the {wanted} (--{option} names another)")
     return likely[0]

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from longbird.documents import read_document
-from longbird.documents.kinds import ENDINGS
+from longbird.documents.errors import NotTextError
+from longbird.documents.kinds import ENDINGS, HEAD, kind_of
 from longbird.folders.digest import sha256_of
 
 GZIP = b"\x1f\x8b"
@@ -137,6 +138,7 @@ def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
             with io.TextIOWrapper(binary, codec, newline="") as text:
                 yield from reader(text)
     except UnicodeDecodeError as error:
+        _check_kind(file)
         byte = error.object[error.start]
         raise ValueError(
             f"{file} is not {encoding}: it has the byte {byte:#04x} where that cannot be. Name "
@@ -152,6 +154,15 @@ def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
         raise ValueError(f"{file} is not a whole gzip file: {error}") from error
     except _Broken as error:
         raise ValueError(f"{file}{error}") from error.__cause__
+
+
+def _check_kind(file: Path) -> None:
+    """Raises if a file that is no text is something that can be named, such as a picture."""
+    with file.open("rb") as raw:
+        try:
+            kind_of(raw.read(HEAD), file.name)
+        except NotTextError as error:
+            raise ValueError(f"{file} {error}") from error
 
 
 class _Broken(Exception):

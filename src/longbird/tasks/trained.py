@@ -13,6 +13,7 @@ from transformers import AutoConfig
 from transformers.utils.logging import disable_progress_bar
 
 from longbird import models
+from longbird.data import NAMED
 from longbird.hf.tasks import ENCODER_TASKS
 from longbird.tasks.documents import features_of
 from longbird.tasks.every import BY_HEAD
@@ -87,7 +88,9 @@ def load_trained(path: str | Path, **options: Any) -> Trained:
     heads = {cls: head for head, cls in ENCODER_TASKS.items()}
     heads |= dict.fromkeys(WRITERS, "seq2seq")
     head = heads.get(named, "")
-    if head not in BY_HEAD and Path(source, "modules.json").is_file():  # sentence-transformers'
+    # Those that install by name come without the file that says so of sentence-transformers.
+    embeds = Path(source, "modules.json").is_file() or (str(path) in NAMED and source != str(path))
+    if head not in BY_HEAD and embeds:
         named, head = "LongbirdForEmbedding", "embedding"
     if head not in BY_HEAD:
         raise ValueError(

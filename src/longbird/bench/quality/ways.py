@@ -13,7 +13,7 @@ from longbird.bench.quality.documents import Row, write_rows
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
 from longbird.graph import Full
 from longbird.reading.default import default_reader, shipped_name
-from longbird.reading.windows import windows
+from longbird.reading.windows import question_windows
 from longbird.tasks.ask import Ask
 from longbird.tasks.documents import features_of
 from longbird.tasks.predict import predict
@@ -48,11 +48,11 @@ class Way:
 
 
 def of_size(size: int) -> Callable[[int, Row], list[Window]]:
-    """Windows of `size` tokens with the question; a quarter of each is shared with the next."""
+    """Windows of `size` tokens with the question, which overlap as in `longbird ask`."""
 
     def of(number: int, row: Row) -> list[Window]:
         around = len(row["input_ids"]) - (row["last"] - row["first"])
-        return windows(row["first"], row["last"], size - around)
+        return question_windows(row["first"], row["last"], size - around)
 
     return of
 
