@@ -49,6 +49,7 @@ def macros(document: Any) -> None:
 ODD: dict[str, tuple[str, Any, str]] = {
     "empty": ("a.txt", b"", "a.txt is empty"),
     "space": ("a.txt", b" \n\t\n", "nothing in it but space"),
+    "no width": ("a.txt", "\u200b\u00ad \n\ufeff".encode(), "nothing in it but space"),
     "empty pdf": ("a.pdf", b"", "is empty"),
     "png": ("a.txt", lambda: picture("png"), r"is a picture \(png\)"),
     "jpeg": ("a.pdf", lambda: picture("jpeg"), r"is a picture \(jpeg\)"),

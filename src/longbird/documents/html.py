@@ -129,7 +129,7 @@ class _Text:
 
 
 def _walk(root: Any, found: _Text) -> None:
-    """Visits all nodes below one, without recursion: pages can be nested as deep as they like."""
+    """Visits all nodes below one, without recursion, which deep pages would break."""
     node, entering = root, True
     while True:
         is_root = node.mem_id == root.mem_id

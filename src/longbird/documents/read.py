@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import stat
 import sys
 import warnings
@@ -22,6 +23,8 @@ from longbird.documents.kinds import ENDINGS, HEAD, READ, ending, kind_of
 from longbird.machine import available_bytes, in_words
 
 STDIN = "-"
+VISIBLE = re.compile(r"[^\s\xad\u200b-\u200f\u2060\ufeff]")
+"""Anything but space, and characters without width."""
 
 
 def read_document(
@@ -243,7 +246,7 @@ def _read_bytes(data: bytes, name: str, encoding: str | None, limits: Limits) ->
     if encoding is None:
         check_text(data)
     text, notes = decode(data, encoding)
-    if text.isspace() or not text:
+    if VISIBLE.search(text) is None:
         raise NotTextError("has nothing in it but space")
     return Parsed(text, kind, notes=notes)
 
