@@ -97,6 +97,14 @@ def test_files_to_vectors_and_back(folder: Path, tmp_path: Path, ending: str) ->
         ]  # fmt: skip
 
 
+def test_a_file_that_is_given_twice_has_no_neighbours_in_its_copy(
+    folder: Path, tmp_path: Path
+) -> None:
+    embedder, file = lb.Embedder.from_pretrained(folder / "model"), folder / "texts" / "one.txt"
+    vectors = lb.embed_files([file, file], tmp_path / "out.npy", embedder, unit="sentence")
+    assert [(hit.before, hit.after) for hit in vectors.search(["word"], 2)[0]] == [("", "")] * 2
+
+
 def test_nothing_is_overwritten_unasked(folder: Path, tmp_path: Path) -> None:
     out, model = tmp_path / "out.npy", folder / "model"
     lb.embed_files([folder / "texts" / "one.txt"], out, model)

@@ -187,19 +187,21 @@ class Vectors:
     def _hit(self, number: int, score: float) -> Hit:
         row = self.row(number)
 
-        def neighbour(other: int) -> str:
-            if not 0 <= other < len(self):
+        def neighbour(by: int) -> str:
+            """The text beside it in the same document, whose vector is the next or the last."""
+            if not 0 <= number + by < len(self):
                 return ""
-            found = self.row(other)
-            return found["text"] if found["file"] == row["file"] else ""
+            found = self.row(number + by)
+            beside = found["file"] == row["file"] and (found["start"] - row["start"]) * by > 0
+            return found["text"] if beside else ""
 
         names = ("file", "page", "line", "start", "end", "text")
         return Hit(
             number,
             score,
             *(row[name] for name in names),
-            before=neighbour(number - 1),
-            after=neighbour(number + 1),
+            before=neighbour(-1),
+            after=neighbour(+1),
         )
 
 
