@@ -11,7 +11,7 @@ from rich.markdown import Markdown
 
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import check_known, complete
-from longbird.data import NAMED
+from longbird.data import NAMED, is_named
 from longbird.folders.paths import check_path, is_path, model_folder
 from longbird.folders.writing import check_new
 from longbird.hf.tasks import ENCODER_TASKS
@@ -131,8 +131,7 @@ def convert(
     parsed = None if graph is None else parse_graph(graph)
     check_path(source)
     check_new(out)
-    named = source in NAMED and not Path(source).exists()
-    if not named and (is_path(source) or "/" not in source):  # not a name on the hub
+    if not is_named(source) and (is_path(source) or "/" not in source):  # not a name on the hub
         model_folder(source)
 
     from transformers.utils.logging import disable_progress_bar

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from longbird.data import NAMED
+from longbird.data import is_named
 from longbird.folders.paths import folder_of
 
 
@@ -32,5 +32,5 @@ def check_there(files: Iterable[Path]) -> None:
 
 def check_model(model: str | Path) -> None:
     """Raises if there is no model of this name, nor such a folder."""
-    if str(model) not in NAMED or Path(model).exists():
+    if not is_named(str(model)):
         folder_of(model)

@@ -17,7 +17,7 @@ from longbird.checkpoints.files import read_json
 from longbird.checkpoints.names import Family
 from longbird.checkpoints.sentence_transformers import Pipeline, read_pipeline
 from longbird.convert.beside import tokenizer_files
-from longbird.data import NAMED
+from longbird.data import is_named, named_folder
 from longbird.folders.digest import sha256_of
 from longbird.folders.paths import check_path
 from longbird.hf.tasks import ENCODER_TASKS as TASKS
@@ -83,8 +83,8 @@ def open_source(source: str | os.PathLike[str], task: str | None) -> Short:
         ValueError: It is of a type that cannot be made longer, or a file of it is broken.
     """
     check_path(source)
-    if source in NAMED and not Path(source).exists():
-        folder, task = _named(str(source)), task or "embedding"  # what they were trained for
+    if is_named(source):
+        folder, task = named_folder(str(source)), task or "embedding"  # what they were trained for
     else:
         folder = find_folder(source, {})
     family = _family(folder)
@@ -105,13 +105,6 @@ def open_source(source: str | os.PathLike[str], task: str | None) -> Short:
         tokenizer=_tokenizer(folder) if tokenizer_files(folder) else None,
         pipeline=read_pipeline(folder) if task == "embedding" else None,
     )
-
-
-def _named(name: str) -> Path:
-    try:
-        return NAMED[name].path()
-    except RuntimeError as error:  # no network, most likely
-        raise OSError(str(error)) from error
 
 
 def _family(folder: Path) -> Family | None:

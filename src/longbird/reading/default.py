@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from longbird.data import NAMED, minilm
+from longbird.data import is_named, minilm
 from longbird.data.packages import MODEL_FILES, cached
 from longbird.folders.digest import sha256_of
 from longbird.reading.loading import folder_of_model, quiet
@@ -21,7 +21,7 @@ def folder_of_reader(source: str | Path) -> Path:
     """The folder of a reader: "default", that of a run, or that of a model."""
     if str(source) == "default":  # a folder of that name is ./default
         return default_reader()
-    if str(source) in NAMED and not Path(source).exists():
+    if is_named(str(source)):
         raise ValueError(
             f"{source} has not learned to answer questions: `longbird finetune ask --model "
             f"{source}` trains it, and default is the reader that comes with Longbird"

@@ -86,13 +86,10 @@ def find_model(path: str | os.PathLike[str]) -> tuple[str, Path]:
     Raises:
         FileNotFoundError: There is no such folder, or a run that is not finished.
     """
-    from longbird.data import NAMED
+    from longbird.data import is_named, named_folder
 
-    if path in NAMED and not Path(path).exists():
-        try:
-            return str(path), NAMED[str(path)].path()
-        except RuntimeError as error:  # no network, most likely
-            raise OSError(str(error)) from error
+    if is_named(path):
+        return str(path), named_folder(str(path))
     folder = folder_of_model(path)
     if not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{folder} has no config.json: it is not the folder of a model")

@@ -10,7 +10,7 @@ from typing import Any
 from transformers import AutoTokenizer, set_seed
 
 from longbird import models
-from longbird.data import NAMED
+from longbird.data import is_named, named_folder
 from longbird.folders.digest import sha256_of
 from longbird.graph import as_graph
 from longbird.hf.tasks import ENCODER_TASKS
@@ -34,11 +34,8 @@ def source_of(name: str) -> str:
     Raises:
         OSError: There is no such folder, and no model of this name, or the run is not finished.
     """
-    if name in NAMED and not Path(name).exists():
-        try:
-            return str(NAMED[name].path())
-        except RuntimeError as error:  # no network, most likely
-            raise OSError(str(error)) from error
+    if is_named(name):
+        return str(named_folder(name))
     return name if size_of(name) is not None else str(folder_of_model(name))
 
 

@@ -13,7 +13,7 @@ from transformers import AutoConfig
 from transformers.utils.logging import disable_progress_bar
 
 from longbird import models
-from longbird.data import NAMED
+from longbird.data import is_named
 from longbird.hf.tasks import ENCODER_TASKS
 from longbird.tasks.documents import features_of
 from longbird.tasks.every import BY_HEAD
@@ -89,7 +89,7 @@ def load_trained(path: str | Path, **options: Any) -> Trained:
     heads |= dict.fromkeys(WRITERS, "seq2seq")
     head = heads.get(named, "")
     # Those that install by name come without the file that says so of sentence-transformers.
-    embeds = Path(source, "modules.json").is_file() or (str(path) in NAMED and source != str(path))
+    embeds = Path(source, "modules.json").is_file() or is_named(str(path))
     if head not in BY_HEAD and embeds:
         named, head = "LongbirdForEmbedding", "embedding"
     if head not in BY_HEAD:
