@@ -79,6 +79,8 @@ def test_files_to_vectors_and_back(folder: Path, tmp_path: Path, ending: str) ->
         assert row["text"] == text[row["start"] : row["end"]]
         assert row["line"] == text[: row["start"]].count("\n") + 1 and row["page"] is None
     queries = embedder.embed_queries(["it closed", "birds"])
+    with pytest.raises(ValueError, match=r"a whole number of at least 1, received 1\.5"):
+        Vectors.load(out).search(["birds"], top=1.5)  # type: ignore[arg-type]
     found = Vectors.load(out).search(["it closed", "birds"], top=4)
     for query, hits in zip(queries, found, strict=True):
         scores = expected.vectors @ query

@@ -41,8 +41,11 @@ def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
     assert {"accuracy", "macro_f1", "micro_f1", "auc", "intervals"} <= set(metrics)
     assert (tmp_path / "worst.jsonl").stat().st_size > 0
 
-    report = tmp_path / "report.txt"
+    report = tmp_path / os.fsdecode(b"caf\xe9 \n report.txt")  # no UTF-8, and two lines
     report.write_text("the ship and the sail")
+    done = longbird("classify", run, report)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1 and "caf\\udce9 report.txt: " in done.stdout
     done = longbird("classify", run, report, table, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -505,7 +505,7 @@ def test_two_processes_learn_as_one(
         f"**{options!r})\n"
     )
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, script, tmp_path / "one"], check=True, env=environment)
+    finetune("embed", files[kind], tmp_path / "one", model=str(calm), **options)
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
     launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
     subprocess.run([*launch, script, tmp_path / "two"], check=True, env=environment)

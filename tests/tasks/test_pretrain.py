@@ -394,14 +394,14 @@ def test_memory_does_not_grow_with_the_corpus(tokenizer: Path, tmp_path: Path) -
     peaks = []
     for times in (1, 5):
         file = tmp_path / f"{times}.txt"
-        file.write_text("river bridge harbour lantern winter\n" * (80_000 * times))
+        file.write_text("river bridge harbour lantern winter\n" * (40_000 * times))
         done = subprocess.run(
             [sys.executable, script, tokenizer, file], capture_output=True, text=True, check=True
         )
         peaks.append(int(done.stdout))
         arrow = file.with_suffix(".arrow").stat().st_size
-    assert arrow > 10e6  # and nothing of it is in memory
-    assert peaks[1] - peaks[0] < 30, peaks
+    assert arrow > 5e6  # and nothing of it is in memory
+    assert peaks[1] - peaks[0] < 20, peaks
 
 
 @pytest.mark.slow(reason="starts several processes")
@@ -423,7 +423,7 @@ def test_two_processes_learn_as_one(
     )
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
     launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
-    subprocess.run([sys.executable, script, tmp_path / "one"], check=True)
+    finetune(objective, corpus, tmp_path / "one", model=str(calm), **OPTIONS)
     subprocess.run([*launch, script, tmp_path / "two"], check=True)
     one, two = (RunFolder(tmp_path / name).logged() for name in ("one", "two"))
     assert len(one) == len(two) > 4

@@ -120,14 +120,20 @@ def assert_learned_the_same(one: Path, other: Path) -> None:
             assert (tensor - others[name]).abs().max() < 1e-4, name
 
 
-@pytest.mark.slow  # starts several processes
-@pytest.mark.parametrize("launcher", ["torchrun", "FSDP", "efficient FSDP"])
-def test_what_two_began_one_ends_and_the_other_way_round(
-    launcher: str, calm: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole, out = tmp_path / "whole", tmp_path / "two"
-    finetune("classify", table, whole, model=str(calm), **OPTIONS)
+@pytest.fixture(scope="module")
+def whole(calm: Path, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One process, from beginning to end."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    finetune("classify", table, out, model=str(calm), **OPTIONS)
+    return out
 
+
+@pytest.mark.slow  # starts several processes
+@pytest.mark.parametrize("launcher", ["torchrun", "FSDP"])
+def test_what_two_began_one_ends(
+    launcher: str, calm: Path, table: Path, whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "two"
     (tmp_path / "dies.py").write_text(DIES)
     done = two(launcher, tmp_path, tmp_path / "dies.py", *words_of("classify", table, out, calm))
     assert done.returncode != 0
@@ -135,6 +141,17 @@ def test_what_two_began_one_ends_and_the_other_way_round(
     assert finetune("classify", table, out, model=str(calm), **OPTIONS).finished
     assert_learned_the_same(whole, out)
 
+
+@pytest.mark.slow  # starts several processes
+@pytest.mark.parametrize("launcher", ["torchrun", "efficient FSDP"])
+def test_what_one_began_two_end(
+    launcher: str,
+    calm: Path,
+    table: Path,
+    whole: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Killed(BaseException):
         pass
 
@@ -145,13 +162,13 @@ def test_what_two_began_one_ends_and_the_other_way_round(
             raise Killed
         return original(self, *args, **kwargs)
 
-    back = tmp_path / "one"
+    out = tmp_path / "one"
     with monkeypatch.context() as patched, pytest.raises(Killed):
         patched.setattr(LongbirdTrainer, "training_step", dies)
-        finetune("classify", table, back, model=str(calm), **OPTIONS)
-    done = two(launcher, tmp_path, "-m", "longbird", *words_of("classify", table, back, calm))
+        finetune("classify", table, out, model=str(calm), **OPTIONS)
+    done = two(launcher, tmp_path, "-m", "longbird", *words_of("classify", table, out, calm))
     assert done.returncode == 0, done.stderr
-    assert_learned_the_same(whole, back)
+    assert_learned_the_same(whole, out)
 
 
 @pytest.mark.slow  # starts several processes

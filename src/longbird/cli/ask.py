@@ -13,7 +13,7 @@ import typer
 from longbird.cli.early import check_model
 from longbird.cli.errors import complain
 from longbird.cli.options import AsJson, Encoding
-from longbird.cli.terminal import echo_json, note, printable, say, stdout, working
+from longbird.cli.terminal import echo_json, note, one_line, printable, say, stdout, working
 
 if TYPE_CHECKING:
     from longbird.documents import Document
@@ -135,7 +135,7 @@ def _documents(names: list[str], encoding: str | None) -> list[Document]:
     documents = list(read_documents(names, encoding, tell=note))
     for each in documents:
         for line in each.notes:
-            note(f"{each.file}: {line}")
+            note(f"{one_line(each.file)}: {line}")
     if not documents:
         raise ValueError(f"{', '.join(names)}: there is no document to read")
     return documents
@@ -224,9 +224,9 @@ def _show(answers: list[Asked], many: bool) -> None:
     given.sort(key=lambda each: -each.answer.confidence)
     for each in given:
         line = Text("  ")
-        line.append(_one_line(str(each.answer.text)), style="bold green")
+        line.append(one_line(each.answer.text or ""), style="bold green")
         line.append(f"  ({each.answer.confidence:.0%} sure")
-        line.append(f", {printable(each.document.file)})" if many else ")")
+        line.append(f", {one_line(each.document.file)})" if many else ")")
         stdout.print(line, soft_wrap=True)
         show_evidence(each.document, each.answer)
     if not given:
@@ -235,7 +235,7 @@ def _show(answers: list[Asked], many: bool) -> None:
         for each in closest:
             show_evidence(each.document, each.answer, with_file=many)
     elif len(given) < len(answers):
-        silent = [each.document.file for each in answers if each.answer.text is None]
+        silent = [one_line(each.document.file) for each in answers if each.answer.text is None]
         more = f" and {len(silent) - 5:,} others" if len(silent) > 5 else ""
         say(f"  no sure answer in {', '.join(silent[:5])}{more}")
 
@@ -250,8 +250,8 @@ def show_evidence(document: Document, answer: Answer, with_file: bool = False) -
 
     for each in answer.evidence:
         place = document.place(each.start)
-        where = f"{document.file}, {place}" if with_file else str(place)
-        line = Text().append(printable(f"    {where}, character {each.start:,}: "), style="dim")
+        where = f"{one_line(document.file)}, {place}" if with_file else str(place)
+        line = Text().append(f"    {where}, character {each.start:,}: ", style="dim")
         line.append_text(_marked(each.text, each.start, answer.start, answer.end))
         stdout.print(line, soft_wrap=True)
 
@@ -268,12 +268,8 @@ def _marked(text: str, begins: int, start: int | None, end: int | None) -> Any:
     if len(after) > SHOWN:
         after = after[:SHOWN] + " …"
     mark = "" if stdout.is_terminal else "**"
-    line = Text(_one_line(before))
+    line = Text(one_line(before))
     if inside.strip():
-        line.append(f"{mark}{_one_line(inside)}{mark}", style="bold underline")
-    line.append(_one_line(after))
+        line.append(f"{mark}{one_line(inside)}{mark}", style="bold underline")
+    line.append(one_line(after))
     return line
-
-
-def _one_line(text: str) -> str:
-    return printable("".join(" " if each.isspace() else each for each in text))

@@ -9,7 +9,7 @@ import typer
 
 from longbird.cli.early import check_trained
 from longbird.cli.options import AsJson, Encoding, TextColumn, Trained
-from longbird.cli.terminal import echo_json, note, say, working
+from longbird.cli.terminal import echo_json, note, one_line, say, working
 
 
 def classify(
@@ -42,4 +42,4 @@ def classify(
         labels = each["label"] if isinstance(each["label"], list) else [each["label"]]
         scores = ", ".join(f"{label} ({each['scores'][label]:.2f})" for label in labels)
         line = f", line {each['line']}" if "line" in each else ""
-        say(f"{each['file']}{line}: {scores or 'no label'}")
+        say(f"{one_line(each['file'])}{line}: {scores or 'no label'}")

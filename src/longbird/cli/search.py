@@ -10,7 +10,7 @@ from rich.text import Text
 
 from longbird.cli.early import check_model, check_there
 from longbird.cli.options import AsJson
-from longbird.cli.terminal import echo_json, note, printable, say, stdout, working
+from longbird.cli.terminal import echo_json, note, one_line, say, stdout, working
 
 if TYPE_CHECKING:
     from longbird.reading.vectors import Hit
@@ -76,18 +76,14 @@ def search(
 def _show(hit: Hit) -> None:
     called = "part" if hit.file.lower().endswith(".epub") else "page"
     page = f", {called} {hit.page}" if hit.page is not None else ""
-    say(f"{hit.score:.3f}  {hit.file}{page}, line {hit.line}")
-    before, after = _one_line(hit.before), _one_line(hit.after)
+    say(f"{hit.score:.3f}  {one_line(hit.file)}{page}, line {hit.line}")
+    before, after = one_line(hit.before).strip(), one_line(hit.after).strip()
     text = Text()
     if before:
         text.append(f"{'…' * (len(before) > AROUND)}{before[-AROUND:]} ", style="dim")
     cut = "…" if hit.end - hit.start > len(hit.text) else ""
-    text.append(f"{_one_line(hit.text)}{cut}", style="bold")
+    text.append(f"{one_line(hit.text)}{cut}", style="bold")
     if after:
         text.append(f" {after[:AROUND]}{'…' * (len(after) > AROUND)}", style="dim")
     stdout.print(text, soft_wrap=True)
     say("")
-
-
-def _one_line(text: str) -> str:
-    return printable(" ".join(text.split()))

@@ -9,7 +9,7 @@ import typer
 
 from longbird.cli.early import check_trained
 from longbird.cli.options import AsJson, Encoding, TextColumn, Trained
-from longbird.cli.terminal import echo_json, note, say, working
+from longbird.cli.terminal import echo_json, note, one_line, say, working
 
 
 def summarize(
@@ -40,4 +40,4 @@ def summarize(
         return
     for each in found:
         line = f", line {each['line']}" if "line" in each else ""
-        say(f"{each['file']}{line}: {each['summary']}")
+        say(f"{one_line(each['file'])}{line}: {each['summary']}")

@@ -9,7 +9,7 @@ import typer
 
 from longbird.cli.early import check_trained
 from longbird.cli.options import AsJson, Encoding, TextColumn, Trained
-from longbird.cli.terminal import echo_json, note, say, working
+from longbird.cli.terminal import echo_json, note, one_line, say, working
 
 
 def tag(
@@ -42,10 +42,11 @@ def tag(
         return
     for each in found:
         line = f", line {each['line']}" if "line" in each else ""
-        shown = each["entities"] if "entities" in each else each["words"]
-        say(f"{each['file']}{line}: {len(shown)} {'entities' if 'entities' in each else 'words'}")
+        kind = "entities" if "entities" in each else "words"
+        shown = each[kind]
+        say(f"{one_line(each['file'])}{line}: {len(shown)} {kind}")
         for one in shown:
             say(
                 f"  {one['label']} ({one['score']:.2f}), {one['start']} to {one['end']}: "
-                f"{' '.join(one['text'].split())}"
+                f"{one_line(one['text'])}"
             )

@@ -30,6 +30,22 @@ def printable(text: str) -> str:
     return CONTROLS.sub("\ufffd", text)
 
 
+def _one_space(found: re.Match[str]) -> str:
+    return " " if found[0].strip(" ") else found[0]
+
+
+def one_line(text: str) -> str:
+    r"""As `printable`, on one line: a sentence, or the name of a file.
+
+    Spaces stay as they are; around a line end or a tab they become one.
+
+    Examples:
+        >>> one_line("two  spaces\n  and a line end")
+        'two  spaces and a line end'
+    """
+    return printable(re.sub(r"\s+", _one_space, text))
+
+
 @contextmanager
 def working(text: str) -> Generator[Callable[[str], None], None, None]:
     """Shows what is going on while it does; only on a terminal, where somebody can see it.
@@ -50,9 +66,13 @@ def say(text: str) -> None:
 
 
 def echo_json(value: Any, indent: int | None = None) -> None:
-    """Prints JSON: in the letters of its texts, or as escapes where stdout has not all letters."""
-    plain = str(getattr(sys.stdout, "encoding", "")).lower().startswith("utf")
-    typer.echo(json.dumps(value, ensure_ascii=not plain, indent=indent))
+    """Prints JSON: in the letters of its texts, or as escapes where stdout has not all of them."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=indent)
+    typer.echo(text)
 
 
 def note(text: str) -> None:

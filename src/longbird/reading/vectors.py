@@ -157,8 +157,8 @@ class Vectors:
         """
         if isinstance(queries, str):
             raise TypeError("queries must be a list of texts, received one: put it into a list")
-        if top < 1:
-            raise ValueError(f"top must be at least 1, received {top}")
+        if not isinstance(top, int) or top < 1:
+            raise ValueError(f"top must be a whole number of at least 1, received {top!r}")
         if not isinstance(queries, np.ndarray):
             queries = self.embedder.embed_queries(queries)
         given = np.asarray(queries, np.float32)

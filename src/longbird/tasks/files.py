@@ -12,6 +12,7 @@ import gzip
 import io
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,8 +37,9 @@ class Row(NamedTuple):
 
     @property
     def place(self) -> str:
-        """For messages."""
-        return f"{self.file}, line {self.line}" if self.line else str(self.file)
+        """For messages, and for columns of text, which takes no bytes that are not UTF-8."""
+        name = os.fsencode(self.file).decode("utf-8", "replace")
+        return f"{name}, line {self.line}" if self.line else name
 
 
 def find_files(paths: Iterable[str | Path]) -> list[Path]:
