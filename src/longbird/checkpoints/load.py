@@ -56,8 +56,8 @@ def load_checkpoint(
 ) -> Any:
     """Loads a checkpoint of BigBird, BigBird-Pegasus, Longformer, LED, BERT, RoBERTa or MPNet.
 
-    The model may have another head than the checkpoint: a line names the tensors that are new, and
-    those that were left out.
+    The model may have a different head from the checkpoint: a line names the tensors that are new,
+    and those that were left out.
 
     Args:
         path: A folder with config.json and safetensors, as `save_pretrained` of transformers
@@ -68,8 +68,8 @@ def load_checkpoint(
             False, name them and go on with new ones.
         random_blocks: What the random blocks of BigBird are: "seeded" as the checkpoint was
             trained, or "hf_eval" as transformers evaluates it (all are block 0).
-        graph: Another graph than that of the checkpoint.
-        config: Another configuration than that of the checkpoint; an .npz file has none.
+        graph: A graph to use instead of that of the checkpoint.
+        config: A configuration to use instead of that of the checkpoint; an .npz file has none.
         dtype: Of the model; float32 by default, that of the file if "auto".
         **changes: Fields of the configuration to change, such as num_labels; options of
             transformers about devices and downloads; and for `LongbirdModel`, add_pooling_layer.

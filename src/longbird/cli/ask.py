@@ -37,12 +37,12 @@ def ask(
         ),
     ],
     question: Annotated[
-        list[str] | None, typer.Option("-q", "--question", help="A question; as often as wanted.")
+        list[str] | None, typer.Option("-q", "--question", help="A question; may be repeated.")
     ] = None,
     model: Annotated[
         str,
         typer.Option(
-            help="default, the folder of a run of `longbird finetune ask`, or a model's."
+            help="default, or the folder of a `longbird finetune ask` run or of a model."
         ),
     ] = "default",
     as_json: AsJson = False,
@@ -50,8 +50,8 @@ def ask(
     read: Annotated[
         int | None,
         typer.Option(
-            help="Tokens of all files together that are read whole for a question; of more, the "
-            "closest passages are. [131072]",
+            help="Read all files whole if they have at most this many tokens together; otherwise "
+            "read the passages closest to the question. [131072]",
             min=1024,
         ),
     ] = None,
@@ -61,7 +61,7 @@ def ask(
 ) -> None:
     """Ask documents questions: answers, how sure they are, and the sentences that support them.
 
-    Without a question, it asks you for one after the other.
+    Without a question, it prompts you for one after another.
 
     For example:
 
@@ -119,7 +119,7 @@ def _sorted_out(files: list[str], questions: list[str]) -> tuple[list[str], list
         if not each.strip():
             raise ValueError("a question is empty")
     if not names:
-        raise ValueError(f"which file is to be asked {last!r}? Give it before the question")
+        raise ValueError(f"which file should be asked {last!r}? Give it before the question")
     for name in names:
         if name != "-" and not os.path.exists(name):
             hint = "" if asked else "; a question comes last, in quotes, or after -q"
@@ -163,7 +163,7 @@ def _questions(given: list[str]) -> Iterator[str]:
         yield from given
         return
     if sys.stdin is None:  # closed by whoever started us
-        raise ValueError("there is no question, and stdin, which could have some, is closed")
+        raise ValueError("there is no question, and stdin, where it could come from, is closed")
     typing = sys.stdin.isatty()
     if typing:
         _remember()

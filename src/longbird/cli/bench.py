@@ -72,7 +72,7 @@ Only = Annotated[
 Work = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of what is done so far, to go on from; in the cache by default.",
+        help="Folder that keeps what is done so far; in the cache by default.",
         file_okay=False,
         show_default=False,
     ),
@@ -104,7 +104,7 @@ def attention(
 ) -> None:
     """Measure attention beside dense SDPA, FlexAttention, and Hugging Face's long models.
 
-    Everybody takes turns in one run on the same inputs. Writes JSON, Markdown and a plot. The full
+    All take turns in one run on the same inputs. Writes JSON, Markdown and a plot. The full
     run takes about twenty minutes on two cores of an otherwise idle machine, the quick one less
     than ten.
     """
@@ -149,7 +149,7 @@ def model(
         bool,
         typer.Option(
             "--int8",
-            help="Measure Longbird with int8 weights beside itself alone, forward: a minute.",
+            help="Measure only int8 weights beside float32, forward: two minutes.",
         ),
     ] = False,
     impl: Impl = "native",
@@ -213,7 +213,7 @@ def train(
 ) -> None:
     """Measure training beside Hugging Face's Trainer with BigBird, Longformer, and BERT in chunks.
 
-    Whole training steps with data loading: tokens a second, waiting for data, and peak memory, on
+    Whole training steps with data loading: tokens per second, waiting for data, and memory, on
     documents of equal length and on real ones. Writes JSON, Markdown and a plot. The full run
     takes about twenty minutes on two cores of an otherwise idle machine, the quick one about five.
     """
@@ -249,8 +249,8 @@ def quality(
 ) -> None:
     """Measure how good models are: experiments with baselines, seeds and confidence intervals.
 
-    What was stopped goes on with the same command: each attempt that is done is kept in the work
-    folder. Writes JSON, Markdown and a picture. Each takes up to an hour on two idle cores.
+    The same command continues what was stopped: each finished attempt is kept in the work folder.
+    Writes JSON, Markdown and a picture. Each experiment takes up to an hour on two idle cores.
     """
     check_known("NAME", [name], EXPERIMENTS)
     check_known("--scale", [scale], SCALES)
@@ -284,11 +284,11 @@ def dna(
     threads: Threads = None,
     out: Out = RESULTS,
 ) -> None:
-    """Measure models of DNA beside simple baselines and beside themselves without pretraining.
+    """Measure DNA models beside simple baselines and beside themselves without pretraining.
 
     Each experiment has three seeds, confidence intervals and a split that does not leak, names
-    its negatives, and takes 30 to 45 minutes on one idle core. What was stopped goes on with the
-    same command. Writes JSON, Markdown and a picture. speed measures bases a second, scanned and
+    its negatives, and takes 30 to 45 minutes on one idle core. The same command continues what was
+    stopped. Writes JSON, Markdown and a picture. speed measures bases per second, scanned and
     trained, beside Hugging Face's BigBird and full attention.
 
     For example:

@@ -48,8 +48,8 @@ def convert(
     task: Annotated[
         str | None,
         typer.Option(
-            help=f"{', '.join(ENCODER_TASKS)}; by default what the source says it is for, of "
-            "minilm and mpnet embedding.",
+            help=f"{', '.join(ENCODER_TASKS)}; by default what the source says it is for; "
+            "embedding for minilm and mpnet.",
             autocompletion=complete(ENCODER_TASKS),
         ),
     ] = None,
@@ -105,12 +105,12 @@ def convert(
     quantize: Annotated[
         str | None,
         typer.Option(
-            help="int8: write int8 weights, for faster inference; such a model is not trained.",
+            help="int8: write int8 weights, for faster inference; the model cannot be trained.",
             autocompletion=complete(QUANTIZED),
         ),
     ] = None,
 ) -> None:
-    """Make a model for long documents of a BERT, RoBERTa or MPNet.
+    """Make a model for long documents from a BERT, RoBERTa or MPNet.
 
     Positions are tiled and everything else is copied. A certificate says what
     became of each tensor, and the largest difference from the original, which

@@ -90,7 +90,7 @@ def _ask(out: Path) -> None:
     counts = [sum(told.right for told in way) for way in ways]
     seconds = [sum(told.seconds for told in way) for way in ways]
     say(
-        f"Of {len(ways[0])} questions that have an answer, {counts[0]} are answered rightly in "
+        f"Of {len(ways[0])} questions that have an answer, {counts[0]} are answered correctly in "
         f"passages of 4,096 tokens ({seconds[0]:.0f} s), and {counts[1]} in chunks of {CHUNK}, "
         f"where every guess counts ({seconds[1]:.0f} s)."
     )

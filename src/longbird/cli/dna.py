@@ -21,7 +21,7 @@ from longbird.dna.default import PRETRAINED, PROMOTER, folder_of_dna, is_default
 
 dna = typer.Typer(
     cls=Group,
-    help="Models of DNA: pretrain, learn from labels, scan genomes.",
+    help="DNA models: pretrain, learn from labels, scan genomes.",
     no_args_is_help=True,
 )
 
@@ -62,12 +62,14 @@ Alias = Annotated[
     list[str] | None,
     typer.Option(
         help="What labels call a sequence: other=name, or a file with another name, a tab and "
-        "the name in the genome in each line."
+        "the name in the genome on each line."
     ),
 ]
 Circular = Annotated[
     list[str] | None,
-    typer.Option(help="A sequence that is circular, or all; those that GenBank says by default."),
+    typer.Option(
+        help="A circular sequence, or all; by default those that GenBank calls circular."
+    ),
 ]
 ValidationOn = Annotated[
     list[str] | None,
@@ -77,16 +79,17 @@ ValidationOn = Annotated[
     ),
 ]
 TestOn = Annotated[
-    list[str] | None, typer.Option(help="The same, to measure the best model with, at the end.")
+    list[str] | None, typer.Option(help="The same, to measure the best model on at the end.")
 ]
 Kind = Annotated[
-    list[str] | None, typer.Option(help="Features that are labels, such as CDS or promoter.")
+    list[str] | None,
+    typer.Option(help="Kinds of features that are labels, such as CDS or promoter."),
 ]
 Negatives = Annotated[
     str | None,
     typer.Option(
-        help="promoter: what is none: random or intergenic places; permuted, shuffled or uniform, "
-        "which are made of promoters. \\[random]"
+        help="promoter: what is not one: random or intergenic places; or permuted, shuffled or "
+        "uniform, which are made from promoters. \\[random]"
     ),
 ]
 PerPositive = Annotated[
@@ -116,8 +119,8 @@ def pretrain(
 ) -> None:
     """Train a masked language model on genomes.
 
-    The same command again goes on where it stopped, and RUN/model is what
-    from_pretrained and `longbird dna finetune --model` load.
+    The same command again continues where it stopped. from_pretrained and
+    `longbird dna finetune --model` load RUN/model.
 
     For example:
 
@@ -173,7 +176,7 @@ def finetune(
     ] = None,
     quantile: Annotated[
         float | None,
-        typer.Option(help="profile: bins above it, of a signal, are labelled. [0.95]"),
+        typer.Option(help="profile: bins above this quantile of a signal are labelled. [0.95]"),
     ] = None,
     alias: Alias = None,
     circular: Circular = None,
@@ -181,15 +184,15 @@ def finetune(
     test_on: TestOn = None,
     learning_rate: Annotated[float | None, typer.Option(help="At its highest. [3e-4]")] = None,
     class_weights: Annotated[
-        str | None, typer.Option(help="balanced: what is rare counts as much. \\[none]")
+        str | None, typer.Option(help="balanced: rare classes count as much as others. \\[none]")
     ] = None,
     **options: Any,
 ) -> None:
     """Train a model on the labels of a genome, or of several.
 
-    What chooses the best model lies apart from what is learned: other
-    sequences, or another stretch with a gap of one window. The recipe of
-    the negatives stands in every table, since it decides the score.
+    The best model is chosen on a part that is not learned from: other
+    sequences, or another stretch with a gap of one window. Every table
+    names the recipe of the negatives, since it decides the score.
 
     For example:
 
@@ -230,7 +233,9 @@ def scan(
     ] = None,
     plot: Annotated[
         str | None,
-        typer.Option(help="A stretch to draw, such as chr1:1-5000; alone, if there is no --out."),
+        typer.Option(
+            help="A stretch to draw, such as chr1:1-5000; without --out, only this is read."
+        ),
     ] = None,
     labels: Annotated[
         list[Path] | None,
@@ -251,7 +256,7 @@ def scan(
         ),
     ] = False,
     threshold: Annotated[
-        float, typer.Option(help=".bed and .gff3: scores from which on there is one.")
+        float, typer.Option(help=".bed and .gff3: the lowest score that is written.")
     ] = 0.5,
     prevalence: Annotated[
         float | None,
@@ -270,8 +275,8 @@ def scan(
 ) -> None:
     """Score a whole genome, for a genome browser.
 
-    The file appears whole, at the end. The same command goes on where it was
-    stopped, and ends with the same file.
+    The file appears at the end, when it is complete. The same command
+    continues where it was stopped, and ends with the same file.
 
     For example:
 
@@ -303,12 +308,14 @@ def evaluate(
     genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
     labels: Annotated[
         list[Path] | None,
-        typer.Argument(help="As for finetune; none for a pretrained model. More genomes, too."),
+        typer.Argument(help="As for finetune, with further genomes; none for a pretrained model."),
     ] = None,
     as_json: AsJson = False,
     on: Annotated[
         list[str] | None,
-        typer.Option(help="Measure on a sequence, chr1:1-5000, 5/5 of each, or a file alone."),
+        typer.Option(
+            help="Measure only on a sequence, chr1:1-5000, 5/5 of each, or a genome's file."
+        ),
     ] = None,
     kind: Kind = None,
     negatives: Negatives = None,
@@ -317,7 +324,8 @@ def evaluate(
     circular: Circular = None,
     tokens_per_batch: TokensAtOnce = None,
     worst: Annotated[
-        Path | None, typer.Option(help="Write the windows that it is worst at (JSON lines).")
+        Path | None,
+        typer.Option(help="Write the windows that the model is worst at (JSON lines)."),
     ] = None,
 ) -> None:
     """Measure a model on a genome, with 95% confidence intervals.

@@ -56,7 +56,7 @@ def embed(
     encoding: Encoding = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> None:
-    """Make vectors of documents, or of their paragraphs or sentences.
+    """Make vectors for documents, or for their paragraphs or sentences.
 
     For example:
 

@@ -38,10 +38,10 @@ def evaluate(
         str | None, typer.Option(help="Column of the query; that of the run by default.")
     ] = None,
     positive: Annotated[
-        str | None, typer.Option(help="Column of what it is to find; that of the run by default.")
+        str | None, typer.Option(help="Column of what it should find; that of the run by default.")
     ] = None,
     negative: Annotated[
-        str | None, typer.Option(help="Column of what it is not to find, among the documents.")
+        str | None, typer.Option(help="Column of what it should not find, among the documents.")
     ] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
@@ -49,14 +49,17 @@ def evaluate(
     encoding: Encoding = None,
     documents: Annotated[
         str | None,
-        typer.Option(help="Of language models: file, paragraph or line; that of the run."),
+        typer.Option(
+            help="Language models: a document is a file, paragraph or line; as in the run."
+        ),
     ] = None,
     tokens_per_batch: TokensAtOnce = None,
     against: Annotated[
-        str | None, typer.Option(help="Another model, to be compared on the same files.")
+        str | None, typer.Option(help="Another model, to compare with on the same files.")
     ] = None,
     worst: Annotated[
-        Path | None, typer.Option(help="Write the examples that it is worst at (JSON lines).")
+        Path | None,
+        typer.Option(help="Write the examples that the model is worst at (JSON lines)."),
     ] = None,
 ) -> None:
     """Measure a model on files, with 95% confidence intervals.

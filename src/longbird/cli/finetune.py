@@ -23,8 +23,8 @@ def finetune(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="csv, tsv, json, jsonl, parquet, txt, gzip of these, or a folder with a "
-            "subfolder for each class."
+            help="csv, tsv, json, jsonl, parquet, txt, html, pdf, docx, epub, gzip of these, or a "
+            "folder with a subfolder for each class."
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder of the run.")] = Path("run"),
@@ -36,7 +36,7 @@ def finetune(
         list[Path] | None, typer.Option(help="Files that choose the best model.")
     ] = None,
     test: Annotated[
-        list[Path] | None, typer.Option(help="Files to measure the best model with, at the end.")
+        list[Path] | None, typer.Option(help="Files to measure the best model on at the end.")
     ] = None,
     hold_out: Annotated[
         float | None,
@@ -44,7 +44,9 @@ def finetune(
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(help="Column whose values stay on one side; equal texts always do."),
+        typer.Option(
+            help="Column whose equal values stay on one side of a split, as equal texts do."
+        ),
     ] = None,
     text: Annotated[str | None, typer.Option(help="Column of the text.")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the label.")] = None,
@@ -58,7 +60,7 @@ def finetune(
     ] = None,
     positions: Annotated[
         str | None,
-        typer.Option(help="Counted in the document or in each paragraph (ask). \\[document]"),
+        typer.Option(help="Count from the start of the document or paragraph (ask). \\[document]"),
     ] = None,
     choices: Annotated[str | None, typer.Option(help="Column of the choices (choose).")] = None,
     summary: Annotated[str | None, typer.Option(help="Column of the summary.")] = None,
@@ -69,19 +71,19 @@ def finetune(
         int | None, typer.Option(help="Summaries written side by side; the best is kept. [4]")
     ] = None,
     query: Annotated[
-        str | None, typer.Option(help="Column of the text that is to find another (embed).")
+        str | None, typer.Option(help="Column of the text that should find another (embed).")
     ] = None,
-    positive: Annotated[str | None, typer.Option(help="Column of what it is to find.")] = None,
+    positive: Annotated[str | None, typer.Option(help="Column of what it should find.")] = None,
     negative: Annotated[
-        str | None, typer.Option(help="Column of what it is not to find, a text or a list.")
+        str | None, typer.Option(help="Column of what it should not find, a text or a list.")
     ] = None,
     separator: Annotated[
         str | None, typer.Option(help="What separates the labels of a row with several.")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of the files. \\[utf-8]")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of the files. \\[utf-8]")] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="minilm, mpnet, a folder, one on the hub, or scratch:SIZE. \\[minilm]"),
+        typer.Option(help="minilm, mpnet, a folder, a hub name, or scratch:SIZE. \\[minilm]"),
     ] = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="The folder of a tokenizer, for --model scratch:SIZE.")
@@ -96,7 +98,7 @@ def finetune(
         int | None, typer.Option(help="Tokens of a training step. [16384; embed 65536]")
     ] = None,
     accumulate: Annotated[
-        int | None, typer.Option(help="Batches of that size for a step. [1]")
+        int | None, typer.Option(help="Batches of that size in a step. [1]")
     ] = None,
     epochs: Annotated[float | None, typer.Option(help="[3]")] = None,
     steps: Annotated[int | None, typer.Option(help="Instead of epochs.")] = None,
@@ -104,7 +106,7 @@ def finetune(
         float | None, typer.Option(help="At its highest. [5e-5; 1e-4 to summarize]")
     ] = None,
     warmup: Annotated[
-        float | None, typer.Option(help="Fraction of the steps in which it climbs. [0.1]")
+        float | None, typer.Option(help="Fraction of the steps in which the rate climbs. [0.1]")
     ] = None,
     schedule: Annotated[
         str | None, typer.Option(help="linear, cosine or constant. \\[linear]")
@@ -117,34 +119,34 @@ def finetune(
         typer.Option("--gradient-checkpointing", help="Less memory, about a third more time."),
     ] = None,
     frozen_layers: Annotated[
-        int | None, typer.Option(help="Layers that do not learn, from below. [0]")
+        int | None, typer.Option(help="Layers that are not trained, from the first on. [0]")
     ] = None,
     frozen_words: Annotated[
         bool | None,
-        typer.Option("--frozen-words", help="The embeddings of words do not learn."),
+        typer.Option("--frozen-words", help="Word embeddings are not trained."),
     ] = None,
     lora: Annotated[
         int | None, typer.Option(help="Learn low-rank adapters of this rank instead. [0]")
     ] = None,
     class_weights: Annotated[
-        str | None, typer.Option(help="balanced: rare labels count as much. \\[none]")
+        str | None, typer.Option(help="balanced: rare labels count as much as others. \\[none]")
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(help="That cosines are divided by (embed). [0.05]")
+        float | None, typer.Option(help="What cosines are divided by (embed). [0.05]")
     ] = None,
     symmetric: Annotated[
         bool | None,
-        typer.Option("--symmetric", help="Documents are to find their queries, too (embed)."),
+        typer.Option("--symmetric", help="Documents also learn to find their queries (embed)."),
     ] = None,
     tokens_at_once: Annotated[
         int | None,
-        typer.Option(help="Tokens of a batch in memory at one time (embed). [16384]"),
+        typer.Option(help="Tokens of a batch in memory at a time (embed). [16384]"),
     ] = None,
     patience: Annotated[
-        int | None, typer.Option(help="Stop after so many evaluations without a better one. [0]")
+        int | None, typer.Option(help="Stop after this many evaluations without a better one. [0]")
     ] = None,
     evaluate_every: Annotated[
-        int | None, typer.Option(help="Steps; 0 for each epoch. [0]")
+        int | None, typer.Option(help="Steps; 0 for once per epoch. [0]")
     ] = None,
     save_every: Annotated[
         float | None, typer.Option(help="Seconds between checkpoints. [300]")
@@ -153,7 +155,7 @@ def finetune(
 ) -> None:
     """Train a model on files of your own.
 
-    The same command again goes on where it stopped, after a kill, too. The
+    The same command again continues where it stopped, even after a kill. The
     folder of the run has everything: settings, metrics, plots, checkpoints,
     the best model (RUN/model, which from_pretrained loads) and report.html.
 

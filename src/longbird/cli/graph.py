@@ -77,7 +77,7 @@ def analyse(
 ) -> None:
     """Measure a graph: paths, clustering, spectral gap, receptive field and more.
 
-    Each number says whether it is exact, or between what it is.
+    The table says of each number whether it is exact, or gives an interval.
     """
     from json import dumps
 

@@ -94,7 +94,7 @@ def _int8() -> str:
     from longbird.bench.environment import cpu_flags
 
     vnni = any("vnni" in flag for flag in cpu_flags())
-    return f'quantize="int8", {"with VNNI" if vnni else "slower for want of VNNI"}'
+    return f'quantize="int8", {"with VNNI" if vnni else "slower without VNNI"}'
 
 
 def _place(module: str) -> str:

@@ -21,9 +21,9 @@ TextColumn = Annotated[
     str | None, typer.Option(help="Column of the text; that of the run by default.")
 ]
 TokensAtOnce = Annotated[
-    int | None, typer.Option(help="Tokens that are read at once; those of the run.")
+    int | None, typer.Option(help="Tokens that are read at once; as in the run by default.")
 ]
-Encoding = Annotated[str | None, typer.Option(help="Of the files.")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of the files.")]
 
 
 def _check_threads(threads: int | None) -> int | None:

@@ -25,7 +25,9 @@ SHARED = (
 def pretrain(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="txt, csv, tsv, json, jsonl, parquet, gzip of these, or folders."),
+        typer.Argument(
+            help="txt, pdf, docx, html, epub, csv, tsv, json, jsonl, parquet, gzip, or folders."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder of the run.")] = Path("run"),
     objective: Annotated[
@@ -48,22 +50,22 @@ def pretrain(
     ] = None,
     length: Annotated[
         int | None,
-        typer.Option(help="Tokens; a longer document is several, one after the other. [4096]"),
+        typer.Option(help="Tokens; longer documents are cut into consecutive pieces. [4096]"),
     ] = None,
     mask: Annotated[
         float | None, typer.Option(help="mlm: the fraction of tokens to predict. [0.15]")
     ] = None,
     whole_words: Annotated[
-        bool | None, typer.Option("--whole-words", help="mlm: mask all tokens of a word.")
+        bool | None, typer.Option("--whole-words", help="mlm: mask whole words.")
     ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="At its highest. [1e-4]")] = None,
     **options: Any,
 ) -> None:
     """Train a language model on raw text.
 
-    The same command again goes on where it stopped, and RUN/model is what
-    from_pretrained and `longbird finetune --model` load. Documents longer
-    than --length are cut into consecutive pieces, so that nothing is lost.
+    The same command again continues where it stopped. from_pretrained and
+    `longbird finetune --model` load RUN/model. Documents longer than --length
+    are cut into consecutive pieces, so nothing is lost.
 
     For example:
 

@@ -56,7 +56,7 @@ def turing(
             show_default=False,
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Steps of the machine at most.", min=0)] = 447,
+    steps: Annotated[int, typer.Option(help="Most steps of the machine.", min=0)] = 447,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -198,7 +198,7 @@ def furthest(
             show_default=False,
         ),
     ] = None,
-    reach: Annotated[int, typer.Option(help="Candidates a layer on the ring.", min=1)] = 1,
+    reach: Annotated[int, typer.Option(help="Candidates per layer on the ring.", min=1)] = 1,
     hubs: Annotated[int, typer.Option(help="Hubs.", min=1)] = 1,
     instance: Annotated[
         str, typer.Option(help="planted (opposite pairs) or bits (nearly orthogonal).")
@@ -207,7 +207,7 @@ def furthest(
     graph: Annotated[
         list[str] | None,
         typer.Option(
-            help="A graph whose bounds are wanted as well; may be repeated.",
+            help="Another graph to compute the bounds of; may be repeated.",
             autocompletion=complete_graph,
             show_default=False,
         ),
@@ -215,7 +215,7 @@ def furthest(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find for each vector the furthest: one layer of full attention, many of a sparse graph."""
+    """Find the furthest for each vector: one layer of full attention, many of a sparse graph."""
     check_known("--instance", [instance], ("planted", "bits"))
     graphs = [parse_graph(each) for each in graph or ()]
     with working("Running layer after layer"):

@@ -21,7 +21,9 @@ def _tokenizer() -> None:
 def train(
     files: Annotated[
         list[Path],
-        typer.Argument(help="txt, csv, tsv, json, jsonl, parquet, gzip of these, or folders."),
+        typer.Argument(
+            help="txt, pdf, docx, html, epub, csv, tsv, json, jsonl, parquet, gzip, or folders."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The folder to write.")],
     vocabulary: Annotated[int, typer.Option(help="Tokens, at most.")] = 30000,
@@ -29,10 +31,10 @@ def train(
         str, typer.Option(help="wordpiece (BERT), bpe (of bytes) or unigram (SentencePiece).")
     ] = "wordpiece",
     lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="A capital is the same as a small letter.")
+        bool, typer.Option("--lowercase", help="Turn capitals into small letters.")
     ] = False,
     text: Annotated[str | None, typer.Option(help="Column of the text.")] = None,
-    encoding: Annotated[str, typer.Option(help="Of the files.")] = "utf-8",
+    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
 ) -> None:
     """Learn a tokenizer from raw text; AutoTokenizer loads the folder.
 

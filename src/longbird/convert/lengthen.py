@@ -49,7 +49,7 @@ def convert_checkpoint(
     quantize: str | None = None,
     **head: Any,
 ) -> Certificate:
-    """Makes a model for long documents of a BERT, RoBERTa or MPNet, and measures how exact it is.
+    """Makes a model for long documents from a BERT, RoBERTa or MPNet, and measures its exactness.
 
     The position table is tiled, all other tensors are copied. The new model is written, read back,
     and compared with the original, run by transformers, at lengths up to its own.
@@ -69,7 +69,7 @@ def convert_checkpoint(
         quantize: "int8" writes the model with int8 weights, as `longbird.quantize` makes it, after
             the comparison.
         **head: What a new head needs to know: num_labels, problem_type, num_answer_types,
-            supporting_sentences or pooling. They allow a new head, too.
+            supporting_sentences or pooling. They also allow a new head.
 
     Returns:
         The certificate, which is also in the folder, as certificate.json and certificate.md.

@@ -57,7 +57,7 @@ def uniform(*keys: Any) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class RandomBlocks(Graph):
-    """Every block of queries attends to `count` random blocks of keys, in each head its own.
+    """Every block of queries attends to `count` random blocks of keys, drawn for each head.
 
     The blocks are distinct and uniform over the whole sequence. Each draw is keyed by (seed,
     head, query block). Drawing takes O(heads * blocks * count).

@@ -25,7 +25,7 @@ from longbird.nn.packing import Documents
 
 
 class LongbirdForCausalLM(LanguageModel, GenerationMixin):
-    """Predicts the next token; every graph of the configuration is cut to what is past.
+    """Predicts the next token; every graph of the configuration is restricted to the past.
 
     `generate` keeps a rolling cache: the keys that the graph can still reach, whatever the length.
     The graph must stream for that: the default one, `longbird.bigbird()`, does not, because its

@@ -171,7 +171,7 @@ class LongbirdConfig(PreTrainedConfig):
         position_padding_id: "padding-aware": the id that has no position; pad_token_id by default.
         relative_buckets: Buckets of a bias by distance, shared by all layers (MPNet, T5); 0 for
             none.
-        relative_max_distance: Distance from which on all keys share a bucket.
+        relative_max_distance: Distance from which all keys share a bucket.
         embedding_norm: "before_dropout" (BERT), "after_dropout" (BigBird) or "none".
         rescale_embeddings: Multiply token embeddings by sqrt(hidden_size).
         attention_bias: Do queries, keys and values have a bias?

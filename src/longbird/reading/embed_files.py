@@ -39,8 +39,8 @@ def embed_files(
         prompt: Text that is read before each document; what the model has for that by default.
         encoding: Of the files; recognised by default.
         force: Overwrite files that are there.
-        say: Is told of files that are left out, and of those that were read in several passages.
-        advance: Is told each file that is done, and how many vectors there are by then.
+        say: Called with a line on files that are left out, or that are read in several passages.
+        advance: Called with each file that is done, and the number of vectors so far.
 
     Returns:
         The vectors, opened.

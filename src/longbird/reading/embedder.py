@@ -99,7 +99,7 @@ class Embedder:
                 the hub.
             length: Tokens that it reads at once: by default what a model of Longbird was trained
                 with. A BERT, RoBERTa or MPNet is made longer in memory, for 4,096, as `longbird
-                convert` does it; up to its own length, its vectors stay as they are.
+                convert` does; up to its own length, its vectors stay as they are.
             graph: Of a model that is made longer; by default full up to its own length, and
                 `longbird.bigbird()` in longer documents.
 
@@ -138,7 +138,7 @@ class Embedder:
 
         Args:
             texts: Of any lengths; padding is not computed.
-            unit: "document" for one vector a text, also for an empty one; "paragraph" or
+            unit: "document" for one vector per text, even for an empty one; "paragraph" or
                 "sentence" for one for each of these that has a token.
             units: Instead, for each text the parts that you want, as pairs (start, end) of
                 characters.
@@ -146,12 +146,12 @@ class Embedder:
                 mean over its tokens, which have seen the whole text (late chunking). "alone": each
                 part is read by itself, as if there were no other.
             prompt: Text that is read before each; by default what the model has for documents.
-            tokens_at_once: Tokens that run through the model together; a number that changes
-                memory and speed alone.
+            tokens_at_once: Tokens that run through the model together, which changes only
+                memory and speed.
 
         Raises:
             ValueError: The model takes its vectors from one token, which parts of a text do not
-                have; `context="alone"` does.
+                have; use `context="alone"`.
         """
         if isinstance(texts, str):
             raise TypeError("texts must be a list of texts, received one text: put it into a list")
@@ -183,7 +183,7 @@ class Embedder:
         )
 
     def embed_queries(self, queries: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of queries, [queries, width], with the prompt that the model has for it."""
+        """The vectors of queries, [queries, width], with the model's prompt for queries."""
         return self.embed(queries, prompt=self.about.prompt_for(QUERY)).vectors
 
     def stream(

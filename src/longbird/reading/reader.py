@@ -34,8 +34,8 @@ class Evidence:
         text: The sentence.
         start: Its first character in the document.
         end: The character behind it.
-        score: The probability that it supports the answer, by the model; where that is not sure,
-            the mean of it and of the share of the question's words that the sentence has.
+        score: The probability that it supports the answer, by the model; if the model is not sure,
+            the mean of that and of the share of the question's words that the sentence has.
     """
 
     text: str
@@ -122,7 +122,7 @@ class Reader:
     def from_pretrained(
         cls, source: str | Path = "default", quantize: str | None = None
     ) -> Reader:
-        """A reader by name, from the folder of a run of `longbird finetune ask`, or of a model.
+        """A reader by name, or from the folder of a `longbird finetune ask` run or of a model.
 
         Args:
             source: "default" is the one that comes with Longbird.
@@ -159,8 +159,8 @@ class Reader:
 
         Args:
             pairs: Texts with questions.
-            advance: Is told after each step how many tokens of how many are read, of a pair, or
-                of several short ones that are read together.
+            advance: Called after each step with how many tokens of how many are read, of a
+                pair, or of several short ones that are read together.
         """
         group: list[_Reading] = []  # short ones are read together
         tokens = 0

@@ -153,7 +153,7 @@ class Vectors:
             queries: Texts, or their vectors [queries, width].
             top: How many for each.
             index: From a million vectors on, look them up in an index, which is built beside them
-                at the first time and can miss some; otherwise the search is exact.
+                on first use and can miss some; otherwise the search is exact.
         """
         if isinstance(queries, str):
             raise TypeError("queries must be a list of texts, received one: put it into a list")

@@ -121,7 +121,7 @@ def evaluate(
         files: As for `finetune`.
         against: Another model for the same task: `metrics["against"]` then has the differences, as
             `longbird.tasks.compare.compare` finds them.
-        say: Is told what is going on.
+        say: Called with what is going on, a line at a time.
         **options: Fields of `longbird.tasks.settings.Settings` that say how to read the files;
             those of the run by default.
 

@@ -58,14 +58,14 @@ def finetune(
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> Run:
-    """Trains a model on files; the same call again goes on where it stopped.
+    """Trains a model on files; the same call again continues where it stopped.
 
     Args:
         task: What to learn: "ask", "choose", "classify", "embed", "summarize" or "tag".
-        train: Files or folders: csv, tsv, json, jsonl, parquet, txt, and gzip of these; a folder
-            with a subfolder for each class.
+        train: Files or folders: csv, tsv, json, jsonl, parquet, txt, html, pdf, docx, epub, and
+            gzip of these; a folder with a subfolder for each class.
         out: The folder of the run.
-        say: Is told what is going on, a line at a time.
+        say: Called with what is going on, a line at a time.
         **options: Fields of `longbird.tasks.settings.Settings`, such as `model="minilm"`,
             `length=4096`, `epochs=3`, `validation="more.csv"`.
 
