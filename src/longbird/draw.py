@@ -20,6 +20,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.text import Text
 
+from longbird.folders.paths import check_picture
 from longbird.graph.arguments import integer
 from longbird.graph.base import Graph, Positions
 from longbird.graph.combinations import Intersection, Union
@@ -92,11 +93,7 @@ class Picture:
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
 
-        if Path(path).suffix not in (".png", ".svg", ".pdf"):
-            raise ValueError(
-                f"received {str(path)!r} to write a picture to, expected a name that ends in "
-                ".png, .svg or .pdf"
-            )
+        check_picture(path)
         figure = Figure(figsize=(7, 7.8), layout="constrained")
         axes = figure.add_subplot()
         extent = (0, self.n, self.n, 0)

@@ -24,6 +24,9 @@ def run(monkeypatch: pytest.MonkeyPatch):
 
 def test_turing(run, tmp_path) -> None:
     assert "increment" in run("turing")
+    assert "increment" in [each["machine"] for each in json.loads(run("turing", "--json"))]
+    with pytest.raises(ValueError, match="nothing to draw without a machine"):
+        run("turing", "-o", str(tmp_path / "none.png"))
     said = run("turing", "increment", "111", "-o", str(tmp_path / "run.png"))
     assert "halts in done after 8 steps" in said and "1 0 0 0, from cell -1" in said
     assert (tmp_path / "run.png").exists()
@@ -67,8 +70,12 @@ def test_furthest(run, tmp_path) -> None:
     assert max(map(len, said.splitlines())) <= 80
     found = json.loads(run("furthest", "-n", "8", "--instance", "bits", "--json"))
     assert [each["n"] for each in found] == [8] * 3 and found[0]["layers"] == 1
+    said = run("furthest", "-n", "4", "--graph", "Edges([])", "--json")
+    found = json.loads(said, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert found[-1]["comparisons"] is None and found[-1]["edges"] == 0
 
 
 @pytest.mark.parametrize("command", ["turing", "universality", "furthest"])
 def test_a_picture_of_an_unknown_kind_is_refused_at_once(run, command: str) -> None:
-    run(command, *["increment"] * (command == "turing"), "-o", "picture.txt", code=2)
+    with pytest.raises(ValueError, match=r"expected a name that ends in \.png"):
+        run(command, *["increment"] * (command == "turing"), "-o", "picture.txt")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from longbird.theory.furthest import (
     Hub,
     Ring,
     bits,
+    close,
     experiment,
     hops,
     measure,
@@ -34,7 +37,7 @@ def by_distance(u: torch.Tensor) -> list[set[int]]:
 
 
 @pytest.mark.parametrize("n", [2, 7, 32])
-@pytest.mark.parametrize("make", [planted, bits])
+@pytest.mark.parametrize("make", [planted, close, bits])
 def test_instances_are_unit_vectors(make, n: int) -> None:
     u = make(n, 3)
     assert len(u) == n and torch.allclose(u.norm(dim=1), torch.ones(n, dtype=torch.float64))
@@ -42,7 +45,17 @@ def test_instances_are_unit_vectors(make, n: int) -> None:
 
 
 def test_the_planted_vector_is_the_furthest() -> None:
-    assert by_distance(planted(10)) == [{i ^ 1} for i in range(10)]
+    u = planted(10)
+    assert by_distance(u) == [{i ^ 1} for i in range(10)]
+    changed = (u[::2] != -u[1::2]).sum(dim=1)
+    assert changed.tolist() == [1] * 5  # so that it is not simply minus the vector
+
+
+def test_the_choice_is_close() -> None:
+    u = close(30)
+    products = (u @ u.T)[::3].sort(dim=1).values
+    assert by_distance(u)[::3] == [{i} for i in range(1, 30, 3)]
+    assert (products[:, 1] - products[:, 0]).sub(2**-20).abs().max() < 1e-12
 
 
 def test_about_one_pair_of_bits_is_orthogonal() -> None:
@@ -53,16 +66,16 @@ def test_about_one_pair_of_bits_is_orthogonal() -> None:
 # ---- solutions ----
 
 
-@pytest.mark.parametrize("make", [planted, bits])
+@pytest.mark.parametrize("make", [planted, close, bits])
 @pytest.mark.parametrize("n", [16, 33])
 def test_full_attention_takes_one_layer(make, n: int) -> None:
     u = make(n, 1)
     (found,) = FullLayer().layers(u)
     expected = torch.stack([u[sorted(best)].mean(dim=0) for best in by_distance(u)])
-    if make is planted and n % 2 == 0:
-        assert torch.equal(found, expected)
+    if make is close or n % 2 == 0:
+        assert torch.equal(found, expected) or make is bits
     assert solved(u, found).all()
-    assert torch.allclose((u * found).sum(1), (u * expected).sum(1), atol=1e-9)
+    assert torch.allclose(found, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +88,16 @@ def test_full_attention_takes_one_layer(make, n: int) -> None:
         (Hub(1), 16, 17),
         (Hub(4), 32, 9),
         (Hub(5), 33, 8),
+        (Hub(40), 16, 2),
     ],
 )
 def test_layers_of_sparse_solutions(solution, n: int, layers: int) -> None:
     outcome = solve(solution, planted(n))
-    assert outcome.layers is not None and outcome.layers <= layers
+    assert outcome.layers is not None and outcome.layers <= layers == solution.takes(n)
     if n % 2 == 0:
         assert outcome.layers == layers
-    assert solve(solution, bits(n, 2)).layers is not None
+    for make in (close, bits):
+        assert solve(solution, make(n, 2)).layers is not None
 
 
 def test_ring_before_its_last_layer() -> None:
@@ -97,7 +112,7 @@ def test_no_solution_is_better_than_its_bounds(solution, make) -> None:
     for seed in range(3):
         outcome = solve(solution, make(24, seed))
         assert outcome.layers is not None
-    # On the planted instance nothing but the furthest itself gives the answer.
+    # On the planted instance there is one furthest, and nobody knows it without having met it.
     outcome = solve(solution, planted(24))
     assert all(a <= b for a, b in zip(outcome.accuracy, outcome.within, strict=True))
     assert outcome.layers is not None and outcome.layers >= outcome.comparisons
@@ -127,7 +142,24 @@ def test_share_within_a_window() -> None:
     assert share_within("Window(2)", far, 4) == (0.25, 0.5, 0.75, 1)
 
 
+def test_means_of_the_furthest_alone_count() -> None:
+    u = torch.eye(4).double()[[0, 1, 2, 3]]
+    u[1] = -u[0]
+    u = torch.cat([u, u[1:2]])  # vectors 1 and 4 are the furthest of vector 0
+    found = u[[1, 0, 0, 0, 0]].clone()
+    assert solved(u, found)[0]
+    found[0] = 2 * u[1] - u[4] + 1e-6 * u[2]  # the same product
+    assert not solved(u, found)[0]
+    tied = torch.eye(3).double()
+    assert solved(tied, torch.stack([(tied[1] + 3 * tied[2]) / 4, tied[0], tied[0]])).all()
+    assert not solved(tied, torch.stack([2 * tied[1] - tied[2], tied[0], tied[1]]))[0]
+
+
 # ---- wrong ones ----
+
+
+def test_minus_the_vector_is_no_solution() -> None:
+    assert not solved(planted(16), -planted(16)).any()
 
 
 def test_a_query_with_the_wrong_sign_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,16 +169,49 @@ def test_a_query_with_the_wrong_sign_is_caught(monkeypatch: pytest.MonkeyPatch) 
         assert solve(solution, planted(16)).layers is None
 
 
-@pytest.mark.parametrize("solution", [Ring(2), Hub(2)])
-def test_a_missing_edge_is_caught(solution, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Missing(type(solution)):
-        def graph(self, n: int) -> lb.Graph:
-            pairs = super().graph(n).pairs
-            at = (pairs[:, 0] == pairs[-1, 0]) & (pairs[:, 0] != pairs[:, 1])
-            return lb.Edges(pairs[~at])
+@pytest.mark.fast_cases(4)
+@pytest.mark.parametrize("seed", range(60))
+def test_a_changed_weight_is_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any weight that is not 0, of any solution: of the other sign, 0, or off by a hundredth."""
+    draw = random.Random(seed)
+    solution = [FullLayer(), Ring(), Hub(2)][seed % 3]
+    n = 96 if seed % 3 == 0 else 24
+    size = close(n).shape[1]
+    name = draw.choice(["query", "key", "value"])
+    places = getattr(solution.weights(size), name)[:size].nonzero().tolist()
+    if seed % 3 == 0 and name == "value":  # the lower half, which writes
+        places = [[size + k, k] for k in range(size)]
+    at, factor = tuple(draw.choice(places)), draw.choice([-1, 0, 1.01])
+    right = type(solution).weights
 
-    broken = Missing(2)
-    assert solve(broken, planted(16), 40).layers is None
+    def changed(self, size: int, *layer: int) -> furthest.Weights:
+        weights = right(self, size, *layer)
+        getattr(weights, name)[at] *= factor
+        return weights
+
+    monkeypatch.setattr(type(solution), "weights", changed)
+    assert solve(solution, close(n)).layers is None, (name, at, factor)
+
+
+@pytest.mark.slow  # a hundred runs
+@pytest.mark.parametrize("solution", [Ring(2), Hub(2)])
+def test_every_missing_edge_is_caught(solution, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one of some orders of the vectors: in one, not every edge has to carry an answer."""
+    n = 8
+    orders = [np.random.default_rng(seed).permutation(n) for seed in range(40)]
+    right = type(solution).graph
+    edges = right(solution, n).pairs.tolist()
+    for missing in edges:
+        if missing[0] == missing[1]:
+            continue  # what a holder has so far: see below
+        if isinstance(solution, Hub) and missing[0] < 2 and missing[1] % 2 != missing[0]:
+            continue  # what the other hub loads
+        broken = lb.Edges([edge for edge in edges if edge != missing])
+        monkeypatch.setattr(type(solution), "graph", lambda self, n, broken=broken: broken)
+        assert any(solve(solution, planted(n)[order]).layers is None for order in orders), missing
+    kept = lb.Edges([edge for edge in edges if edge[0] != edge[1]])
+    monkeypatch.setattr(type(solution), "graph", lambda self, n: kept)
+    assert solve(solution, planted(n)).layers is None
 
 
 def test_attention_that_is_not_sharp_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,5 +230,14 @@ def test_experiment_and_picture(tmp_path) -> None:
     assert (tmp_path / "furthest.svg").stat().st_size > 5000
     with pytest.raises(ValueError, match=r"ends in .png"):
         draw_furthest(outcomes, tmp_path / "furthest.txt")
-    with pytest.raises(ValueError, match="planted, bits"):
+    with pytest.raises(ValueError, match="planted, close, bits"):
         experiment((8,), instance="hard")
+
+
+def test_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="for each of 2 heads, expected one graph"):
+        measure("PerHead([Window(1), Window(2)])", planted(4))
+    assert measure("Window(0)", planted(4)).comparisons == float("inf")
+    monkeypatch.setattr(furthest, "available_bytes", lambda: 10_000)
+    with pytest.raises(ValueError, match="choose fewer vectors"):
+        solve(Ring(), planted(16))

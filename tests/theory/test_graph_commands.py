@@ -1,4 +1,4 @@
-"""`longbird graph analyse`, `compare` and `plots`."""
+"""`longbird graph analyse`, `compare`, `path` and `plots`."""
 
 from __future__ import annotations
 
@@ -38,9 +38,24 @@ def test_analyse_prints_json() -> None:
 def test_compare_has_a_row_for_each() -> None:
     output = run("compare", "Full", "Window(4)", "ErdosRenyi(0.1)", "-n", "100").splitlines()
     assert output[0] == "100 tokens"
-    assert [line.split()[0] for line in output[2:]] == ["Full", "Window(4)", "ErdosRenyi(0.1)"]
+    assert [line.split()[0] for line in output[2:-1]] == ["Full", "Window(4)", "ErdosRenyi(0.1)"]
+    assert output[-1].startswith("~ from a sample")
     found = json.loads(run("compare", "Full", "Window(4)", "-n", "100", "--json"))
     assert [each["diameter"] for each in found] == [1, 25]
+
+
+def test_paths_of_tokens() -> None:
+    output = run("path", "Window(3) & Causal", "7", "0", "-n", "10").splitlines()
+    assert output == [
+        "token 7 hears of token 0 after 3 layers: each sees the next", "7 -> 4 -> 1 -> 0"
+    ]  # fmt: skip
+    assert "never" in run("path", "Window(3) & Causal", "0", "7", "-n", "10")
+    found = json.loads(
+        run("path", "Window(3) | GlobalTokens([5])", "0", "9", "-n", "10", "--json")
+    )
+    assert found == {"layers": 2, "path": [0, 5, 9]}
+    found = json.loads(run("path", "Causal", "0", "9", "-n", "10", "--json"))
+    assert found == {"layers": None, "path": None}
 
 
 @pytest.mark.parametrize(
@@ -49,10 +64,12 @@ def test_compare_has_a_row_for_each() -> None:
         ("compare Full -n 10", "two graphs or more"),
         ("analyse Nonsense -n 10", "Nonsense"),
         ("analyse Full -n 10 -o a.txt", r"ends in \.png"),
+        ("analyse Full -n 10 -o nowhere/a.png", "there is no folder nowhere for a.png"),
+        ("path Full 10 0 -n 10", "less than n=10, received 10"),
     ],
 )
 def test_mistakes(line: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
         CliRunner().invoke(app, ["graph", *line.split()], catch_exceptions=False)
 
 

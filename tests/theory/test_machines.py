@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from longbird.theory import machines
 from longbird.theory.machines import Machine, built_in
 
 GOOD = """
@@ -37,6 +38,11 @@ def test_a_machine_is_read() -> None:
         ("go a -> b R go", "go a -> b X go", r"line 7: the move is 'X', expected L, R or S"),
         ("go a -> b R go", "go a -> b R goo", r"line 7: state 'goo' has no transitions .* 'go'\?"),
         ("go a -> b R go", "go b -> b R go", r"line 8: line 7 already says"),
+        (
+            "halt: end",
+            "halt: end # here",
+            r"line 4: '#' cannot be a state; a comment needs a line",
+        ),
         ("go a -> b R go", "end a -> b R go", r"line 7: 'end' is a halt state"),
         ("start: go", "start: begin", r"line 3: state 'begin' has no transitions"),
         ("start: go", "start: go end", r"line 3: 'start' takes one word, received 2"),
@@ -101,3 +107,9 @@ def test_loading(tmp_path) -> None:
     (tmp_path / "binary.tm").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="not text in UTF-8"):
         Machine.load(tmp_path / "binary.tm")
+
+
+def test_the_example_of_the_module_is_a_machine() -> None:
+    lines = (machines.__doc__ or "").splitlines()
+    example = "\n".join(line for line in lines if line.startswith("    "))
+    assert Machine.parse(example).states == ("right", "done")

@@ -128,6 +128,29 @@ def test_without_the_star_there_is_a_counter_example(graph: str) -> None:
         report.raise_if_failed()
 
 
+def test_codes_may_differ_by_luck() -> None:
+    report = check("RandomBlocks(2, block=1)", 3)
+    assert report.centre is None and not report.ok
+    assert report.collision is None and report.distinct == 24
+    assert report.wrong is not None and "by luck" in str(report)
+
+
+@pytest.mark.parametrize("factor", [0, 1, 2, 264, -265])
+def test_a_last_factor_that_is_too_small_is_caught(
+    factor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Construction(3, 2).last_factor == 265
+    monkeypatch.setattr(Construction, "last_factor", factor)
+    assert not check(STAR, 3).ok
+    monkeypatch.setattr(Construction, "last_factor", 266)  # a larger one does as well
+    assert check(STAR, 3).ok
+
+
+def test_a_last_layer_that_gives_something_else_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(universality, "BELOW", 10**9)  # above every z: the smallest
+    assert "the last layer gave token 1" in str(check(STAR, 3))
+
+
 def test_a_bias_on_the_key_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the paper prints it, no token moves."""
 
@@ -191,6 +214,11 @@ def test_mistakes() -> None:
         check(STAR, 20)
     with pytest.raises(ValueError, match="n must be"):
         check(STAR, 1)
+    with pytest.raises(ValueError, match=r"3\^300000000 sequences"):
+        check(STAR, 300_000_000, 3)
+    for scale, said in ((-1.0, "above 0, received -1"), (1e308, r"1e\+308 overflows")):
+        with pytest.raises(ValueError, match=said):
+            check(STAR, 3, softmax=scale)
 
 
 def test_the_picture(tmp_path) -> None:

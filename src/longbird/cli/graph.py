@@ -11,7 +11,7 @@ import typer
 
 from longbird.cli.flags import Command, Group
 from longbird.cli.graph_argument import HELP, GraphArgument, complete_graph, parse_graph
-from longbird.cli.options import AsJson, Heads, Tokens
+from longbird.cli.options import AsJson, Heads, Picture, Tokens
 from longbird.cli.terminal import say, stdout, working
 
 if TYPE_CHECKING:
@@ -33,10 +33,7 @@ def show(
     n: Tokens = 512,
     heads: Heads = 1,
     head: Annotated[int, typer.Option(help="The head to draw.", min=0)] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", help="Also write a picture: a .png, .svg or .pdf file."),
-    ] = None,
+    out: Picture = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the graph as JSON instead of drawing it.")
     ] = False,
@@ -70,10 +67,7 @@ def analyse(
     n: Tokens = 4096,
     heads: Heads = 1,
     json: AsJson = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", help="Also draw it: a .png, .svg or .pdf file."),
-    ] = None,
+    out: Picture = None,
 ) -> None:
     """Measure a graph: paths, clustering, spectral gap, receptive field and more.
 
@@ -84,10 +78,7 @@ def analyse(
     parsed = parse_graph(graph)
     with working(f"Measuring {n:,} tokens"):
         from longbird.theory import analyse as measure
-        from longbird.theory.analysis import check_picture
 
-        if out is not None:
-            check_picture(out)
         found = measure(parsed, n, heads, name=graph.strip())
         if out is not None:
             found.save(out)
@@ -131,12 +122,40 @@ def compare(
 
 
 @graph.command(cls=Command)
+def path(
+    graph: GraphArgument,
+    reader: Annotated[int, typer.Argument(help="The token that reads, counted from 0.", min=0)],
+    read: Annotated[int, typer.Argument(help="The token that it may hear of.", min=0)],
+    n: Tokens = 4096,
+    heads: Annotated[
+        int | None, typer.Option(help="Heads; all their edges count.", min=1, show_default=False)
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Tell in how many layers one token hears of another, and along which tokens."""
+    from json import dumps
+
+    found = parse_graph(graph).path(reader, read, n, heads)
+    if json:
+        layers = None if found is None else len(found) - 1
+        typer.echo(dumps({"layers": layers, "path": found}))
+    elif found is None:
+        say(f"token {reader:,} never hears of token {read:,}")
+    else:
+        layers = "1 layer" if len(found) == 2 else f"{len(found) - 1:,} layers"
+        say(f"token {reader:,} hears of token {read:,} after {layers}: each sees the next")
+        say(" -> ".join(map(str, found)))
+
+
+@graph.command(cls=Command)
 def plots(
     out: Annotated[
         Path, typer.Option("-o", "--out", help="The folder of the pictures; made if need be.")
     ] = Path("plots"),
 ) -> None:
     """Measure and draw again what the papers say: paths, clustering, eigenvalues, layers."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file, expected a folder to draw into; choose another name")
     with working(f"Measuring, and drawing into {out}"):
         from longbird.theory.plots import draw_all
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from longbird.folders.paths import check_picture
 
 Tokens = Annotated[int, typer.Option("-n", "--tokens", help="Tokens of a sequence.", min=1)]
 Heads = Annotated[int, typer.Option("--heads", help="Heads.", min=1)]
@@ -22,6 +25,24 @@ TextColumn = Annotated[
 ]
 TokensAtOnce = Annotated[
     int | None, typer.Option(help="Tokens that are read at once; as in the run by default.")
+]
+
+
+def _check_picture(out: Path | None) -> Path | None:
+    """Before anything that takes long."""
+    if out is not None:
+        check_picture(out)
+    return out
+
+
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--out",
+        help="Also write a picture: a .png, .svg or .pdf file.",
+        callback=_check_picture,
+    ),
 ]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of the files.")]
 

@@ -10,30 +10,10 @@ import typer
 
 from longbird.cli.flags import Command, Group
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
-from longbird.cli.options import AsJson, check_known
+from longbird.cli.options import AsJson, Picture, check_known
 from longbird.cli.terminal import note, say, stdout, working
 
 theory = typer.Typer(cls=Group, no_args_is_help=True, help="Run what the papers prove.")
-
-
-def _check_out(out: Path | None) -> Path | None:
-    """Before anything that takes long."""
-    if out is not None and out.suffix not in (".png", ".svg", ".pdf"):
-        raise typer.BadParameter(
-            f"received {str(out)!r}, expected a name that ends in .png, .svg or .pdf"
-        )
-    return out
-
-
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "-o",
-        "--out",
-        help="Also write a picture: a .png, .svg or .pdf file.",
-        callback=_check_out,
-    ),
-]
 
 
 @theory.command(cls=Command)
@@ -57,7 +37,7 @@ def turing(
         ),
     ] = None,
     steps: Annotated[int, typer.Option(help="Most steps of the machine.", min=0)] = 447,
-    out: Out = None,
+    out: Picture = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a Turing machine with a sparse decoder, and compare every step with a simulation.
@@ -68,8 +48,13 @@ def turing(
     from longbird.theory.machines import Machine, built_in
 
     if machine is None:
-        for name, meaning in built_in().items():
-            say(f"{name:<15} {meaning}")
+        if out is not None:
+            raise ValueError("there is nothing to draw without a machine; give one, or its name")
+        if as_json:
+            _print_json([{"machine": name, "does": does} for name, does in built_in().items()])
+            return
+        for name, does in built_in().items():
+            say(f"{name:<15} {does}")
         return
     loaded = Machine.load(machine)
     loaded.read(text)  # a wrong input is a mistake before anything is loaded
@@ -138,7 +123,7 @@ def universality(
         float | None,
         typer.Option(help="Softmax of this scale instead of hardmax.", show_default=False),
     ] = None,
-    out: Out = None,
+    out: Picture = None,
     as_json: AsJson = False,
 ) -> None:
     """Give every token of every sequence a code of its own, over the edges of a graph.
@@ -183,7 +168,8 @@ def universality(
         )
     else:
         say("\n\n".join(map(str, reports)))
-    _finish(out, not graphs or all(report.ok for report in reports))
+    # Of the two that are not named, only the star can do it.
+    _finish(out, all(report.ok for report in (reports if graphs else reports[:1])))
 
 
 @theory.command(cls=Command)
@@ -201,7 +187,10 @@ def furthest(
     reach: Annotated[int, typer.Option(help="Candidates per layer on the ring.", min=1)] = 1,
     hubs: Annotated[int, typer.Option(help="Hubs.", min=1)] = 1,
     instance: Annotated[
-        str, typer.Option(help="planted (opposite pairs) or bits (nearly orthogonal).")
+        str,
+        typer.Option(
+            help="planted (opposite pairs), close (a narrow choice) or bits (nearly orthogonal)."
+        ),
     ] = "planted",
     seed: Annotated[int, typer.Option(help="Seed of the vectors.", min=0)] = 0,
     graph: Annotated[
@@ -212,11 +201,11 @@ def furthest(
             show_default=False,
         ),
     ] = None,
-    out: Out = None,
+    out: Picture = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the furthest for each vector: one layer of full attention, many of a sparse graph."""
-    check_known("--instance", [instance], ("planted", "bits"))
+    check_known("--instance", [instance], ("planted", "close", "bits"))
     graphs = [parse_graph(each) for each in graph or ()]
     with working("Running layer after layer"):
         from longbird.theory.furthest import FullLayer, Hub, Ring, experiment
@@ -228,7 +217,16 @@ def furthest(
 
         draw_furthest(outcomes, out)
     if as_json:
-        _print_json([vars(outcome) | {"layers": outcome.layers} for outcome in outcomes])
+        _print_json(
+            [
+                {
+                    **vars(outcome),
+                    "comparisons": outcome.comparisons if outcome.edges else None,
+                    "layers": outcome.layers,
+                }
+                for outcome in outcomes
+            ]
+        )
     else:
         _print_outcomes(outcomes)
     _finish(out, all(outcome.layers or not outcome.accuracy for outcome in outcomes))
@@ -254,13 +252,13 @@ def _print_outcomes(outcomes: list[Any]) -> None:
         )
     stdout.print(table)
     say("layers    until every vector has found the furthest")
-    say("at least  n(n-1)/edges, for any solution that compares vectors along edges")
+    say("at least  n(n-1)/edges, for any solution whose tokens carry one vector each")
     say("halfway   the share that has found it after half of the layers")
     say("2 hops    the share whose furthest is within two hops")
 
 
 def _print_json(value: Any = None, **fields: Any) -> None:
-    typer.echo(json.dumps(fields if value is None else value))
+    typer.echo(json.dumps(fields if value is None else value, allow_nan=False))
 
 
 def _finish(out: Path | None, ok: bool) -> None:

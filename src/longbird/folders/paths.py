@@ -1,4 +1,4 @@
-"""Where a model is read from or written to, as the caller names it."""
+"""Where models are read from, and models and pictures written to, as the caller names it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ def check_path(path: Any, expected: str = "a folder, or the name of a model on t
         raise TypeError(f"expected the path of {expected}; received {path!r:.80}")
     if not str(path).strip():
         raise ValueError(f"expected the path of {expected}; received the empty text {path!r:.80}")
+
+
+def check_picture(path: str | os.PathLike[str]) -> None:
+    """Raises if a picture cannot be written here, which is better said before it is drawn."""
+    if Path(path).suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(
+            f"received {str(path)!r} to write a picture to, expected a name that ends in .png, "
+            ".svg or .pdf"
+        )
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {Path(path).parent} for {Path(path).name}")
 
 
 def is_path(path: str | os.PathLike[str]) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longbird.folders.paths import check_picture
 from longbird.graph.arguments import integer
 from longbird.graph.base import Graph
 from longbird.theory.clustering import cluster
@@ -84,7 +85,8 @@ class Measures:
             variation, at most: ln(4 / smallest probability) / walk_gap; None if it never is.
         global_tokens: How many tokens see all others and are seen by all others.
         edges_to_globals: The fewest edges that cut a token off from all tokens that everyone sees,
-            so that it cannot read from them over any number of hops; None without such tokens.
+            so that it cannot read from them over any number of hops; None without such tokens, or
+            if all are.
         edges_from_globals: The fewest edges that cut a token off from all tokens that see
             everyone.
         small_world: Compared with random graphs and lattices of the same degree; None if it is not
@@ -133,8 +135,7 @@ class Measures:
         if name.startswith(("receptive", "reached")):
             return self.reached_intervals is None
         if name.startswith("small_world"):
-            world = getattr(self, name)
-            return world is None or world.exact
+            return getattr(self, name) is None  # otherwise it rests on random graphs
         if name == "mixing_time":  # which has no upper bound if the gap may be 0
             name = "walk_gap"
         return name not in self.intervals
@@ -174,10 +175,10 @@ class Measures:
         return [(label, value, self._how(name)) for label, name, value in found]
 
     def _how(self, name: str) -> str:
-        if name.startswith("small_world") and (world := getattr(self, name)) is not None:
-            against = f"{world.drawn} drawn" if world.drawn else "formulas for"
-            how = "" if world.exact else "sampled, "
-            return f"{how}against {against} random graphs"
+        name, _, which = name.partition(".")
+        if name.startswith("small_world"):
+            world: SmallWorld | None = getattr(self, name)
+            return "" if world is None else _against(world, which)
         if self.exact(name):
             return "exact"
         if name not in self.intervals:
@@ -251,15 +252,6 @@ class Analysis(Measures):
         text = io.StringIO()
         self.figure().savefig(text, format="svg")
         return text.getvalue()
-
-
-def check_picture(path: str | Path) -> None:
-    """Raises a ValueError if this cannot be the name of a picture."""
-    if Path(path).suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(
-            f"received {str(path)!r} to write a picture to, expected a name that ends in .png, "
-            ".svg or .pdf"
-        )
 
 
 def analyse(graph: Graph, n: int, heads: int = 1, *, name: str | None = None) -> Analysis:
@@ -392,10 +384,12 @@ def compare(analyses: Sequence[Analysis]) -> str:
 
     Examples:
         >>> from longbird.graph import Full, Window
-        >>> print(compare([graph.analyse(100) for graph in (Full(), Window(9))]))
-        graph                         density  diameter  path  clustering  gap      sigma  omega
-        Full()                        1        1         1     1           1.01     1      0
-        Window(radius=9, dilation=1)  0.181    11        4.2   0.7356      0.01722  1.931  -0.6002
+        >>> graphs = {"Full": Full(), "Window(9)": Window(9)}
+        >>> print(compare([analyse(graph, 100, name=name) for name, graph in graphs.items()]))
+        graph      density  diameter  path  clustering  gap      sigma   omega
+        Full       1        1         1     1           1.01     ~1      ~0
+        Window(9)  0.181    11        4.2   0.7356      0.01722  ~1.907  ~-0.6006
+        ~ from a sample; `longbird graph analyse` has the intervals
     """
     head = ["graph", "density", "diameter", "path", "clustering", "gap", "sigma", "omega"]
     rows = [head]
@@ -425,9 +419,17 @@ def _small_world_rows(
     world: SmallWorld | None, name: str, suffix: str
 ) -> list[tuple[str, str, str]]:
     return [
-        (f"small world sigma{suffix}", name, _number(world and world.sigma)),
-        (f"small world omega{suffix}", name, _number(world and world.omega)),
+        (f"small world sigma{suffix}", f"{name}.sigma", _number(world and world.sigma)),
+        (f"small world omega{suffix}", f"{name}.omega", _number(world and world.omega)),
     ]
+
+
+def _against(world: SmallWorld, which: str) -> str:
+    """What sigma or omega rests on."""
+    interval = getattr(world, f"{which}_interval")
+    against = f"{world.drawn} drawn" if world.drawn else "formulas for"
+    how = "" if interval is None else "95%: {:,.4g} to {:,.4g}, ".format(*interval)
+    return f"{how}{'' if world.exact else 'sampled, '}against {against} random graphs"
 
 
 def _number(value: float | None, missing: str = "none") -> str:

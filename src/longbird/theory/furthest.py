@@ -9,11 +9,13 @@ Proposition 1). Two hand-built solutions come to within a constant factor of tha
     ring    vectors are handed on around a ring, r at a time: n / r layers
     hub     global tokens load one vector after the other, and all compare: n / g + 1 layers
 
-All of them run through `longbird.attention` in float64.
+All of them run through `longbird.attention` in float64, with weights that are matrices of zeros,
+ones and a few integers. What they find is compared exactly, and in as many layers as promised.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,16 +23,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.optimize import nnls
 from torch import Tensor
 
 from longbird.graph import Edges, Full, Graph, as_graph
 from longbird.graph.arguments import integer
+from longbird.machine import available_bytes, in_words
 from longbird.ops.api import attention
 
 HARD = 1e9
 """What scores are multiplied by: one that is lower by a millionth has weight 0 in float64."""
 ALIKE = 1e-9
 """Inner products that differ by less are the same."""
+CLOSE = 2.0**-20
+"""By how much the furthest of `close` is further than the next: 1000 after scaling."""
 
 
 # ---- Instances ----
@@ -42,20 +48,44 @@ def _size(n: int) -> int:
 
 
 def planted(n: int, seed: int = 0) -> Tensor:
-    """Unit vectors [n, size] in pairs: vector i + 1 is minus vector i, for even i.
+    """Unit vectors [n, size] in pairs: i + 1 is minus i, but for one coordinate, for even i.
 
-    Each pair is neighbours on the ring, the one behind the other, which is what the ring comes to
-    last. The coordinates are plus or minus a power of two: all products are exact.
+    That coordinate is drawn, so that no token knows its answer without having met it. Each pair
+    is neighbours on the ring, the one behind the other, which is what the ring comes to last. The
+    coordinates are plus or minus a power of two: all products are exact.
     """
     integer(n, "n", least=2)
     size = _size(n)
     generator = np.random.default_rng(seed)
-    signs: dict[bytes, npt.NDArray[np.int64]] = {}
-    while len(signs) < -(-n // 2):
-        drawn = generator.choice([-1, 1], size)
-        signs.setdefault((drawn * drawn[0]).tobytes(), drawn)  # one of two opposite vectors
-    half = torch.from_numpy(np.stack(list(signs.values()))).double() / math.sqrt(size)
-    return torch.stack([half, -half], dim=1).reshape(-1, size)[:n]
+    pairs = np.empty((0, size))
+    while len(pairs) < n:
+        drawn = generator.choice([-1.0, 1.0], size)
+        if (np.abs(pairs @ drawn) <= size / 2).all():  # others stay far from opposite
+            other = -drawn
+            other[generator.integers(size)] *= -1
+            pairs = np.concatenate([pairs, [drawn, other]])
+    return torch.from_numpy(pairs[:n]) / math.sqrt(size)
+
+
+def close(n: int, seed: int = 0) -> Tensor:
+    """Random unit vectors [n, size], for a third of which the choice is close.
+
+    Of three vectors, the second is the furthest from the first, and the third is less far by a
+    millionth. Almost any weight that is changed by a hundredth makes one of them choose wrongly.
+    """
+    integer(n, "n", least=2)
+    size = _size(n)
+    generator = np.random.default_rng(seed)
+    rows: list[npt.NDArray[np.float64]] = []
+    while len(rows) < n:
+        first, *aside = generator.standard_normal((3, size))
+        first /= np.linalg.norm(first)
+        for product, beside in zip((-0.8, CLOSE - 0.8), aside, strict=True):
+            beside -= (beside @ first) * first
+            beside *= math.sqrt(1 - product**2) / np.linalg.norm(beside)
+            beside += product * first
+        rows += [first, *aside]
+    return torch.from_numpy(np.stack(rows)[:n])
 
 
 def bits(n: int, seed: int = 0) -> Tensor:
@@ -74,15 +104,31 @@ def bits(n: int, seed: int = 0) -> Tensor:
     return torch.nn.functional.normalize(torch.from_numpy(drawn).double(), dim=1)
 
 
-INSTANCES: dict[str, Callable[[int, int], Tensor]] = {"planted": planted, "bits": bits}
+INSTANCES: dict[str, Callable[[int, int], Tensor]] = {
+    "planted": planted, "close": close, "bits": bits,
+}  # fmt: skip
 
 
 def solved(u: Tensor, found: Tensor) -> Tensor:
-    """For which vectors the found one is furthest: bool [n].
+    """Which vectors have found the furthest, exactly: bool [n].
 
-    Where several are equally far, hardmax gives their mean, whose inner product is the same.
+    Where several are equally far, hardmax gives a mean of them. Then it has to be of these and no
+    others: a mean of vectors, with weights that are not negative.
     """
-    return ((u * found).sum(dim=1) - (u @ u.T).amin(dim=1)).abs() < ALIKE
+    products = u @ u.T
+    furthest = products - products.amin(dim=1, keepdim=True) < ALIKE  # [n, n]
+    one = furthest.sum(dim=1) == 1
+    right = (found == u[furthest.double().argmax(dim=1)]).all(dim=1)
+    near = ((u * found).sum(dim=1) - products.amin(dim=1)).abs() < ALIKE
+    for i in (~one & near).nonzero()[:, 0].tolist():
+        right[i] = _is_mean(found[i].numpy(), u[furthest[i]].numpy())
+    return right & near
+
+
+def _is_mean(found: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> bool:
+    """Whether a vector is a mean of others: weights of at least 0 that add up to 1."""
+    _, error = nnls(np.vstack([of.T, np.ones(len(of))]), np.append(found, 1.0))
+    return bool(error < ALIKE)
 
 
 # ---- Solutions ----
@@ -97,10 +143,23 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, graph: Graph) -> Tensor:
 
 
 @dataclass(frozen=True)
+class Weights:
+    """Of one layer: what a token x asks, what it is found by, and what it hands over."""
+
+    query: Tensor  # [head_dim, width of x]
+    key: Tensor
+    value: Tensor
+
+    def __call__(self, x: Tensor, graph: Graph) -> Tensor:
+        """Hardmax attention over [tokens, width]: what each token reads."""
+        return _attend(x @ self.query.T, x @ self.key.T, x @ self.value.T, graph)
+
+
+@dataclass(frozen=True)
 class FullLayer:
     """One layer of full attention.
 
-    A token is x = [u; 0]. With Q = [-I 0], K = [I 0] and V = [0; I] it becomes [u; furthest].
+    A token is x = [u; 0]. With Q = [-I 0], K = [I 0] and V = [0 I] it becomes [u; furthest].
     """
 
     name = "full attention"
@@ -113,14 +172,21 @@ class FullLayer:
         """The tokens that hold the vectors."""
         return np.arange(n)[None]
 
+    def takes(self, n: int) -> int:
+        """Layers for n vectors."""
+        return 1
+
+    def weights(self, size: int) -> Weights:
+        """Of the layer, for vectors [u; 0] of 2 size coordinates."""
+        own, nothing = torch.eye(size).double(), torch.zeros(size, size).double()
+        value = torch.cat([torch.cat([nothing, nothing], 1), torch.cat([own, nothing], 1)])
+        return Weights(torch.cat([-own, nothing], 1), torch.cat([own, nothing], 1), value)
+
     def layers(self, u: Tensor) -> Iterator[Tensor]:
         """What each vector has found, after the one layer."""
         size = u.shape[1]
-        eye, none = torch.eye(size, dtype=u.dtype), torch.zeros(size, size, dtype=u.dtype)
-        query, key = torch.cat([-eye, none], dim=1), torch.cat([eye, none], dim=1)
         x = torch.cat([u, torch.zeros_like(u)], dim=1)
-        value = torch.cat([none, eye])  # [2 size, size]
-        x = x + _attend(x @ query.T, x @ key.T, x @ key.T, Full()) @ value.T
+        x = x + self.weights(size)(x, self.graph(len(u)))
         yield x[:, size:]
 
 
@@ -154,16 +220,24 @@ class Ring:
         """The tokens that hold the vectors: holders, and carriers."""
         return np.arange(2 * n).reshape(2, n)
 
+    def takes(self, n: int) -> int:
+        """Layers for n vectors."""
+        return -(-n // self.reach)
+
+    def weights(self, size: int) -> Weights:
+        """Of every layer: the query is minus the vector, key and value are the second slot."""
+        own, nothing = torch.eye(size).double(), torch.zeros(size, size).double()
+        second = torch.cat([nothing, own], dim=1)
+        return Weights(torch.cat([-own, nothing], dim=1), second, second.clone())
+
     def layers(self, u: Tensor) -> Iterator[Tensor]:
         """What each vector has found, after each layer, without end."""
         n, size = u.shape
-        graph = self.graph(n)
+        graph, read = self.graph(n), self.weights(size)
         x = torch.cat([u, u], dim=1).repeat(2, 1)  # [2n, 2 size]
         while True:
-            own, second = x.split(size, dim=1)
-            # The query is minus the vector, key and value are the second slot, which the
-            # feed-forward layer then overwrites with what was read.
-            x = torch.cat([own, _attend(-own, second, second, graph)], dim=1)
+            # The feed-forward layer overwrites the second slot with what was read.
+            x = torch.cat([x[:, :size], read(x, graph)], dim=1)
             yield x[:n, size:]
 
 
@@ -171,9 +245,11 @@ class Ring:
 class Hub:
     """Global tokens that load one vector after the other: tokens 0 to hubs - 1, then the vectors.
 
-    In layer t, hub h asks for the position t hubs + h, which the weights of that layer say, and
-    takes over the vector that is there. At the same time every token compares its vector with what
-    the hubs loaded in the layer before.
+    In layer t, hub h asks for the position t hubs + h, or the last there are, which the weights of
+    that layer say, and takes over the vector that is there. At the same time every token compares
+    its vector with what the hubs loaded in the layer before.
+
+    A token is [own vector; second slot; place; place^2; hub?; number of the hub; empty?; 1].
 
     Args:
         hubs: Global tokens.
@@ -188,38 +264,56 @@ class Hub:
 
     def graph(self, n: int) -> Graph:
         """Hubs see all vectors; vectors see the hubs and themselves."""
-        hub, token = np.arange(self.hubs), self.hubs + np.arange(n)
+        hub, token = np.arange(self._used(n)), self._used(n) + np.arange(n)
         down = np.stack(np.meshgrid(hub, token, indexing="ij"), axis=-1).reshape(-1, 2)
         return Edges(np.concatenate([down, down[:, ::-1], np.stack([token, token], axis=1)]))
 
     def homes(self, n: int) -> npt.NDArray[np.int64]:
         """The tokens that hold the vectors."""
-        return self.hubs + np.arange(n)[None]
+        return self._used(n) + np.arange(n)[None]
+
+    def takes(self, n: int) -> int:
+        """Layers for n vectors."""
+        return -(-n // self._used(n)) + 1
+
+    def _used(self, n: int) -> int:
+        """As many hubs as there are vectors at most."""
+        return min(self.hubs, n)
+
+    def weights(self, size: int, first: int = 0) -> Weights:
+        """Of a layer in which hub h asks for the position first + h.
+
+        A vector's score of a candidate is minus their product. A hub's, of the place p, is
+        2 w p - p^2, which is largest where p is the wanted w.
+        """
+        place, square, is_hub, number, empty, one = range(2 * size, 2 * size + 6)
+        query, key = torch.zeros(2, size + 3, 2 * size + 6).double()
+        query[:size, :size], key[:size, size : 2 * size] = -torch.eye(size), torch.eye(size)
+        query[size, [is_hub, number]] = torch.tensor([2.0 * first, 2.0]).double()
+        key[size, place] = 1
+        query[size + 1, is_hub], key[size + 1, square] = -1, 1
+        # A hub that has loaded nothing yet must not win.
+        query[size + 2, is_hub], query[size + 2, one], key[size + 2, empty] = 1, -1, 4
+        return Weights(query, key, torch.eye(2 * size, 2 * size + 6).double())
 
     def layers(self, u: Tensor) -> Iterator[Tensor]:
         """What each vector has found, after each layer, without end."""
         n, size = u.shape
-        graph, hubs = self.graph(n), self.hubs
-        nothing = u.new_zeros(hubs, size)
-        own, second = torch.cat([nothing, u]), torch.cat([nothing, u])
-        is_hub = (torch.arange(hubs + n) < hubs)[:, None].double()
-        place = torch.cat([u.new_zeros(hubs), torch.arange(n).double()])[:, None]
-        empty = is_hub.clone()  # a hub that has loaded nothing yet must not win
-        layer = 0
-        while True:
-            wanted = torch.zeros(hubs + n, 1, dtype=u.dtype)
-            wanted[:hubs, 0] = (layer * hubs + torch.arange(hubs)) % n
-            # A vector: minus its inner product with a candidate. A hub: 2 w p - p^2, which is
-            # largest where the place p is the wanted w.
-            query = torch.cat([-own, 2 * wanted * is_hub, -is_hub, is_hub - 1], dim=1)
-            key = torch.cat([second, place, place**2, 4 * empty], dim=1)
-            read = _attend(query, key, torch.cat([own, second], dim=1), graph)
-            # The feed-forward layer keeps one half of it, by the coordinate that marks hubs.
+        graph, hubs = self.graph(n), self._used(n)
+        x = u.new_zeros(hubs + n, 2 * size + 6)
+        x[hubs:, :size] = x[hubs:, size : 2 * size] = u
+        x[hubs:, 2 * size] = torch.arange(n)
+        x[:, 2 * size + 1] = x[:, 2 * size] ** 2
+        x[:hubs, 2 * size + 2] = x[:hubs, 2 * size + 4] = 1
+        x[:hubs, 2 * size + 3] = torch.arange(hubs)
+        x[:, 2 * size + 5] = 1
+        for layer in itertools.count():
+            read = self.weights(size, min(layer * hubs, n - hubs))(x, graph)
             loaded, kept = read.split(size, dim=1)
-            second = torch.where(is_hub > 0, loaded, kept)
-            empty = torch.zeros_like(empty)
-            layer += 1
-            yield second[hubs:]
+            # The feed-forward layer keeps one half of it, by the coordinate that marks hubs.
+            x[:hubs, size : 2 * size], x[hubs:, size : 2 * size] = loaded[:hubs], kept[hubs:]
+            x[:, 2 * size + 4] = 0
+            yield x[hubs:, size : 2 * size].clone()
 
 
 Solution = FullLayer | Ring | Hub
@@ -239,8 +333,8 @@ class Outcome:
         accuracy: The share of vectors that have found the furthest, after each layer.
         within: The share whose furthest lies within as many hops: no solution over this graph
             can be right more often on every input.
-        comparisons: Layers that any solution needs which compares whole vectors, one for each
-            edge: n (n - 1) / edges.
+        comparisons: Layers that any solution needs whose tokens carry one vector each and compare
+            it along their edges: n (n - 1) / edges, infinite without edges.
     """
 
     name: str
@@ -294,7 +388,12 @@ def share_within(
 
 
 def solve(solution: Solution, u: Tensor, most: int | None = None) -> Outcome:
-    """Runs a solution until every vector has found the furthest, or for `most` layers.
+    """Runs a solution until every vector has found the furthest.
+
+    Args:
+        solution: The solution.
+        u: The vectors.
+        most: Layers at most; by default those that the solution promises.
 
     Examples:
         >>> outcome = solve(Ring(), planted(32))
@@ -304,11 +403,12 @@ def solve(solution: Solution, u: Tensor, most: int | None = None) -> Outcome:
         1
     """
     n = len(u)
-    most = 2 * n + 2 if most is None else most
+    _check_memory(int(solution.homes(n).max()) + 1)
+    most = solution.takes(n) if most is None else most
     accuracy: list[float] = []
-    for found in solution.layers(u):
+    for found in itertools.islice(solution.layers(u), most):
         accuracy.append(float(solved(u, found).double().mean()))
-        if accuracy[-1] == 1 or len(accuracy) == most:
+        if accuracy[-1] == 1:
             break
     graph, homes = solution.graph(n), solution.homes(n)
     edges = _edges(graph, int(homes.max()) + 1)
@@ -318,13 +418,19 @@ def solve(solution: Solution, u: Tensor, most: int | None = None) -> Outcome:
         edges=edges,
         accuracy=tuple(accuracy),
         within=share_within(graph, u, len(accuracy), homes),
-        comparisons=n * (n - 1) / edges,
+        comparisons=n * (n - 1) / edges if edges else math.inf,
     )
 
 
 def measure(graph: Graph | str, u: Tensor, most: int = 8) -> Outcome:
     """What limits any solution over a graph, without one: hops and comparisons."""
     graph, n = as_graph(graph), len(u)
+    if graph._heads > 1:
+        raise ValueError(
+            f"{graph!r:.80} has a graph for each of {graph._heads} heads, expected one graph: "
+            "this task takes one head, so choose one of them"
+        )
+    _check_memory(n)
     edges = _edges(graph, n)
     return Outcome(
         name=f"{graph!r:.60}",
@@ -342,6 +448,16 @@ def _edges(graph: Graph, tokens: int) -> int:
     return int(mask.sum() - mask.diagonal().sum())
 
 
+def _check_memory(tokens: int) -> None:
+    """Products, distances and masks of all pairs have to fit."""
+    needed, limit = 40 * tokens**2, available_bytes()
+    if needed > limit:
+        raise ValueError(
+            f"all pairs of {tokens:,} tokens take {in_words(needed)} of the {in_words(limit)} of "
+            "memory that this process can have; choose fewer vectors"
+        )
+
+
 def experiment(
     sizes: Sequence[int] = (16, 32, 64),
     solutions: Sequence[Solution] | None = None,
@@ -357,7 +473,7 @@ def experiment(
     Args:
         sizes: Numbers of vectors.
         solutions: By default full attention, the ring and the hub.
-        instance: "planted" or "bits".
+        instance: "planted", "close" or "bits".
         seed: Of the vectors.
         graphs: Graphs without a solution.
 

@@ -3,13 +3,20 @@
 A machine is a text file. A line that begins with `#` is a comment; every other line is a setting
 or a transition:
 
-    start: right            the state that it starts in, on the first symbol of the input
-    halt: done              the states that it stops in; may be left out
-    blank: _                what is on every cell that was never written
-    input: 1011             what it runs on if nothing else is given; may be left out
-    states: right done      all its states, so that others are mistakes; may be left out
-    symbols: 0 1 _          all its symbols, likewise
-    right 1 -> 1 R right    in `right` on a 1: write 1, move right, go on in `right`
+    # The state that it starts in, on the first symbol of the input.
+    start: right
+    # The states that it stops in; may be left out.
+    halt: done
+    # What is on every cell that was never written.
+    blank: _
+    # What it runs on if nothing else is given; may be left out.
+    input: 1011
+    # All its states, and all its symbols, so that others are mistakes; may be left out.
+    states: right done
+    symbols: 0 1 _
+    # In `right` on a 1: write 1, move right, go on in `right`.
+    right 1 -> 1 R right
+    right _ -> 1 S done
 
 A move is L, R or S (stay). The tape has no end on either side. Where there is no transition the
 machine stops, as in a state that is named by `halt`.
@@ -235,7 +242,15 @@ class _Parser:
             if setting[1] in self.settings:
                 first = self.settings[setting[1]][0]
                 self._fail(number, f"{setting[1]!r} was already given in line {first}")
-            self.settings[setting[1]] = number, setting[2].split()
+            words = setting[2].split()
+            if setting[1] in ("start", "halt", "states"):
+                for word in words:
+                    if word.startswith("#"):
+                        self._fail(
+                            number,
+                            f"{word!r} cannot be a state; a comment needs a line of its own",
+                        )
+            self.settings[setting[1]] = number, words
             return
         words = line.split()
         if len(words) != 6 or words[2] != "->":

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from longbird.folders.paths import check_picture
 from longbird.theory.furthest import Outcome
 from longbird.theory.turing import INPUT, Run
 from longbird.theory.universality import Report
@@ -18,15 +19,6 @@ from longbird.theory.universality import Report
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442", "#999999")
 WARNING = "#d55e00"
 PALE = "#f2f2f2"
-
-
-def check_name(path: str | Path) -> None:
-    """Raises a ValueError if the name of a picture has an ending that is not known."""
-    if Path(path).suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(
-            f"received {str(path)!r} to write a picture to, expected a name that ends in .png, "
-            ".svg or .pdf"
-        )
 
 
 def draw_run(run: Run, path: str | Path) -> None:
@@ -43,7 +35,7 @@ def draw_run(run: Run, path: str | Path) -> None:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    check_name(path)
+    check_picture(path)
     symbols = run.machine.symbols
     colours = [PALE, *(COLOURS[k % len(COLOURS)] for k in range(len(symbols) - 1))]
     figure = Figure(figsize=(11, 6.4), layout="constrained")
@@ -125,7 +117,7 @@ def draw_codes(reports: Sequence[Report], path: str | Path) -> None:
     """
     from matplotlib.figure import Figure
 
-    check_name(path)
+    check_picture(path)
     figure = Figure(figsize=(1 + 5 * len(reports), 4.8), layout="constrained")
     panels = figure.subplots(1, len(reports), squeeze=False)[0]
     for axes, report in zip(panels, reports, strict=True):
@@ -168,7 +160,7 @@ def draw_furthest(outcomes: Sequence[Outcome], path: str | Path) -> None:
 
     On the left, at the largest n, the share of vectors that have found the furthest after each
     layer; dashed, the share whose furthest is within as many hops. On the right, layers against n;
-    dotted, the lower bound n (n - 1) / edges.
+    dotted, the lower bound n (n - 1) / edges; grey, n, the order of the paper's bound.
 
     Raises:
         ValueError: The name has another ending.
@@ -176,7 +168,7 @@ def draw_furthest(outcomes: Sequence[Outcome], path: str | Path) -> None:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    check_name(path)
+    check_picture(path)
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = dict.fromkeys(outcome.name for outcome in outcomes)
@@ -194,6 +186,11 @@ def draw_furthest(outcomes: Sequence[Outcome], path: str | Path) -> None:
         if done:
             right.plot(*zip(*done, strict=True), "o-", ms=4, color=colour)
         lines.append(Line2D([], [], color=colour, label=name))
+    every = sorted({outcome.n for outcome in outcomes})
+    (order,) = right.plot(
+        every, every, color="#bbbbbb", lw=5, zorder=0, label="n, the order of the paper's bound"
+    )
+    lines.append(order)
     left.set(xlabel="layers", ylabel="share of vectors")
     left.set_title(f"{largest} vectors: furthest found, and (dashed) within hops", fontsize=10)
     left.set_xscale("log", base=2)

@@ -9,17 +9,19 @@ takes no time; beyond, formulas tell what they have. Those for the ring are exac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log, log1p
+from math import ceil, exp, log, log1p, sqrt
 
 import numpy as np
+from scipy.special import stdtrit
 
 from longbird.graph.random import below
 from longbird.theory.clustering import Clustering, cluster
-from longbird.theory.digraph import Digraph, undirected_of
+from longbird.theory.digraph import Digraph, Floats, undirected_of
 from longbird.theory.hops import Hops, count_hops
+from longbird.theory.sample import CONFIDENCE
 
 # Random graphs that are drawn, and the edges that all of them together may have.
-DRAWS = 4
+DRAWS = 16
 MOST_EDGES = 2**17
 MOST_TOKENS = 4096
 # Euler's constant.
@@ -41,6 +43,9 @@ class SmallWorld:
             it is so dense that every pair has one hop or two, 2 - k / (n - 1).
         lattice_clustering: C of the ring: 3 (k - 2) / (4 (k - 1)) where it is long.
         drawn: How many random graphs were drawn and measured; 0 if formulas were used.
+        sigma_interval: 95% confidence for all random graphs, by those that were drawn, and for C
+            and L as they stand; None if fewer than two were.
+        omega_interval: The same for omega.
         exact: Whether C and L of the graph are exact.
 
     References:
@@ -58,6 +63,8 @@ class SmallWorld:
     random_path_length: float
     lattice_clustering: float
     drawn: int
+    sigma_interval: tuple[float, float] | None
+    omega_interval: tuple[float, float] | None
     exact: bool
 
 
@@ -73,25 +80,51 @@ def small_world(graph: Digraph, clustering: Clustering, hops: Hops) -> SmallWorl
     if degree <= 2:
         return None
     draws = 0
-    if n <= MOST_TOKENS and n * degree <= MOST_EDGES:
+    if n <= MOST_TOKENS and n * degree <= MOST_EDGES and degree < n - 1:
         draws = int(min(DRAWS, MOST_EDGES // (n * degree)))
     if draws:
-        found = [_drawn(n, degree, seed) for seed in range(draws)]
-        random_clustering, random_length = np.mean(found, axis=0).tolist()
+        found = np.array([_drawn(n, degree, seed) for seed in range(draws)])  # [draws, 2]
     else:
-        random_clustering, random_length = degree / (n - 1), _random_length(n, degree)
+        found = np.array([[degree / (n - 1), _random_length(n, degree)]])
+    random_clustering, random_length = found.mean(axis=0).tolist()
     lattice = lattice_clustering(n, degree)
+    sigma = clustering.value / random_clustering / (length / random_length)
+    omega = random_length / length - clustering.value / lattice
     return SmallWorld(
-        sigma=clustering.value / random_clustering / (length / random_length),
-        omega=random_length / length - clustering.value / lattice,
+        sigma=sigma,
+        omega=omega,
         clustering=clustering.value,
         average_path_length=length,
         random_clustering=random_clustering,
         random_path_length=random_length,
         lattice_clustering=lattice,
         drawn=draws,
+        sigma_interval=_times(sigma, found),
+        omega_interval=_plus(omega, found[:, 1] / length),
         exact=clustering.interval is None and hops.exact,
     )
+
+
+def _plus(value: float, drawn: Floats) -> tuple[float, float] | None:
+    """A 95% interval around what a mean is added to."""
+    if len(drawn) < 2:
+        return None
+    error = _error(drawn)
+    return value - error, value + error
+
+
+def _times(value: float, drawn: Floats) -> tuple[float, float] | None:
+    """A 95% interval around what two means are factors of, from relative errors."""
+    if len(drawn) < 2:
+        return None
+    factor = exp(sqrt(sum((_error(each) / each.mean()) ** 2 for each in drawn.T)))
+    return value / factor, value * factor
+
+
+def _error(drawn: Floats) -> float:
+    """Of a mean, with 95% confidence."""
+    quantile = float(stdtrit(len(drawn) - 1, (1 + CONFIDENCE) / 2))
+    return quantile * float(drawn.std(ddof=1)) / sqrt(len(drawn))
 
 
 def _drawn(n: int, degree: float, seed: int) -> tuple[float, float]:

@@ -32,8 +32,10 @@ from longbird.graph import Edges, Graph, as_graph
 from longbird.graph.arguments import integer
 from longbird.ops.api import attention
 
-MOST_SEQUENCES = 1 << 16
-"""More would take minutes."""
+MOST_SEQUENCES = 1 << 12
+"""More would take minutes: a sequence of twelve tokens takes a hundredth of a second."""
+BELOW = -1
+"""The bias of the last layer: below every z, all of which are 0 or more."""
 
 Number = Fraction | float
 Digits = tuple[int, ...]
@@ -71,7 +73,7 @@ class Construction:
         values: Values of a coordinate: 0, 1/values, 2/values, ... below 1.
         dimension: Coordinates of a token.
         rho: The factor of the shifts of tokens; by default a + 1, where a = values ** dimension is
-            the number of different tokens.
+            the number of different tokens. Any that is larger does as well.
 
     Examples:
         >>> construction = Construction(3, 2)
@@ -213,6 +215,8 @@ def softmax_shift(
     k = values.expand(2, -1)[None, :, :, None]
     graph = Edges([(i, j) for i, keys in enumerate(seen) for j in keys])
     read = attention(q, k, k, graph, scale=scale)[0, :, :, 0]
+    if not read.isfinite().all():
+        raise ValueError(f"softmax of scale {scale:g} overflows; choose a smaller scale")
     return (shift.rho * (read[0] - read[1])).tolist()
 
 
@@ -273,11 +277,15 @@ def run(
         wanted = tokens[shift.token - 1] if shift.token else middle
         wrong = _wrong(shift, inside, before, z, wanted)
     # One head whose bias is below every z: the largest that a token sees, which is the centre's.
-    largest = [max((z[j] for j in keys), default=z[0] * 0) for keys in seen]
-    codes = tuple(
-        own + construction.last_factor * top for own, top in zip(z, largest, strict=True)
-    )
-    return Result(tuple(z[1:]), z[0], codes[1:], wrong)
+    factor = construction.last_factor
+    largest = [_head(z, z[i] - BELOW, keys) for i, keys in enumerate(seen)]
+    codes = tuple(own + factor * top for own, top in zip(z, largest, strict=True))[1:]
+    if exact and wrong is None:
+        for token, (code, own) in enumerate(zip(codes, tokens, strict=True), start=1):
+            if code != own + factor * middle:
+                wrong = f"the last layer gave token {token} {code}, expected {own} + R {middle}"
+                break
+    return Result(tuple(z[1:]), z[0], codes, wrong)
 
 
 def _wrong(
@@ -352,6 +360,18 @@ class Report:
         centres = [result.centre for result in self.results.values()]
         return all(before > after for before, after in itertools.pairwise(centres))
 
+    @cached_property
+    def separates(self) -> bool:
+        """Is R so large that no token of one sequence can have the code of another's?
+
+        By the proof, for exact numbers: R times the smallest difference of two centres is more
+        than any token has.
+        """
+        centres = sorted(Fraction(result.centre) for result in self.results.values())
+        gap = min(after - before for before, after in itertools.pairwise(centres))
+        most = max(Fraction(token) for each in self.results.values() for token in each.tokens)
+        return self.construction.last_factor * gap > most
+
     @property
     def wrong(self) -> tuple[Digits, str] | None:
         """The first sequence for which a shift went wrong, and how."""
@@ -361,7 +381,8 @@ class Report:
     @property
     def ok(self) -> bool:
         """Has every token of every sequence a code of its own, and did all layers work?"""
-        return self.collision is None and self.wrong is None and self.falls
+        told_apart = self.collision is None and self.falls
+        return told_apart and self.wrong is None and (self.error > 0 or self.separates)
 
     def raise_if_failed(self) -> Report:
         """Returns the report, or raises an AssertionError that shows it."""
@@ -387,8 +408,15 @@ class Report:
                 f"FAILED  token {first} of {_written(one)} and token {second} of "
                 f"{_written(other)} have the same code, {self.results[one].codes[first - 1]}"
             )
+        elif self.wrong is not None:
+            lines.append("no two tokens have the same code, but by luck: the proof does not hold")
         if not self.falls and self.wrong is None:
             lines.append("FAILED  the centre does not tell all sequences apart")
+        elif not self.ok and self.wrong is None and self.collision is None:
+            lines.append(
+                f"FAILED  R = {self.construction.last_factor} of the last layer does not keep "
+                "sequences apart: no two codes are the same, but by luck"
+            )
         if self.error and self.wrong is None:
             lines.append(f"the centre is off by up to {self.error:.6g}")
         if self.ok:
@@ -422,7 +450,7 @@ def check(
         softmax: Softmax with this scale instead of hardmax, in float64.
 
     Raises:
-        ValueError: There are too many sequences.
+        ValueError: There are too many sequences, or the scale of softmax is of no use.
 
     Examples:
         >>> check("Full()")
@@ -434,11 +462,13 @@ def check(
     """
     graph = as_graph(graph)
     construction = Construction(n, values, dimension, rho)
-    if construction.symbols**n > MOST_SEQUENCES:
+    if n * dimension * math.log2(values) > math.log2(MOST_SEQUENCES):
         raise ValueError(
-            f"there are {construction.symbols}^{n} sequences of {n} tokens, expected at most "
+            f"there are {values}^{n * dimension} sequences of {n} tokens, expected at most "
             f"{MOST_SEQUENCES:,}; choose fewer tokens, values or dimensions"
         )
+    if softmax is not None and not 0 < softmax < math.inf:
+        raise ValueError(f"the scale of softmax must be a number above 0, received {softmax:g}")
     star = graph.contains_star(n + 1)
     centre = star.centre if star else None
     seen = neighbours(graph, n + 1)
