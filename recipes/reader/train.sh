@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains the reader that ships. Run it again after a stop: every stage goes on where it was.
 #
-#   recipes/reader/train.sh FOLDER      # for data and runs; about two hours of two idle cores
+#   recipes/reader/train.sh FOLDER      # for data and runs; two to four hours of two cores
 #
 # Then `python recipes/reader/ship.py FOLDER/4-mean` makes the files that go into the package, and
 # `python recipes/reader/calibrate.py FOLDER/data` fits and measures how sure it is.

@@ -53,7 +53,7 @@ Limit = Annotated[
 ]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder of the results.", file_okay=False)]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Only what the README quotes: less than ten minutes.")
+    bool, typer.Option("--quick", help="Fewer cases: less than ten minutes.")
 ]
 RESULTS = Path("benchmarks/results")
 

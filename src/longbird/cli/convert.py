@@ -92,7 +92,7 @@ def convert(
     pooling: Annotated[
         str | None,
         typer.Option(
-            help="Embedding: mean or first; by default that of the source, or mean.",
+            help="Embedding: mean, first or globals; by default that of the source, or mean.",
             autocompletion=complete(POOLINGS),
         ),
     ] = None,
