@@ -196,6 +196,8 @@ def scanned(run: Path, folder: Path, bases: str, **options: Any) -> dict[str, An
 def test_scores_of_both_strands_are_the_same(
     runs: dict[str, Path], tmp_path: Path, name: str, length: int, circular: Any
 ) -> None:
+    # Bins count from the first base, so that those of the other strand are others if the last is
+    # short; see below for these.
     bases = random_bases(length // 8 * 8 if "profile" in name else length, 5)
     found, other = (
         scanned(runs[name], tmp_path, each, both_strands=True, circular=circular)
@@ -208,6 +210,50 @@ def test_scores_of_both_strands_are_the_same(
     for own, theirs in zip(columns, swapped, strict=True):
         np.testing.assert_allclose(found[own], other[theirs][::-1], atol=1e-5)
         assert np.std(found[own]) > 0
+
+
+@pytest.mark.parametrize("length", [44, 41, 48, 1])
+def test_a_short_bin_is_the_same_on_both_strands(
+    runs: dict[str, Path], tmp_path: Path, length: int
+) -> None:
+    """Bins of 8 bases against a loop over the logits of both readings, base by base."""
+    bases = random_bases(length, 7)
+    found = scanned(runs["profile base"], tmp_path, bases, both_strands=True)
+    model = load(runs["profile base"])
+    logits: list[np.ndarray] = []
+    for read in (bases, other_strand(bases)):
+        with torch.no_grad():
+            each = model.model(torch.tensor([model.tokenizer(read)["input_ids"]])).logits
+        logits.append(each[0, 1:-1, 0].numpy())
+    both = [logits[0], logits[1][::-1]]
+    expected = [
+        np.mean([1 / (1 + np.exp(-own[at : at + 8].mean())) for own in both])
+        for at in range(0, length, 8)
+    ]
+    np.testing.assert_allclose(found["CDS"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("circular", [None, ("c",)])
+@pytest.mark.parametrize("length", [44, 64, 67, 403])
+def test_bins_have_their_own_bases_however_long_the_sequence_is(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    length: int, circular: Any, both: bool,
+) -> None:  # fmt: skip
+    def share(text: str) -> float:
+        return (text.count("A") + text.count("T")) / sum(map(text.count, "ACGT"))
+
+    def scored(self: Any, model: Any, windows: list[str]) -> list[np.ndarray]:
+        return [
+            np.array([[share(each[at : at + 8])] for at in range(0, len(each), 8)])
+            for each in windows
+        ]
+
+    monkeypatch.setattr(Profile, "scored", scored)
+    bases = random_bases(length, 8)
+    found = scanned(runs["profile base"], tmp_path, bases, both_strands=both, circular=circular)
+    expected = [share(bases[at : at + 8]) for at in range(0, length, 8)]
+    np.testing.assert_allclose(found["CDS"], expected, atol=1e-6)
 
 
 def test_a_short_sequence_is_scored_as_the_model_does(

@@ -14,7 +14,7 @@ from longbird.dna.division import NONE, Division, is_file_of, names, stretches, 
 from longbird.dna.labelled import Labelled, labelled
 from longbird.dna.labels import is_signal
 from longbird.dna.settings import DnaSettings
-from longbird.dna.sweeps import Sweep
+from longbird.dna.sweeps import NO_BASE, Sweep
 from longbird.dna.tokens import Tokens, make_tokenizer
 from longbird.genomes import Contig, Genome, circular_in, open_genome
 from longbird.genomes.letters import opposite
@@ -180,7 +180,7 @@ class Genomic(Task):
         """A window in pieces that the model can read on both strands: nearly always one."""
 
         def cut(start: int, end: int) -> Iterator[slice]:
-            own = bases[start:end]
+            own = bases[start:end].replace(NO_BASE, "")
             if end - start <= unit or (self.tokens.fits(own) and self.tokens.fits(opposite(own))):
                 yield slice(start, end)
                 return

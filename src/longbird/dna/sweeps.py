@@ -18,6 +18,9 @@ from longbird.genomes.letters import opposite
 Scores = Callable[[list[str]], list[np.ndarray]]
 """What a model says of windows: for each an array of scores."""
 STARTS_AT_ONCE, WINDOWS_AT_ONCE, BASES_AT_ONCE = 256, 8, 2**15
+NO_BASE = "-"
+"""Fills up a bin that the end of a sequence cuts short, so that bins are the same from both ends
+of a window."""
 
 
 def bases_around(genome: Genome, window: Interval) -> str:
@@ -159,18 +162,26 @@ class Tiles:
         found = np.full((self.first_bin(last) - begin, self.channels), np.nan, np.float32)
         windows: list[str] = []
         places: list[tuple[int, int, int]] = []
-        length, name = self.contig.length, self.contig.name
         for job in range(first, last):
             core = self.first_bin(job), self.first_bin(job + 1)
-            start, end = core[0] * self.bin - self.margin, core[1] * self.bin + self.margin
-            if not self.contig.circular or self.jobs == 1 or end - start > length:
-                start, end = max(start, 0), min(end, length)
-            elif core[1] == self.bins and length % self.bin:
-                end = length  # the last bin is shorter, and others would not fit after it
-            bases = genome.bases(Interval(name, start, end, "+"))
-            if bases.strip("N"):
-                windows.append(bases)
-                places.append((core[0], core[1], (core[0] * self.bin - start) // self.bin))
-        for (low, high, skip), own in zip(places, scores(windows), strict=True):
-            found[low - begin : high - begin] = own[skip : skip + high - low]
+            window, before = self._window(genome, *core)
+            if window.strip(f"N{NO_BASE}"):
+                windows.append(window)
+                places.append((*core, before))
+        for (low, high, before), own in zip(places, scores(windows), strict=True):
+            found[low - begin : high - begin] = own[before : before + high - low]
         return found
+
+    def _window(self, genome: Genome, low: int, high: int) -> tuple[str, int]:
+        """A core with its context in whole bins, and how many bins lie before the core."""
+        start, end = low * self.bin, min(high * self.bin, self.contig.length)
+        left, right = start - self.margin, high * self.bin + self.margin
+        if not self.contig.circular or self.jobs == 1 or right - left > self.contig.length:
+            left, right = max(left, 0), min(right, self.contig.length)
+            end = right
+        else:
+            right = end + self.margin
+        bases = genome.bases(Interval(self.contig.name, left, right, "+"))
+        cut = end - left
+        short = NO_BASE * (-cut % self.bin)
+        return bases[:cut] + short + bases[cut:], (start - left) // self.bin

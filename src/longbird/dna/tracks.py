@@ -16,7 +16,7 @@ from longbird.dna.genomic import Genomic
 from longbird.dna.labels import Cover, features_of, is_signal
 from longbird.dna.scores import Ranked
 from longbird.dna.settings import DnaSettings
-from longbird.dna.sweeps import Sweep, Tiles
+from longbird.dna.sweeps import NO_BASE, Sweep, Tiles
 from longbird.genomes import Contig, Encoding, Genome, Interval, open_signal, read_features
 from longbird.genomes.letters import opposite
 from longbird.tasks.settings import Settings
@@ -131,11 +131,11 @@ class Tracks(Genomic):
         return {**self._read(bases), "truth": truth}
 
     def _read(self, bases: str) -> dict[str, Any]:
-        encoding: Encoding = self.tokens.encode(bases)
-        return {
-            "input_ids": self.tokens.inputs(encoding),
-            "token_of": 1 + encoding.tokens_of_bases(),  # the first is special
-        }
+        there = np.frombuffer(bases.encode(), np.uint8) != ord(NO_BASE)
+        encoding: Encoding = self.tokens.encode(bases.replace(NO_BASE, ""))
+        token_of = np.zeros(len(bases), np.int64)
+        token_of[there] = 1 + encoding.tokens_of_bases()  # the first is special
+        return {"input_ids": self.tokens.inputs(encoding), "token_of": token_of}
 
     def batch(
         self,
@@ -192,7 +192,7 @@ class Tracks(Genomic):
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """Scores of the bins of each window, [bins, channels]."""
         scores = self.run(model, batch).sigmoid().cpu().numpy()
-        bins = (batch["token_of"][..., 0] > 0).sum(1).tolist()
+        bins = (batch["token_of"] > 0).any(-1).sum(1).tolist()
         return [{"scores": each[:number]} for each, number in zip(scores, bins, strict=True)]
 
     def measure(
@@ -271,7 +271,10 @@ class Tracks(Genomic):
         return Tiles(contig, self.window, self.bin, len(self.channels))
 
     def scored(self, model: Any, windows: list[str]) -> list[np.ndarray]:
-        """The scores of the bins of each window, [bins, channels]."""
+        """The scores of the bins of each window, [bins, channels].
+
+        A bin with fewer bases may be the last, or be filled up with `NO_BASE` anywhere.
+        """
         cut = [[each[piece] for piece in self.pieces(each, self.bin)] for each in windows]
         batch = self.batch([self._read(piece) for each in cut for piece in each], self.pad)
         said = iter(self.predictions(model, batch))
