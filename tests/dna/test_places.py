@@ -183,6 +183,35 @@ def test_every_base_is_coding_on_its_strand(
                 assert covered.tolist() == [x == letter for x in bases]
 
 
+@pytest.mark.parametrize("circular", [None, ("all",)])
+def test_neighbours_of_a_base_go_round_a_circle_of_any_size(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, circular: Any
+) -> None:
+    """A model that says of each base whether there is an A before it, and one after it."""
+
+    def scored(self: Any, model: Any, windows: list[str]) -> list[np.ndarray]:
+        return [
+            np.array([[a == "A", b == "A"] for a, b in zip("." + x, x[1:] + ".", strict=False)])
+            for x in windows
+        ]
+
+    monkeypatch.setattr(Coding, "scored", scored)
+    draw = random.Random(3)
+    sequences = {
+        f"s{size}": "A" + "".join(draw.choices("ACGT", k=size - 2)) + "A"
+        for size in (2, 5, 16, 17, 20, 31, 32, 33, 200)  # a window has 32
+    }
+    genome = write_fasta(tmp_path / "g.fa", **sequences)
+    scan(runs["coding"], genome, tmp_path / "s.parquet", circular=circular, **QUIET)
+    table = pq.read_table(tmp_path / "s.parquet").to_pydict()
+    for name, bases in sequences.items():
+        around = f"{bases[-1]}{bases}{bases[0]}" if circular else f".{bases}."
+        for strand, off in (("+", 0), ("-", 2)):
+            column = zip(table["sequence"], table[f"coding {strand}"], strict=True)
+            found = [bool(x) for own, x in column if own == name]
+            assert found == [around[at + off] == "A" for at in range(len(bases))], name
+
+
 @pytest.mark.parametrize("label", ["promoter", "coding"])
 def test_stretches_are_found_across_blocks(
     label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

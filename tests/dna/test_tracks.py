@@ -256,6 +256,25 @@ def test_bins_have_their_own_bases_however_long_the_sequence_is(
     np.testing.assert_allclose(found["CDS"], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("length", [5, 20, 44, 63, 67, 203, 208])
+def test_the_last_bin_of_a_circle_is_followed_by_the_first(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    """A model that says of each bin whether there is an A after it."""
+
+    def scored(self: Any, model: Any, windows: list[str]) -> list[np.ndarray]:
+        return [
+            np.array([[each[at + 8 : at + 9] == "A"] for at in range(0, len(each), 8)], float)
+            for each in windows
+        ]
+
+    monkeypatch.setattr(Profile, "scored", scored)
+    bases = "A" + random_bases(length - 1, 9)
+    found = scanned(runs["profile base"], tmp_path, bases, circular=("c",))
+    after = [*range(8, length, 8), 0]
+    assert [bool(x) for x in found["CDS"]] == [bases[at] == "A" for at in after]
+
+
 def test_a_short_sequence_is_scored_as_the_model_does(
     runs: dict[str, Path], tmp_path: Path
 ) -> None:

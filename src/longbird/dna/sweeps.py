@@ -118,6 +118,8 @@ class Starts:
 class Tiles:
     """Windows that overlap: of each the scores of its core are kept, which has context around.
 
+    On a circle the context goes over the origin, and round and round if the circle is small.
+
     Args:
         contig: The sequence.
         window: Bases of a window.
@@ -134,7 +136,8 @@ class Tiles:
         self.at_once = max(WINDOWS_AT_ONCE, BASES_AT_ONCE // self.window)
         self.bins = -(-self.contig.length // self.bin)
         core = max(1, self.window // 2 // self.bin)
-        cores = 1 if self.contig.length <= self.window else -(-self.bins // core)
+        alone = self.contig.length <= self.window and not self.contig.circular
+        cores = 1 if alone else -(-self.bins // core)  # on a circle, context is on both sides
         self.jobs = min(cores + 1 - cores % 2, self.bins)  # odd: no border in the very middle
         while 1 < self.jobs < self.bins and self._middle() > core:  # which rounding makes longer
             self.jobs = min(self.jobs + 2, self.bins)
@@ -175,13 +178,11 @@ class Tiles:
     def _window(self, genome: Genome, low: int, high: int) -> tuple[str, int]:
         """A core with its context in whole bins, and how many bins lie before the core."""
         start, end = low * self.bin, min(high * self.bin, self.contig.length)
-        left, right = start - self.margin, high * self.bin + self.margin
-        if not self.contig.circular or self.jobs == 1 or right - left > self.contig.length:
-            left, right = max(left, 0), min(right, self.contig.length)
-            end = right
-        else:
-            right = end + self.margin
-        bases = genome.bases(Interval(self.contig.name, left, right, "+"))
+        left, right = start - self.margin, end + self.margin
+        if not self.contig.circular:
+            left, end = max(left, 0), min(right, self.contig.length)
+            right = end
+        bases = bases_around(genome, Interval(self.contig.name, left, right, "+"))
         cut = end - left
         short = NO_BASE * (-cut % self.bin)
         return bases[:cut] + short + bases[cut:], (start - left) // self.bin
