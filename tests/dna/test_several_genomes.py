@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from planting import write_fasta
@@ -13,8 +14,10 @@ from typer.testing import CliRunner
 from longbird.cli.app import app
 from longbird.dna.division import Division, stretches
 from longbird.dna.labelled import Labelled, labelled
+from longbird.dna.opening import open_genomes_of
 from longbird.dna.runs import evaluate, finetune, load
-from longbird.genomes import open_genome
+from longbird.dna.settings import DnaSettings
+from longbird.genomes import Interval, open_genome, read_features
 
 QUICK = {
     "model": "scratch:tiny", "length": 130, "steps": 1, "tokens_per_batch": 520,
@@ -77,6 +80,56 @@ def test_a_file_means_all_of_its_genome(tmp_path: Path) -> None:
         assert [str(x) for x in stretches("one.fa", genome)] == ["one1:1-3000(+)"]
         division = Division(genome, {"test": [str(path)]}, 100)
         assert division.spans["train"] == []
+
+
+def settings_of(*files: Path, **options: Any) -> DnaSettings:
+    return DnaSettings("dna-coding", tuple(map(str, files)), **options)
+
+
+def test_each_genome_takes_its_own_names(tmp_path: Path) -> None:
+    (a, _), (b, _) = (species(tmp_path, name, 0) for name in "ab")
+    labels = [tmp_path / f"{name}.bed" for name in "ab"]
+    for file, text in zip(labels, ("chr\t5\t9\t.\t0\t+\n", "chr\t7\t9\t.\t0\t-\n"), strict=True):
+        file.write_text(text)
+    settings = settings_of(alias=("chr=a1", "chr=b1"), circular=("b1",))
+    given = labelled([str(each) for each in (a, labels[0], b, labels[1])])
+    opened = open_genomes_of(settings, given)
+    assert [each.circular for own in opened for each in own.sequences.values()] == [False, True]
+    places = [read_features(*pair)[0].interval for pair in zip(labels, opened, strict=True)]
+    assert places == [Interval("a1", 5, 9, "+"), Interval("b1", 7, 9, "-")]
+
+
+def test_names_that_no_genome_has_are_said(tmp_path: Path) -> None:
+    given = labelled([str(each) for name in "ab" for each in species(tmp_path, name, 0)])
+    with pytest.raises(ValueError, match=r"--alias names c1, which none of .*a.fa, .*b.fa has"):
+        open_genomes_of(settings_of(alias=("x=a1", "y=c1")), given)
+    with pytest.raises(ValueError, match=r"--circular names c1, .* they have a1, b1"):
+        open_genomes_of(settings_of(circular=("c1",)), given)
+    every = open_genomes_of(settings_of(circular=("all",)), given)
+    assert all(each.circular for own in every for each in own.sequences.values())
+
+
+def test_labels_say_what_is_circular_where_no_name_was_given(tmp_path: Path) -> None:
+    files = [species(tmp_path, name, 0) for name in "ab"]
+    with files[1][1].open("a") as labels:
+        labels.write("b1\tx\tregion\t1\t3000\t.\t+\t.\tID=b1;Is_circular=true\n")
+    given = labelled([str(each) for pair in files for each in pair])
+    opened = open_genomes_of(settings_of(circular=("a1",)), given)
+    assert all(each.circular for own in opened for each in own.sequences.values())
+
+
+@pytest.mark.slow  # trains
+def test_names_of_several_genomes_reach_a_run_and_its_evaluation(tmp_path: Path) -> None:
+    pairs = [species(tmp_path, name, seed) for seed, name in enumerate("ab")]
+    for name, (_, labels) in zip("ab", pairs, strict=True):
+        labels.write_text(labels.read_text().replace(f"{name}1", f"chr{name}"))
+    (genome, *more) = (each for pair in pairs for each in pair)
+    names = ("chra=a1", "chrb=b1")
+    options: dict[str, Any] = {"alias": names, "circular": ("a1",), "say": quiet}
+    run = finetune(
+        "coding", genome, more, tmp_path / "run", validation_on=("none",), **QUICK, **options
+    )
+    assert run.finished and evaluate(run.path, genome, more, **options).examples
 
 
 @pytest.mark.slow  # trains

@@ -12,13 +12,12 @@ import numpy as np
 
 from longbird.dna.division import NONE, Division, is_file_of, names, stretches, usual
 from longbird.dna.labelled import Labelled, labelled
-from longbird.dna.labels import is_signal
+from longbird.dna.opening import open_genomes_of
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import NO_BASE, Sweep
 from longbird.dna.tokens import Tokens, make_tokenizer
-from longbird.genomes import Contig, Genome, circular_in, open_genome
+from longbird.genomes import Contig, Genome
 from longbird.genomes.letters import opposite
-from longbird.genomes.names import read_alias
 from longbird.models.collator import LongbirdCollator
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.settings import Settings
@@ -87,7 +86,8 @@ class Genomic(Task):
 
     def opened(self, settings: DnaSettings) -> list[Genome]:
         """The genomes that are learned from."""
-        return [open_genome_of(settings, *each) for each in self.genomes(settings.train)]
+        given = self.genomes(settings.train)
+        return open_genomes_of(settings, given) if given else []
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """What `make` makes, which is then kept for the same key."""
@@ -259,37 +259,6 @@ class Genomic(Task):
         """Takes what a description says."""
         for name in self.described:
             setattr(self, name, description[name])
-
-
-def open_genome_of(settings: DnaSettings, file: str, labels: Sequence[str] = ()) -> Genome:
-    """A genome as the settings say; what labels say is circular, is, if these say nothing."""
-    alias = _aliases(settings.alias)
-    circular: Any = settings.circular or None
-    if circular is not None and tuple(circular) == ("all",):
-        circular = True
-    genome = open_genome(file, alias=alias, circular=circular)
-    if circular is not None:
-        return genome
-    own = {each.name for each in genome.sequences.values() if each.circular}
-    said = {
-        genome.contig(name).name
-        for label in labels
-        if not is_signal(label)
-        for name in circular_in(label, alias)
-        if name in genome.sequences or name in genome.names.alias
-    }
-    if said <= own:
-        return genome
-    return open_genome(file, alias=alias, circular=sorted(said | own))
-
-
-def _aliases(given: Sequence[str]) -> dict[str, str]:
-    """Pairs such as NC_000913=U00096.3, and those in files."""
-    pairs: dict[str, str] = {}
-    for each in given:
-        other, equals, name = each.partition("=")
-        pairs |= {other: name} if equals and not Path(each).exists() else read_alias(each)
-    return pairs
 
 
 def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:

@@ -12,7 +12,8 @@ from typing import Any
 from longbird import models
 from longbird.checkpoints.configs import read_config
 from longbird.dna.default import PRETRAINED, PROMOTER, folder_of_dna
-from longbird.dna.genomic import DESCRIPTION, Genomic, open_genome_of
+from longbird.dna.genomic import DESCRIPTION, Genomic
+from longbird.dna.opening import open_genomes_of
 from longbird.dna.pretraining import Pretraining
 from longbird.dna.promoters import Promoters
 from longbird.dna.settings import DnaSettings
@@ -193,7 +194,7 @@ def evaluate(
     given = task.genomes(files)
     if not on:
         _tell_learned(path, [each.genome for each in given], say)
-    task.measured_on([open_genome_of(trained.settings, *each) for each in given], files, on)
+    task.measured_on(open_genomes_of(trained.settings, given), files, on)
     examples = (each for each in task.examples((), trained.settings, say))
     wanted = (each for each in examples if each["part"] == "test")
     with tempfile.TemporaryDirectory() as scratch:

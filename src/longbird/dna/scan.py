@@ -22,7 +22,8 @@ from tqdm import tqdm
 
 from longbird.dna.division import stretches
 from longbird.dna.formats import WRITERS, ending_of
-from longbird.dna.genomic import DESCRIPTION, open_genome_of
+from longbird.dna.genomic import DESCRIPTION
+from longbird.dna.opening import open_genome_of
 from longbird.dna.pictures import Scores, draw, named
 from longbird.dna.runs import Trained, load
 from longbird.dna.sweeps import Sweep

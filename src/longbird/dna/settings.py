@@ -22,8 +22,10 @@ class DnaSettings(Settings):
         k: Bases of a k-mer.
         vocabulary: Tokens of bpe.
         alias: What labels call the sequences: other=name, or a file with another name and the
-            name in the genome in each line, separated by a tab.
-        circular: Sequences that are circular, or "all"; what a GenBank file says by default.
+            name in the genome in each line, separated by a tab. Of several genomes, each takes
+            the names that it has.
+        circular: Sequences that are circular, or "all". Of a genome of which none is named, what
+            its labels, or GenBank, say.
         kind: Kinds of features that are labels, such as CDS; see each task for its default.
         upstream: Promoters: bases of a window before the start.
         downstream: Promoters: bases of a window from the start on.
