@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from longbird.dna.scores import LEVELS, Ranked
+from longbird.dna.scores import Ranked
 
 
 @pytest.mark.parametrize("rounded", [False, True])
@@ -34,14 +34,21 @@ def test_metrics_are_those_of_scikit_learn(rounded: bool) -> None:
             assert found[name][sample] == pytest.approx(value), name
 
 
-def test_many_scores_are_rounded_a_little() -> None:
+@pytest.mark.parametrize("prevalence", [0.001, 0.1, 0.999])
+def test_rounding_changes_little_however_rare_what_is_true_is(prevalence: float) -> None:
+    """Logits of two normal distributions, far apart from 0 as those of a model then are."""
     drawn = np.random.default_rng(1)
-    truth = drawn.random(20_000) < 0.1
-    scores = np.clip(drawn.normal(0.4 + 0.2 * truth, 0.2), 0, 1)
-    rows = np.zeros(20_000, int)
-    exact, near = (Ranked(rows, scores, truth, 1, each).whole() for each in (False, True))
-    assert near["auroc"] == pytest.approx(exact["auroc"], abs=2 / LEVELS)
-    assert near["average_precision"] == pytest.approx(exact["average_precision"], abs=0.01)
+    truth = drawn.random(200_000) < prevalence
+    centre = np.log(prevalence / (1 - prevalence))
+    logits = drawn.normal(centre + 2 * truth - 2 * (prevalence > 0.5), 1)
+    scores = (1 / (1 + np.exp(-logits))).astype(np.float32)
+    found = Ranked(np.zeros(200_000, int), scores, truth, 1, rounded=True).whole()
+    assert found["auroc"] == pytest.approx(metrics.roc_auc_score(truth, scores), abs=1e-4)
+    average = metrics.average_precision_score(truth, scores)
+    assert found["average_precision"] == pytest.approx(average, abs=2e-3)
+    for name, metric in (("precision", metrics.precision_score), ("recall", metrics.recall_score)):
+        expected = metric(truth, scores >= 0.5, zero_division=0)
+        assert found[name] == pytest.approx(expected, abs=1e-12), name
 
 
 def test_one_class_alone_has_no_score() -> None:
