@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from planting import other_strand, write_fasta
 from transformers import AutoTokenizer
 
@@ -300,6 +301,34 @@ def test_other_labels_are_refused(runs: dict[str, Path], tmp_path: Path) -> None
     bed.write_text("c\t5\t9\n")
     with pytest.raises(ValueError, match="knows 1 targets"):
         evaluate(runs["profile base"], genome, [bed, bed], kind=(), **QUIET)
+
+
+@pytest.mark.parametrize("task", ["coding", "profile"])
+def test_nothing_can_be_measured_where_nothing_is_labelled(tmp_path: Path, task: str) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c=random_bases(1000))
+    labels = tmp_path / "g.gff3"
+    labels.write_text(
+        "##gff-version 3\nc\tx\tCDS\t10\t90\t.\t+\t0\tID=a\nc\tx\tCDS\t210\t290\t.\t-\t0\tID=b\n"
+    )
+    options: dict[str, Any] = {"length": 66, "steps": 1, "bin": 8, "kind": ("CDS",), **QUIET}
+    said = r"the bins of validation are labelled 0 of \d+ as .*--validation-on"
+    with pytest.raises(ValueError, match=said):
+        finetune(task, genome, [labels], tmp_path / "run", **options)
+
+
+def test_one_target_with_labels_is_enough_to_measure(tmp_path: Path) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c=random_bases(256))
+    labels = tmp_path / "g.gff3"
+    labels.write_text(
+        "##gff-version 3\n"
+        "c\tx\tCDS\t10\t90\t.\t+\t0\tID=a\nc\tx\tCDS\t95\t99\t.\t-\t0\tID=b\n"
+        "c\tx\tCDS\t210\t230\t.\t+\t0\tID=c\n"
+    )
+    task = task_of(Coding, tmp_path, genome, labels, validation_on=("c:193-256",))
+    rows = Dataset.from_list([each for each in examples(task) if each["part"] == "validation"])
+    task.check({"validation": rows}, task.settings)
+    measured = task.measure(list(rows), [{"scores": np.full((64, 2), 0.5)}])
+    assert measured["auroc"] == measured["auroc +"] == 0.5 and "auroc -" not in measured
 
 
 @pytest.mark.slow  # learns

@@ -102,13 +102,7 @@ class Tracks(Genomic):
 
     def learn(self, examples: Iterable[Example]) -> None:
         """Counts what is labelled."""
-        there, true = np.zeros((2, len(self.channels)))
-        number = 0
-        for example in examples:
-            truth = np.asarray(example["truth"]).reshape(-1, len(self.channels))
-            there += (truth != UNLABELLED).sum(0)
-            true += (truth == 1).sum(0)
-            number += 1
+        number, there, true = self._counted(examples)
         self.check_learned(number)
         for channel, found, known in zip(self.channels, true, there, strict=True):
             if not 0 < found < known:
@@ -117,6 +111,33 @@ class Tracks(Genomic):
                     f"{channel}: expected some and some others"
                 )
         self.prevalence = (true / there).tolist()
+
+    def check(self, parts: Mapping[str, Any], settings: Settings) -> None:
+        """What a model is measured on must have something to tell apart."""
+        for part, rows in parts.items():
+            if part == "train":  # which `learn` has seen
+                continue
+            _, there, true = self._counted(rows.select_columns(["truth"]).with_format("numpy"))
+            if not ((0 < true) & (true < there)).any():
+                counts = ", ".join(
+                    f"{found:,.0f} of {known:,.0f} as {channel}"
+                    for channel, found, known in zip(self.channels, true, there, strict=True)
+                )
+                raise ValueError(
+                    f"of the bins of {part} are labelled {counts}: expected some and some others, "
+                    "since nothing can be measured otherwise. Choose another stretch with "
+                    "--validation-on or --test-on, or with --on where a model is evaluated"
+                )
+
+    def _counted(self, examples: Iterable[Example]) -> tuple[int, np.ndarray, np.ndarray]:
+        """How many examples there are, and of each channel the bins with labels, and labelled."""
+        number, there, true = 0, *np.zeros((2, len(self.channels)))
+        for example in examples:
+            truth = np.asarray(example["truth"]).reshape(-1, len(self.channels))
+            there += (truth != UNLABELLED).sum(0)
+            true += (truth == 1).sum(0)
+            number += 1
+        return number, there, true
 
     # ---- batches
 
