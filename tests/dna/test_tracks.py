@@ -136,6 +136,21 @@ def test_profiles_are_of_features_and_of_signals(tmp_path: Path) -> None:
     assert (truth[15:, 1] == UNLABELLED).all()
 
 
+def test_numbers_along_a_genome_are_a_signal_whatever_the_file_is_called(tmp_path: Path) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c=random_bases(100))
+    rows = "".join(f"c\t{at}\t{at + 10}\t{at % 30}\n" for at in range(0, 100, 10))
+    for name, heading in (("chip.bg", ""), ("chip.bed", "track type=bedGraph\n")):
+        file = tmp_path / name
+        file.write_text(heading + rows)
+        task = task_of(Profile, tmp_path, genome, file, bin=10, quantile=0.5)
+        truth = np.concatenate([each["truth"] for each in examples(task)])
+        assert truth.tolist() == [0, 0, 1, 0, 0, 1, 0, 0, 1, 0]
+        with pytest.raises(
+            ValueError, match=r"a signal .* `longbird dna finetune profile` learns"
+        ):
+            examples(task_of(Coding, tmp_path, genome, file))
+
+
 def test_the_other_strand_has_the_labels_of_the_other_strand(tmp_path: Path) -> None:
     bases = random_bases(64)
     genome = write_fasta(tmp_path / "g.fa", c=bases)

@@ -13,7 +13,15 @@ from Bio.Seq import Seq
 from Bio.SeqFeature import CompoundLocation, SeqFeature, SimpleLocation
 from Bio.SeqRecord import SeqRecord
 
-from longbird.genomes import Feature, Genome, Interval, circular_in, open_genome, read_features
+from longbird.genomes import (
+    Feature,
+    Genome,
+    Interval,
+    circular_in,
+    open_genome,
+    open_signal,
+    read_features,
+)
 
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
 LENGTH = 400
@@ -255,6 +263,7 @@ BAD = {
     "bed numbers": ("line\t0\t4\nline\tx\t4\n", "line 2: expected the name of a sequence"),
     "bed negative": ("line\t0\t4\nline\t-1\t4\n", "line 2: expected the name of a sequence"),
     "bed strand": ("line\t0\t4\tx\t0\tplus\n", "column 6; received 'plus'"),
+    "bed values": ("line\t0\t4\t2\nline\t4\t9\t0.5\n", "If they are .* end in .bedgraph; if"),
     "bed blocks": ("line\t0\t9\tx\t0\t+\t0\t9\t0\t2\t3,3\t0,5\n", "expected blocks .* '3,3'"),
     "other names": (gff("chr1 me gene 1 5 . + . ID=a"), "labels on chr1, .* has line, circle"),
     "versions": (
@@ -281,13 +290,36 @@ def test_damaged_files(genome: Genome, tmp_path: Path):
         read_features(tmp_path / "none.bed", genome)
     with pytest.raises(IsADirectoryError):
         read_features(tmp_path, genome)
-    (tmp_path / "x.bedgraph").write_text("line\t0\t5\t1.5\n")
-    with pytest.raises(ValueError, match="is bedGraph, a signal"):
-        read_features(tmp_path / "x.bedgraph", genome)
+    for name, heading in (
+        ("x.bedgraph", ""),
+        ("x.bg", ""),
+        ("x.bed", "browser hide all\ntrack name=a type=bedGraph\n"),
+    ):
+        (tmp_path / name).write_text(f"{heading}line\t0\t5\t1.5\n")
+        with pytest.raises(ValueError, match="is bedGraph, a signal"):
+            read_features(tmp_path / name, genome)
     with pytest.raises(TypeError, match=r"\['CDS'\]; received 'CDS'"):
         read_features(tmp_path / "x.bed", genome, kinds="CDS")
     with pytest.raises(TypeError, match="as open_genome gives it; received 'genome'"):
         read_features(tmp_path / "x.bed", "genome")  # type: ignore[arg-type]
+
+
+def test_names_of_bed_may_look_like_numbers(genome: Genome):
+    names = [each.id for each in read(genome, "line\t0\t4\t12\nline\t4\t9\ta13\n")]
+    assert names == ["12", "a13"]
+    assert [each.id for each in read(genome, "line\t0\t4\t12\t0\t+\n")] == ["12"]
+
+
+def test_sequences_may_be_called_as_headings_begin(tmp_path: Path):
+    fasta = "".join(f">{name}\nACGTACGTAC\n" for name in ("track1", "browser_x", "track"))
+    (tmp_path / "g.fa").write_text(fasta)
+    genome = open_genome(tmp_path / "g.fa")
+    rows = "track1\t5\t9\nbrowser_x\t1\t2\ntrack\t3\t4\n"
+    found = read(genome, f"browser position track1:1-9\ntrack name=a description=b\n{rows}")
+    assert [str(each.interval) for each in found] == ["track1:6-9", "browser_x:2-2", "track:4-4"]
+    (tmp_path / "s.bedgraph").write_text("track type=bedGraph\ntrack1\t5\t9\t1.5\n")
+    values = open_signal(tmp_path / "s.bedgraph", genome).values(Interval("track1", 4, 6))
+    assert values[1] == 1.5
 
 
 def test_kinds(genome: Genome):

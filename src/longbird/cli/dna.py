@@ -29,7 +29,7 @@ TASKS = ("promoter", "profile", "coding")
 TOKENS = ("base", "kmer", "bpe")
 NEGATIVES = ("random", "intergenic", "permuted", "shuffled", "uniform")
 ENDINGS = (".bed", ".bedgraph", ".gff3", ".bw", ".parquet")
-ALSO = (".bigwig", ".bdg", ".gff")
+ALSO = (".bigwig", ".bdg", ".bg", ".gff")
 
 # These are the same as for `longbird finetune`, and are taken from there.
 SHARED = (

@@ -26,7 +26,9 @@ def ending_of(file: Path) -> str:
         ValueError: By another.
     """
     ending = file.suffix.lower().removeprefix(".")
-    ending = {"bigwig": "bw", "bdg": "bedgraph", "gff": "gff3"}.get(ending, ending)
+    ending = {"bigwig": "bw", "bdg": "bedgraph", "bg": "bedgraph", "gff": "gff3"}.get(
+        ending, ending
+    )
     if ending not in ENDINGS:
         raise ValueError(
             f"{file} ends in {file.suffix!r}, expected one of "

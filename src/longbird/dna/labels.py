@@ -9,7 +9,7 @@ import numpy as np
 
 from longbird.genomes import Feature, Genome, Interval, read_features
 from longbird.genomes.bed import KIND
-from longbird.genomes.labels import BIGWIG
+from longbird.genomes.labels import BIGWIG, is_bedgraph
 
 GENES = ("gene", "CDS", "mRNA", "tRNA", "rRNA", "ncRNA", "pseudogene", "exon")
 """Kinds of features between which a genome is intergenic."""
@@ -27,8 +27,14 @@ def features_of(
         usual: Kinds.
 
     Raises:
-        ValueError: There are none; the message has the kinds that there are.
+        ValueError: There are none; the message has the kinds that there are. Or a file is of a
+            signal, which has no features.
     """
+    if signals := [str(file) for file in files if is_signal(str(file))]:
+        raise ValueError(
+            f"{', '.join(signals)} is a signal (bigWig or bedGraph), which `longbird dna finetune "
+            "profile` learns from; expected features: BED, GFF3 or GenBank"
+        )
     found = [each for file in files for each in read_features(file, genome)]
     wanted = {*kinds} or {KIND, *usual}
     chosen = [each for each in found if each.kind in wanted]
@@ -45,7 +51,7 @@ def is_signal(file: str) -> bool:
     """Does a file have numbers along a genome, rather than features?"""
     with open(file, "rb") as opened:
         head = opened.read(4)
-    return head in BIGWIG or file.lower().removesuffix(".gz").endswith((".bedgraph", ".bdg"))
+    return head in BIGWIG or is_bedgraph(file)
 
 
 class Cover:

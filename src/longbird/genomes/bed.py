@@ -8,12 +8,27 @@ from itertools import pairwise
 from longbird.genomes.raw import Raw
 
 KIND = "region"
-HEADINGS = ("#", "track", "browser")
+HEADINGS = ("track", "browser")
 
 
 def columns_of(line: str) -> list[str]:
     """Separated by tabs, or by spaces where there are no tabs."""
     return line.split("\t") if "\t" in line else line.split()
+
+
+def is_heading(line: str) -> bool:
+    r"""Does a line say how to draw what follows? A sequence may begin with the same letters.
+
+    Examples:
+        >>> is_heading("track name=peaks"), is_heading("# a remark"), is_heading("track1\t5\t9")
+        (True, True, False)
+    """
+    words = columns_of(line)[:2]
+    return line.startswith("#") or (
+        line.startswith(HEADINGS)
+        and words[0].split()[0] in HEADINGS
+        and not words[-1].isdigit()  # a sequence of just that name
+    )
 
 
 def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
@@ -25,9 +40,9 @@ def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
     Raises:
         ValueError: A line is not of BED.
     """
-    width = 0
+    width, numbers = 0, True
     for number, line in lines:
-        if not line.strip() or line.startswith(HEADINGS):
+        if not line.strip() or is_heading(line):
             continue
         columns, where = columns_of(line), f"{file}, line {number}"
         if len(columns) < 3 or not (columns[1].isdigit() and columns[2].isdigit()):
@@ -41,7 +56,22 @@ def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
                 f"{len(columns)}. If the file was cut off here, copy or download it again"
             )
         width = len(columns)
+        numbers = numbers and width == 4 and _is_number(columns[3])
         yield _feature(columns, where)
+    if width and numbers:
+        raise ValueError(
+            f"{file} has numbers in its fourth and last column, as bedGraph has, where BED has "
+            "names. If they are the values of a signal, let the file end in .bedgraph; if they "
+            "are names, put a letter before each"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _feature(columns: list[str], where: str) -> Raw:

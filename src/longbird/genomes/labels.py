@@ -16,6 +16,7 @@ from longbird.genomes.names import Alias, read_alias
 from longbird.genomes.raw import Raw
 
 BIGWIG = (b"\x26\xfc\x8f\x88", b"\x88\x8f\xfc\x26")
+BEDGRAPH = (".bedgraph", ".bdg", ".bg")
 BIGBED = (b"\xeb\xf2\x89\x87", b"\x87\x89\xf2\xeb")
 
 
@@ -112,6 +113,22 @@ def circular_in(path: str | os.PathLike[str], alias: Alias = None) -> list[str]:
     return [names.get(name, name) for name in circular]
 
 
+def is_bedgraph(file: str) -> bool:
+    """Is a file bedGraph, by its ending, or by a line before its numbers?
+
+    By its numbers it could be BED with four columns.
+    """
+    if file.lower().removesuffix(".gz").endswith(BEDGRAPH):
+        return True
+    with numbered_lines(file) as lines:
+        for _, line in lines:
+            if line.strip() and not bed.is_heading(line):
+                return False
+            if line.startswith("track") and "type=bedgraph" in line.lower().replace('"', ""):
+                return True
+    return False
+
+
 @contextmanager
 def numbered_lines(file: str) -> Generator[Iterator[tuple[int, str]], None, None]:
     """The lines of a text file, plain or gzip, from 1 and without their ends."""
@@ -142,7 +159,7 @@ def _kind(file: str) -> str:
         raise ValueError(f"{file} is bigWig, a signal: open it with open_signal")
     if head in BIGBED:
         raise ValueError(f"{file} is bigBed: convert it with `bigBedToBed`")
-    if file.lower().removesuffix(".gz").endswith((".bedgraph", ".bdg")):
+    if is_bedgraph(file):
         raise ValueError(f"{file} is bedGraph, a signal: open it with open_signal")
     with numbered_lines(file) as lines:
         for number, line in lines:
@@ -154,9 +171,9 @@ def _kind(file: str) -> str:
                 return "genbank"
             if line.startswith(">"):
                 raise ValueError(f"{file} is FASTA; expected labels: GFF3, BED or GenBank")
-            if line.startswith(("track type=bedGraph", "fixedStep", "variableStep")):
+            if line.startswith(("fixedStep", "variableStep")):
                 raise ValueError(f"{file} is a signal: open it with open_signal")
-            if not line.strip() or line.startswith(bed.HEADINGS):
+            if not line.strip() or bed.is_heading(line):
                 continue
             columns = bed.columns_of(line)
             if len(columns) >= 3 and columns[1].isdigit() and columns[2].isdigit():

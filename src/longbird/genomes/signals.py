@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.folders.paths import check_path
-from longbird.genomes.bed import HEADINGS, columns_of
+from longbird.genomes.bed import columns_of, is_heading
 from longbird.genomes.extra import need
 from longbird.genomes.fasta import unpacked
 from longbird.genomes.genome import Genome, check_genome, say
@@ -161,7 +161,7 @@ class BedGraph:
                     raise ValueError(f"{file} is a binary file; expected bigWig or bedGraph")
                 if line.startswith(("fixedStep", "variableStep")):
                     raise ValueError(f"{file} is wiggle: convert it with `wigToBigWig`")
-                if not line.strip() or line.startswith(HEADINGS):
+                if not line.strip() or is_heading(line):
                     continue
                 try:
                     name, start, end, value = columns_of(line)
