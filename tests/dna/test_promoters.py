@@ -125,6 +125,19 @@ def test_kinds_are_named_where_none_is_usual(tmp_path: Path) -> None:
     assert first["place"] == "c:191-220(-)"  # the start of a gene on minus is its right end
 
 
+def test_promoters_of_ncbi_are_regulatory(tmp_path: Path) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c="ACGTA" * 100)
+    gff = tmp_path / "g.gff3"
+    gff.write_text(
+        "##gff-version 3\n"
+        "c\tx\tregulatory\t100\t200\t.\t+\t.\tID=a;regulatory_class=promoter\n"
+        "c\tx\tregulatory\t300\t310\t.\t+\t.\tID=b;regulatory_class=terminator\n"
+    )
+    options: dict[str, Any] = {"negatives": "shuffled", "validation_on": ("none",)}
+    true = [each for each in examples(task_of(tmp_path, genome, gff, **options)) if each["truth"]]
+    assert [each["place"] for each in true] == ["c:80-109(+)"]
+
+
 def test_windows_go_over_the_origin_and_beyond_the_ends(tmp_path: Path) -> None:
     bases = "ACGTTGCAAT" * 10
     genome = write_fasta(tmp_path / "g.fa", c=bases)

@@ -322,6 +322,30 @@ def test_sequences_may_be_called_as_headings_begin(tmp_path: Path):
     assert values[1] == 1.5
 
 
+def test_regulatory_features_are_of_their_class(genome: Genome):
+    classes = ("promoter", "terminator", None)
+    rows = [
+        f"line me regulatory {9 * i + 1} {9 * i + 6} . + . ID=r{i}"
+        + (f";regulatory_class={each}" if each else "")
+        for i, each in enumerate(classes)
+    ]
+    record = SeqRecord(Seq(BASES), id="line", name="line", annotations={"molecule_type": "DNA"})
+    for i, each in enumerate(classes):
+        qualifiers = {"regulatory_class": [each]} if each else {}
+        place = SimpleLocation(9 * i, 9 * i + 6, 1)
+        record.features.append(SeqFeature(place, type="regulatory", qualifiers=qualifiers))
+    text = io.StringIO()
+    SeqIO.write(record, text, "genbank")
+    for file in (gff(*rows), text.getvalue()):
+        assert [each.kind for each in read(genome, file)] == [
+            "promoter",
+            "terminator",
+            "regulatory",
+        ]
+        (promoter,) = read(genome, file, kinds=["promoter"])
+        assert str(promoter.interval) == "line:1-6(+)"
+
+
 def test_kinds(genome: Genome):
     rows = ["line me gene 1 9 . + . ID=a", "line me CDS 1 9 . + 0 ID=b", "line me CDS 2 9 . + 0 ."]
     assert [each.kind for each in read(genome, gff(*rows), kinds=["CDS"])] == ["CDS", "CDS"]

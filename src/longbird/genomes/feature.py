@@ -18,7 +18,8 @@ class Feature:
     Attributes:
         interval: From its first base to its last, introns and all; over the origin of a circular
             sequence the end lies beyond its length. Without a strand if its parts lie on both.
-        kind: Such as "CDS", in the words of the file; "region" for what is in a BED file.
+        kind: Such as "CDS", in the words of the file; of a regulatory feature its class, such as
+            "promoter"; "region" for what is in a BED file.
         id: Its name in the file: the ID of GFF3, the name of BED, the locus_tag of GenBank.
         score: If it has one.
         attributes: What else the file says; several values are separated by commas.

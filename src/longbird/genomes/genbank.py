@@ -9,7 +9,7 @@ from typing import Any
 
 from longbird.genomes.extra import need
 from longbird.genomes.fasta import Found, unpacked
-from longbird.genomes.raw import Raw
+from longbird.genomes.raw import Raw, kind_of
 
 STRANDS = {1: "+", -1: "-", 0: ".", None: "."}
 NAMING = ("locus_tag", "protein_id", "gene", "label", "standard_name")
@@ -111,7 +111,7 @@ def features(path: str, lengths: dict[str, int], tell: Callable[[str], None]) ->
                 record.id,
                 places,
                 f"{path}, {feature.type} at {feature.location}",
-                feature.type,
+                kind_of(feature.type, attributes),
                 next((attributes[name] for name in NAMING if name in attributes), None),
                 None,
                 attributes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from urllib.parse import unquote
 
-from longbird.genomes.raw import Raw
+from longbird.genomes.raw import REGULATORY, Raw, kind_of
 
 STRANDS = {"+": "+", "-": "-", ".": ".", "?": ".", "": "."}
 
@@ -74,6 +74,8 @@ class Gff3:
         name, _, kind, first, last, score, strand, phase, more = columns
         name = unquote(name)
         self.names[name] = None
+        if kind in REGULATORY:
+            kind = kind_of(kind, _attributes(more, where))
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
         if kinds is not None and kind not in kinds and "Is_circular" not in more:
             return None

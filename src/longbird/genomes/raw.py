@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+REGULATORY = ("regulatory", "regulatory_region")
+"""What INSDC calls promoters, terminators and others alike; `regulatory_class` says which."""
 
 
 @dataclass(slots=True)
@@ -27,3 +31,13 @@ class Raw:
     attributes: dict[str, str] = field(default_factory=dict[str, str])
     phases: list[int | None] = field(default_factory=lambda: [None])
     in_order: bool = False
+
+
+def kind_of(kind: str, attributes: Mapping[str, str]) -> str:
+    """The kind of a feature: of a regulatory one its class, where the file says it.
+
+    Examples:
+        >>> kind_of("regulatory", {"regulatory_class": "promoter"}), kind_of("CDS", {})
+        ('promoter', 'CDS')
+    """
+    return attributes.get("regulatory_class", kind) if kind in REGULATORY else kind
