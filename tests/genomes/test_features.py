@@ -355,6 +355,24 @@ def test_kinds(genome: Genome):
         read(genome, "line\t0\t5\n", kinds=["CDS"])
 
 
+@pytest.mark.parametrize("end", [300, 399, 401])
+@pytest.mark.parametrize(
+    "said", ["##sequence-region {name} 1 {end}", "{name} me region 1 {end} . + . Is_circular=true"]
+)
+def test_a_sequence_of_another_length_is_of_another_assembly(genome: Genome, said: str, end: int):
+    gene = "circle me gene 1 5 . + . ID=a"
+    with pytest.raises(ValueError, match=rf"circle has {end} bases, and in .* it has 400"):
+        read(genome, gff(said.format(name="circle", end=end), gene))
+    assert read(genome, gff(said.format(name="circle", end=400), gene))
+
+
+def test_a_file_may_be_about_a_part_of_a_sequence(genome: Genome):
+    gene = "line me gene 120 150 . + . ID=a"
+    assert read(genome, gff("##sequence-region line 101 200", gene))
+    with pytest.raises(ValueError, match=r"line has 401 bases or more, and in .* it has 400"):
+        read(genome, gff("##sequence-region line 101 401", gene))
+
+
 def test_what_labels_say_of_circles(genome: Genome, tmp_path: Path):
     rows = [
         "L me region 1 400 . + . ID=r;Is_circular=true",

@@ -24,6 +24,7 @@ class Gff3:
     Attributes:
         features: In the order of the file.
         lengths: Of sequences, as far as the file says, by name.
+        reaches: Of sequences of which it has a stretch that does not begin at 1, its last base.
         circular: Names of sequences that it says are circular.
         kinds: How many features it has of each, wanted or not.
     """
@@ -33,6 +34,7 @@ class Gff3:
     ) -> None:
         self.features: list[Raw] = []
         self.lengths: dict[str, int] = {}
+        self.reaches: dict[str, int] = {}
         self.circular: list[str] = []
         self.kinds: dict[str, int] = {}
         self.names: dict[str, None] = {}
@@ -58,8 +60,8 @@ class Gff3:
                 return
             if line.startswith("##sequence-region"):
                 words = line.split()
-                if len(words) == 4 and words[3].isdigit():
-                    self.lengths[unquote(words[1])] = int(words[3])
+                if len(words) == 4 and words[2].isdigit() and words[3].isdigit():
+                    self._note(unquote(words[1]), int(words[2]), int(words[3]))
             if not line.strip() or line.startswith("#"):
                 continue
             columns = line.split("\t")
@@ -69,6 +71,10 @@ class Gff3:
                     f"received {len(columns)}: {line!r:.80}"
                 )
             yield number, columns
+
+    def _note(self, name: str, first: int, last: int) -> None:
+        """What the file says of a sequence: all of it, if it begins at 1."""
+        (self.lengths if first == 1 else self.reaches)[name] = last
 
     def _read(self, where: str, columns: list[str], kinds: Collection[str] | None) -> Raw | None:
         name, _, kind, first, last, score, strand, phase, more = columns
@@ -92,7 +98,7 @@ class Gff3:
         attributes = _attributes(more, where)
         if attributes.get("Is_circular", "").lower() == "true":
             self.circular.append(name)
-            self.lengths[name] = int(last)
+            self._note(name, int(first), int(last))
         if kinds is not None and kind not in kinds:
             return None
         try:

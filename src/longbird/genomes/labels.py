@@ -66,13 +66,14 @@ def read_features(
     file = os.fspath(path)
     kind = _kind(file)
     lengths: dict[str, int] = {}
+    reaches: dict[str, int] = {}
     found: dict[str, int] = {}
     circular: list[str] = []
     if kind == "gff3":
         with numbered_lines(file) as lines:
             gff3 = Gff3(file, lines, kinds)
         raw, names, lengths, found = gff3.features, list(gff3.names), gff3.lengths, gff3.kinds
-        circular = gff3.circular
+        circular, reaches = gff3.circular, gff3.reaches
     else:
         raw = list(_read(kind, file, lengths, tell))
         names = [each.name for each in raw]
@@ -86,8 +87,9 @@ def read_features(
         has = ", ".join(f"{number:,} {each}" for each, number in found.items())
         raise ValueError(f"{file} has no features of kind {', '.join(kinds or ())}; it has {has}")
     matched = genome.names.match(file, names, alias, tell, lengths)
-    for name, length in lengths.items():
-        _check_length(file, name, length, genome, matched.get(name), exactly=kind == "genbank")
+    for said, exactly in ((lengths, True), (reaches, False)):
+        for name, length in said.items():
+            _check_length(file, name, length, genome, matched.get(name), exactly=exactly)
     _tell_circular(file, circular, matched, genome, tell)
     return [
         placed(each, genome.sequences[matched[each.name]], genome.file)
@@ -193,9 +195,10 @@ def _check_length(
         return
     has = genome.sequences[own].length
     if length > has or (exactly and length != has):
+        more = "" if exactly else " or more"
         raise ValueError(
-            f"{file} says that {name} has {length:,} bases, and in {genome.file} it has {has:,}: "
-            "they are not of the same assembly"
+            f"{file} says that {name} has {length:,} bases{more}, and in {genome.file} it has "
+            f"{has:,}: they are not of the same assembly"
         )
 
 
