@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,35 @@ def test_a_gap_of_one_window_lies_between(tmp_path: Path, circular: bool, held: 
 
     far = {at for at in range(length) if all(distance(at, b) > gap for b in out)}
     assert bases_of(division, "train", length) == far
+
+
+@pytest.mark.parametrize("circular", [False, True])
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"validation": ["1/5"], "test": ["5/5"]},
+        {"validation": ["5/5"], "test": ["1/5"]},
+        {"validation": ["2/5"], "test": ["3/5"]},
+        {"validation": ["1/2"], "test": ["2/2"]},
+        {"validation": ["1/5", "5/5"], "test": ["3/5"]},
+    ],
+)
+def test_a_gap_lies_between_what_is_held_out_too(
+    tmp_path: Path, circular: bool, held: dict[str, list[str]]
+) -> None:
+    length, gap = 500, 30
+    genome = open_genome(write_fasta(tmp_path / "g.fa", c="ACGTA" * 100), circular=circular)
+    division = Division(genome, held, gap)
+    parts = {part: bases_of(division, part, length) for part in division.spans}
+    for one, other in itertools.combinations(parts.values(), 2):
+        for a, b in itertools.product(one, other):
+            apart = abs(a - b)
+            assert (min(apart, length - apart) if circular else apart) > gap
+    for part, texts in held.items():
+        asked = {
+            at for text in texts for x in stretches(text, genome) for at in range(x.start, x.end)
+        }
+        assert parts[part] <= asked and len(asked - parts[part]) <= 2 * gap
 
 
 def test_a_window_is_of_the_part_that_has_all_of_it(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def _divided(
         return
     free = 0 if not contig.circular else taken[-1][1] - length + gap
     edges: list[tuple[int, int]] = []
-    before = ""
+    before = taken[-1][2] if contig.circular else ""  # on a circle the last lies before the first
     for start, end, part in taken:
         own = start if part == before or not before else max(start, free)
         edges.append((free, start - gap))
