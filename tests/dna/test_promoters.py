@@ -112,6 +112,15 @@ def test_a_start_without_a_strand_is_refused(tmp_path: Path) -> None:
         examples(task_of(tmp_path, genome, bed))
 
 
+@pytest.mark.parametrize("row", ["c\t500\t500\tp\t0\t+", "c\t0\t0\tp\t0\t-", "c\t9\t9\tp\t0\t+"])
+def test_a_start_without_a_base_is_refused(tmp_path: Path, row: str) -> None:
+    bed = tmp_path / "odd.bed"
+    bed.write_text(f"c\t5\t6\tp\t0\t+\n{row}\n")
+    genome = write_fasta(tmp_path / "g.fa", c="ACGTA" * 100)
+    with pytest.raises(ValueError, match=r"begins and ends at .* has no bases"):
+        examples(task_of(tmp_path, genome, bed))
+
+
 def test_kinds_are_named_where_none_is_usual(tmp_path: Path) -> None:
     genome = write_fasta(tmp_path / "g.fa", c="ACGTA" * 100)
     gff = tmp_path / "g.gff3"

@@ -84,6 +84,12 @@ class Promoters(Genomic):
                     f"the {feature.kind} at {interval} has no strand (+ or -): a promoter is read "
                     "in one direction, so that it must have one"
                 )
+            if not len(interval):
+                raise ValueError(
+                    f"the {feature.kind} that begins and ends at {interval.start:,} of "
+                    f"{interval.name} has no bases: a start is a base, whose end in BED is one "
+                    "more than its start"
+                )
             base = interval.position(0) % genome.sequences[interval.name].length
             found[interval.name, base, interval.strand] = None
         return list(found)
