@@ -71,6 +71,9 @@ BAD = {
     "no bases at the end": (b">a\nACGT\n>b\n", "b has no bases.*cut off"),
     "no bases, blank lines": (b">a\n\n \n>b\nACGT\n", "a has no bases"),
     "cut in a line": (b">a\nACGT\nACGT\nAC", "ends in the middle of a line: .*cut off"),
+    "cut in the only line of the last": (
+        b">a\nACGT\nACGT\nAC\n>b\nACG", "ends in the middle of a line: .*cut off",
+    ),
     "cut at the end of a line": (b">a\nACGT\nACGT", "ends in the middle of a line: .*cut off"),
     "no name": (b">\nACGT\n", "sequence 1 has no name"),
     "a space for a name": (b">a\nACGT\n> b\nACGT\n", "sequence 2 has no name"),
@@ -114,6 +117,22 @@ def test_bgzip_that_was_cut_off(tmp_path: Path):
     file.write_bytes(whole)
     with open_genome(file) as genome:
         assert genome.bases(Interval("a", 100_000, 100_020)).encode() == LONG[100_003:100_023]
+
+
+def test_that_bases_may_be_missing_is_said_every_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Of a file that keeps each sequence in a line; many such files have no last line break."""
+    file = tmp_path / "genome.fa"
+    file.write_bytes(b">a\nACGTACGTR\n>b\nACGT")
+    for turn in range(3):
+        lines: list[str] = []
+        assert open_genome(file, tell=lines.append).sequences["b"].length == 4
+        assert [line for line in lines if "no line break" in line] == lines[-1:]
+        assert len(lines) == (2 if turn == 0 else 1)  # which letters there are is said once
+    for _ in range(3):  # as a command does
+        open_genome(file)
+    assert capsys.readouterr().err.count("no line break") == 1
 
 
 def test_no_file(tmp_path: Path):

@@ -62,7 +62,7 @@ FORMS = {
     "plain": lambda file: file.write_bytes(fasta(SEQUENCES)),
     "one line": lambda file: file.write_bytes(fasta(SEQUENCES, width=1000)),
     "CR LF": lambda file: file.write_bytes(fasta(SEQUENCES, end="\r\n")),
-    "no last line end": lambda file: file.write_bytes(fasta(SEQUENCES)[:-1]),
+    "no last line end": lambda file: file.write_bytes(fasta(SEQUENCES, width=1000)[:-1]),
     "empty lines": lambda file: file.write_bytes(
         b"\n\n" + fasta(SEQUENCES).replace(b"\n>", b"\n\n>") + b"\n\n"
     ),

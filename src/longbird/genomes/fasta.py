@@ -29,6 +29,7 @@ WIDTH = 2**12
 """Bases in a line of a copy."""
 END_OF_BGZIP = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 SPACES = b" \t\v\f\r\n"
+NO_END = "the last line has no line break: if the file was cut off there, bases are missing"
 
 
 @dataclass
@@ -149,6 +150,7 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Found:
         size = 0
 
     lines, inside = Lines(), False
+    wrapped = False
     with unpacked(path) as opened:
         while piece := opened.readline(AT_ONCE):  # a line, or a part of a very long one
             line = piece
@@ -156,6 +158,7 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Found:
                 if name:
                     hand_over()
                     found.even = found.even and lines.end()
+                    wrapped = wrapped or lines.wrapped
                 name = _name(line, path, len(found.lengths) + 1)
                 found.add(name, path)
                 lines = Lines()
@@ -179,14 +182,12 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Found:
             found.even = found.even and lines.end()
     found.finish(path)
     if not line.endswith(b"\n"):
-        if lines.wrapped:  # programs that break lines end the last one as well
+        if wrapped or lines.wrapped:  # programs that break lines end the last one as well
             raise ValueError(
                 f"{path} ends in the middle of a line: it was probably cut off. Copy or download "
                 f"it again; if it is whole, end its last line, for example with `echo >> {path}`"
             )
-        found.notes.append(
-            "the last line has no line break: if the file was cut off there, bases are missing"
-        )
+        found.notes.append(NO_END)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import os
 import shutil
@@ -63,8 +64,9 @@ class Contig:
     circular: bool = False
 
 
+@functools.cache
 def say(line: str) -> None:
-    """A line on stderr."""
+    """A line on stderr, once: a command opens a file several times."""
     print(f"longbird: {line}", file=sys.stderr, flush=True)
 
 
@@ -88,7 +90,8 @@ def open_genome(
         circular: Which sequences are circular: their names, or True for all, or False for none. By
             default those of which a GenBank file says so.
         tell: Is called with a line about what is done, and read in another way than it stands
-            there, when that is done for the first time.
+            there, when that is done for the first time. That the last line has no line break, so
+            that bases may be missing, it says every time.
 
     Raises:
         ValueError: It is not a sound genome: damaged, cut off, a protein, two sequences of one
@@ -314,7 +317,8 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
                 copy.close()
         fasta.index(source, folder, found.lengths)
         for note in found.notes:
-            tell(f"{shown}: {note}")
+            if note != fasta.NO_END:
+                tell(f"{shown}: {note}")
         found.write(folder / FOUND)
 
     try:
@@ -332,6 +336,8 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
             f"the cache {cache_folder()} cannot be written: name another folder with "
             "LONGBIRD_CACHE in the environment",
         ) from error
+    if fasta.NO_END in found.notes:  # every time: others were read in a way that is known
+        tell(f"{shown}: {fasta.NO_END}")
     for before in cache_folder().glob(f"genome-{path_hash}-*"):  # the file as it was
         if before.is_dir() and before.name != name and ".partial-" not in before.name:
             shutil.rmtree(before, ignore_errors=True)
