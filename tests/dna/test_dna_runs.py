@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,6 +151,27 @@ def test_prevalence_shifts_the_logits(trained: tuple[Planted, Path], tmp_path: P
     np.testing.assert_allclose(
         np.log(after / (1 - after)), np.log(before / (1 - before)) + shift, atol=1e-3
     )
+
+
+def test_prevalence_counts_the_weights_of_classes(
+    trained: tuple[Planted, Path], tmp_path: Path
+) -> None:
+    """A model with balanced classes takes one half for granted, whatever the windows were."""
+    genome, run = trained
+    import pyarrow.parquet as pq
+
+    file = tmp_path / "run" / "model" / "dna.json"
+    shutil.copytree(run, tmp_path / "run")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "prior": 0.5}))
+    for name, share in (("a", None), ("b", 0.5), ("c", 0.01)):
+        out = tmp_path / f"{name}.parquet"
+        scan(tmp_path / "run", genome.genome, out, step=31, prevalence=share, say=lambda _: None)
+    as_is, same, rare = (
+        np.array(pq.read_table(tmp_path / f"{name}.parquet")["promoter +"]) for name in "abc"
+    )
+    np.testing.assert_allclose(same, as_is, atol=1e-6)
+    odds = rare / (1 - rare)
+    np.testing.assert_allclose(odds, as_is / (1 - as_is) / 99, rtol=1e-3)
 
 
 @pytest.mark.slow  # trains

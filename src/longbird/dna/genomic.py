@@ -13,6 +13,7 @@ import numpy as np
 from longbird.dna.division import NONE, Division, is_file_of, names, stretches, usual
 from longbird.dna.labelled import Labelled, labelled
 from longbird.dna.opening import open_genomes_of
+from longbird.dna.prior import Share
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import NO_BASE, Sweep
 from longbird.dna.tokens import Tokens, make_tokenizer
@@ -51,8 +52,10 @@ class Genomic(Task):
     """What the scores are of."""
     reads_one_strand: ClassVar[bool] = False
     """Does a scan read each strand by itself in any case?"""
-    prevalence: float | list[float] = 0.5
-    """The share of what is true in what was learned from; of each channel, or of all."""
+    prevalence: Share = 0.5
+    """The share of what is true in what was learned from."""
+    prior: Share = 0.5
+    """The share that the model takes for granted: the same, unless classes had weights."""
     described: ClassVar[tuple[str, ...]] = ("window",)
     """Attributes that a model's folder tells of, and `restore` sets."""
 
@@ -257,8 +260,9 @@ class Genomic(Task):
 
     def restore(self, description: Mapping[str, Any]) -> None:
         """Takes what a description says."""
+        known = {"prior": description.get("prevalence"), **description}  # older ones have none
         for name in self.described:
-            setattr(self, name, description[name])
+            setattr(self, name, known[name])
 
 
 def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:

@@ -14,6 +14,7 @@ from longbird.dna.division import Division
 from longbird.dna.genomic import SHOWN, Genomic
 from longbird.dna.labels import GENES, Cover, features_of
 from longbird.dna.negatives import RECIPES, artificial, places
+from longbird.dna.prior import balanced, prior
 from longbird.dna.scores import Ranked
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import Starts, Sweep, bases_around
@@ -40,7 +41,9 @@ class Promoters(Genomic):
     best = "average_precision"
     inputs = ("bases", "truth")
     defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 3e-4, "model": "scratch:tiny"}
-    described = ("window", "upstream", "downstream", "negatives", "per_positive", "prevalence")
+    described = (
+        "window", "upstream", "downstream", "negatives", "per_positive", "prevalence", "prior",
+    )  # fmt: skip
     channels = ("+", "-")
     label = "promoter"
     reads_one_strand = True
@@ -177,6 +180,7 @@ class Promoters(Genomic):
         truth = [bool(each["truth"]) for each in examples]
         self.check_learned(len(truth))
         self.prevalence = sum(truth) / len(truth)
+        self.prior = prior(self.prevalence, self.settings.class_weights)
 
     def check(self, parts: Mapping[str, Any], settings: Settings) -> None:
         """Every part must have both classes."""
@@ -224,8 +228,7 @@ class Promoters(Genomic):
 
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
         """Weights that make promoters count as much as the rest, [2]."""
-        share = float(np.mean(self.prevalence))
-        return torch.tensor([0.5 / (1 - share), 0.5 / share])
+        return torch.tensor(balanced(self.prevalence))
 
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """A score for each window."""

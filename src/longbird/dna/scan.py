@@ -135,7 +135,7 @@ def scan(
             its reverse complement are the same. Those of promoters always are.
         threshold: From which score on there is one.
         prevalence: The share that is expected in this genome: scores are shifted from that
-            of the windows that were learned from.
+            which the model has from the windows that it learned from, and their weights.
         track: Of the scores, the one that .bedgraph and .bw have.
         tokens_per_batch: Tokens that are read at once.
         force: Overwrite files?
@@ -173,7 +173,7 @@ def scan(
     run = _scores(trained, budget, both_strands)
     shift: Any = 0.0
     if prevalence is not None:
-        shift = _logit(np.array(prevalence)) - _logit(np.array(task.prevalence))
+        shift = _logit(np.array(prevalence)) - _logit(np.array(task.prior))
 
     def depict(region: Interval, bins: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         own = Scores(*bins, task.channels, task.label, threshold)

@@ -14,6 +14,7 @@ from torch import Tensor
 from longbird.dna.division import Division
 from longbird.dna.genomic import Genomic
 from longbird.dna.labels import Cover, features_of, is_signal
+from longbird.dna.prior import balanced, prior
 from longbird.dna.scores import Ranked
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import NO_BASE, Sweep, Tiles
@@ -41,7 +42,7 @@ class Tracks(Genomic):
     on_disk = ("bases",)
     best = "average_precision"
     defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 3e-4, "model": "scratch:tiny"}
-    described = ("window", "channels", "bin", "prevalence")
+    described = ("window", "channels", "bin", "prevalence", "prior")
     bin: int = 1
     told_of_each: ClassVar[tuple[str, ...]] = ("auroc", "average_precision")
     """Metrics of each channel by itself."""
@@ -111,6 +112,7 @@ class Tracks(Genomic):
                     f"{channel}: expected some and some others"
                 )
         self.prevalence = (true / there).tolist()
+        self.prior = prior(self.prevalence, self.settings.class_weights)
 
     def check(self, parts: Mapping[str, Any], settings: Settings) -> None:
         """What a model is measured on must have something to tell apart."""
@@ -205,8 +207,7 @@ class Tracks(Genomic):
 
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
         """Weights that make what is labelled count as much as the rest, [2]."""
-        share = float(np.mean(self.prevalence))
-        return torch.tensor([0.5 / (1 - share), 0.5 / share])
+        return torch.tensor(balanced(self.prevalence))
 
     # ---- results
 
