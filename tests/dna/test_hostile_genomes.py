@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from longbird.cli.app import app
 from longbird.cli.errors import describe
-from longbird.dna.runs import finetune
+from longbird.dna.runs import finetune, load
 from longbird.dna.sweeps import Starts, Tiles, bases_around
 from longbird.genomes import Contig, Interval, open_genome
 
@@ -80,6 +80,30 @@ def test_a_genome_that_is_too_short(tmp_path: Path) -> None:
     bed.write_text("c\t9\t10\tp\t0\t+\n")
     said = complaint("finetune", "promoter", genome, bed, "--out", tmp_path / "run")
     assert "nothing is left to learn from" in said and "300 bases" in said
+
+
+def test_a_model_that_is_not_there_is_not_looked_for_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    def asked(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the hub was asked")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", asked)
+    monkeypatch.chdir(tmp_path)
+    genome = planted(tmp_path, 600)
+    files = genome.genome, genome.labels
+    for words in (
+        ("scan", "runs/nothere", files[0], "--out", "s.bed"),
+        ("evaluate", "runs/nothere", *files),
+        ("finetune", "promoter", *files, "--model", "runs/nothere", "--out", "run"),
+        ("pretrain", files[0], "--model", "runs/nothere", "--out", "run"),
+    ):
+        assert "there is no folder runs/nothere" in complaint(*words)
+    with pytest.raises(FileNotFoundError, match="there is no folder runs/nothere"):
+        load("runs/nothere")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow  # trains

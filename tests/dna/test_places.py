@@ -302,6 +302,26 @@ def test_what_was_there_before_is_not_overwritten(runs: dict[str, Path], tmp_pat
     assert out.read_text().startswith("track") and not folder.exists()
 
 
+@pytest.mark.parametrize("out", [True, False])
+def test_what_cannot_be_drawn_is_said_before_the_scan(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: bool
+) -> None:
+    def never(*_: Any) -> Any:
+        raise AssertionError("scored")
+
+    monkeypatch.setattr(Promoters, "scored", never)
+    genome = planted(tmp_path, 600).genome
+    labels = tmp_path / "bad.bed"
+    labels.write_text("chrZ\t5\t9\tp\t0\t+\n")
+    options: dict[str, Any] = {"plot": "chrA:1-300", "step": 9, **QUIET}
+    file = tmp_path / "new" / "s.bed" if out else None
+    with pytest.raises(ValueError, match="labels on chrZ"):
+        scan(runs["promoter"], genome, file, labels=[labels], **options)
+    with pytest.raises(ValueError, match=r"s\.txt ends in '\.txt', expected one of \.png"):
+        scan(runs["promoter"], genome, file, picture=tmp_path / "s.txt", **options)
+    assert not (tmp_path / "new").exists()
+
+
 def test_labels_say_for_a_scan_that_a_sequence_is_circular(
     runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

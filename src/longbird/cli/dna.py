@@ -17,7 +17,7 @@ from longbird.cli.finetune import finetune as finetune_text
 from longbird.cli.flags import Command, Group
 from longbird.cli.options import AsJson, TokensAtOnce, check_known
 from longbird.cli.terminal import note, stdout, working
-from longbird.dna.default import PRETRAINED, PROMOTER, folder_of_dna, is_default
+from longbird.dna.default import PRETRAINED, PROMOTER, folder_of_dna
 
 dna = typer.Typer(
     cls=Group,
@@ -381,10 +381,7 @@ def _check_start(model: str | None) -> None:
 
 def _check_trained(model: str, which: str = PROMOTER) -> None:
     """The same for a model that is there; `which` is the one that "default" names."""
-    if is_default(model):
-        folder_of_dna(model, which)
-    else:
-        check_model(model)
+    check_model(folder_of_dna(model, which))
 
 
 def _with_shared_options(command: Any) -> None:

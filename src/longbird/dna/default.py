@@ -26,9 +26,15 @@ def folder_of_dna(source: str | Path, which: str) -> Path:
         which: What "default" is: `PRETRAINED` or `PROMOTER`.
 
     Raises:
-        FileNotFoundError: This copy of Longbird comes without such a model.
+        FileNotFoundError: There is no such folder, or this copy of Longbird comes without such a
+            model. The hub is not asked: nothing of what is done with a genome leaves the computer.
     """
     if not is_default(source):
+        if not Path(source).exists():
+            raise FileNotFoundError(
+                f"there is no folder {source}: expected that of a run of `longbird dna`, that of "
+                "its model, or default"
+            )
         return Path(source)
     folder = SHIPPED / which
     if not (folder / "model.safetensors").is_file():

@@ -15,6 +15,7 @@ BLUE, RED, GREY = "#3465a4", "#c4472c", "#777777"
 STRAND = {"+": BLUE, "-": RED, ".": GREY}
 NAMED = 40
 """Features that are few enough to have their names beside them."""
+ENDINGS = (".png", ".svg", ".pdf")
 POINTS = 4000
 """Of a line, that a picture shows; more are joined, the highest staying."""
 
@@ -31,17 +32,31 @@ class Scores(NamedTuple):
     threshold: float
 
 
-def draw(
-    region: Interval, scores: Scores, genome: Genome, labels: Sequence[Path], file: Path
-) -> None:
+class Known(NamedTuple):
+    """What a file of labels says of a stretch."""
+
+    title: str
+    values: np.ndarray | None
+    """Of a signal, [bases]."""
+    features: list[tuple[Feature, Interval]]
+    """Each with a part of it that lies in the stretch."""
+
+
+def known(file: Path, genome: Genome, region: Interval) -> Known:
+    """Reads what a file says of a stretch; raises if it does not fit the genome."""
+    if is_signal(str(file)):
+        return Known(file.name, open_signal(file, genome).values(region), [])
+    return Known(file.name, None, _inside(read_features(file, genome), genome, region))
+
+
+def draw(region: Interval, scores: Scores, labels: Sequence[Known], file: Path) -> None:
     """Draws a stretch into a file.
 
     Args:
         region: The stretch.
         scores: Those of its bins.
-        genome: The genome.
-        labels: Files with what is known of it: features, or signals.
-        file: PNG, SVG or PDF, by its ending.
+        labels: What is known of it.
+        file: One of `ENDINGS`.
     """
     from matplotlib.figure import Figure
 
@@ -52,13 +67,12 @@ def draw(
     panels: Any = figure.subplots(
         len(rows), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
     )[:, 0]
-    for panel, path in zip(panels, labels, strict=False):
-        if is_signal(str(path)):
-            values = open_signal(path, genome).values(region)
-            _line(panel, np.arange(region.start, region.end), values, GREY)
+    for panel, own in zip(panels, labels, strict=False):
+        if own.values is not None:
+            _line(panel, np.arange(region.start, region.end), own.values, GREY)
         else:
-            _features(panel, read_features(path, genome), genome, region)
-        panel.set_title(path.name, loc="left", fontsize=9)
+            _features(panel, own.features, region)
+        panel.set_title(own.title, loc="left", fontsize=9)
     middles = (scores.starts + scores.ends - 1) / 2
     for number, panel in enumerate(panels[len(labels) :]):
         if stranded:
@@ -94,10 +108,11 @@ def _line(panel: Any, places: np.ndarray, values: np.ndarray, colour: str, name:
     panel.step(places + 1, values, where="mid", color=colour, linewidth=0.8, label=name or None)
 
 
-def _features(panel: Any, features: list[Feature], genome: Genome, region: Interval) -> None:
-    """Boxes: of the plus strand above, of the minus strand below."""
+def _inside(
+    features: list[Feature], genome: Genome, region: Interval
+) -> list[tuple[Feature, Interval]]:
+    """The parts of features that a stretch overlaps, counted as it is."""
     length = genome.sequences[region.name].length
-    level = {"+": 1.0, ".": 0.5, "-": 0.0}
     shown: list[tuple[Feature, Interval]] = []
     for feature in features:
         for part in feature.parts or (feature.interval,):
@@ -108,6 +123,12 @@ def _features(panel: Any, features: list[Feature], genome: Genome, region: Inter
                 start, end = part.start + turn, part.end + turn
                 if start < region.end and end > region.start:
                     shown.append((feature, Interval(part.name, start, end, part.strand)))
+    return shown
+
+
+def _features(panel: Any, shown: list[tuple[Feature, Interval]], region: Interval) -> None:
+    """Boxes: of the plus strand above, of the minus strand below."""
+    level = {"+": 1.0, ".": 0.5, "-": 0.0}
     least = len(region) / 400  # narrower than a line, it would not be seen
     for feature, part in shown:
         wide = max(len(part), least)
@@ -123,8 +144,17 @@ def _features(panel: Any, features: list[Feature], genome: Genome, region: Inter
 
 
 def named(place: Path | None, out: Path | None, region: Interval) -> Path:
-    """Where a picture goes: where it was asked for, or beside the file of scores."""
+    """Where a picture goes: where it was asked for, or beside the file of scores.
+
+    Raises:
+        ValueError: It would not be one of `ENDINGS`.
+    """
     if place is not None:
+        if place.suffix.lower() not in ENDINGS:
+            raise ValueError(
+                f"the picture {place} ends in {place.suffix!r}, expected one of "
+                f"{', '.join(ENDINGS)}"
+            )
         return place
     name = f"{region.name}-{region.start + 1}-{region.end}.png".replace("/", "_")
     return Path(name) if out is None else out.with_name(f"{out.stem}.{name}")

@@ -24,7 +24,7 @@ from longbird.dna.division import stretches
 from longbird.dna.formats import WRITERS, ending_of
 from longbird.dna.genomic import DESCRIPTION
 from longbird.dna.opening import open_genome_of
-from longbird.dna.pictures import Scores, draw, named
+from longbird.dna.pictures import Known, Scores, draw, known, named
 from longbird.dna.runs import Trained, load
 from longbird.dna.sweeps import Sweep
 from longbird.folders.digest import sha256_of
@@ -161,13 +161,15 @@ def scan(
     task = trained.task
     channel = task.one_track(track) if ending in ("bedgraph", "bw") else None
     opened = open_genome_of(trained.settings, str(genome), [str(each) for each in labels])
-    region, drawn = None, Path()
+    region, drawn, shown = None, Path(), list[Known]()
     if plot is not None:
         (region, *more) = stretches(plot, opened)
         if more:
             raise ValueError(f"--plot takes one stretch, such as chr1:1-5000; received {plot}")
         drawn = named(None if picture is None else Path(picture), out, region)
         _check_new(drawn, force or begun)
+        # Now, since labels that do not fit must not be found after hours.
+        shown = [known(Path(each), opened, region) for each in labels]
     sweeps = [task.sweep(contig, step) for contig in opened.sequences.values()]
     budget = tokens_per_batch or trained.settings.tokens_per_batch
     run = _scores(trained, budget, both_strands)
@@ -178,7 +180,7 @@ def scan(
     def depict(region: Interval, bins: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         own = Scores(*bins, task.channels, task.label, threshold)
         with writing_file(drawn) as new:
-            draw(region, own, opened, [Path(each) for each in labels], new)
+            draw(region, own, shown, new)
         say(f"the picture is {drawn}")
 
     if out is None:

@@ -31,6 +31,11 @@ def is_heading(line: str) -> bool:
     )
 
 
+def is_row(columns: list[str]) -> bool:
+    """Does a line have a start and an end, if only wrong ones?"""
+    return len(columns) >= 3 and all(each.removeprefix("-").isdigit() for each in columns[1:3])
+
+
 def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
     """The features of a BED file with 3 columns or more.
 
@@ -47,8 +52,8 @@ def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
         columns, where = columns_of(line), f"{file}, line {number}"
         if len(columns) < 3 or not (columns[1].isdigit() and columns[2].isdigit()):
             raise ValueError(
-                f"{where}: expected the name of a sequence, a start and an end, as BED has; "
-                f"received {line!r:.80}"
+                f"{where}: expected the name of a sequence, a start and an end, as BED has, both "
+                f"counted from 0 and not negative; received {line!r:.80}"
             )
         if width and len(columns) != width:
             raise ValueError(

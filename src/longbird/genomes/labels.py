@@ -163,6 +163,7 @@ def _kind(file: str) -> str:
         raise ValueError(f"{file} is bigBed: convert it with `bigBedToBed`")
     if is_bedgraph(file):
         raise ValueError(f"{file} is bedGraph, a signal: open it with open_signal")
+    odd: tuple[int, str] | None = None
     with numbered_lines(file) as lines:
         for number, line in lines:
             if "\0" in line:
@@ -178,13 +179,22 @@ def _kind(file: str) -> str:
             if not line.strip() or bed.is_heading(line):
                 continue
             columns = bed.columns_of(line)
-            if len(columns) >= 3 and columns[1].isdigit() and columns[2].isdigit():
+            if bed.is_row(columns) and odd is not None:
+                raise ValueError(
+                    f"{file}: line {odd[0]} has titles of columns, it seems, which BED does not "
+                    f"have; received {odd[1]!r:.80}. Delete it, or put # before it"
+                )
+            if bed.is_row(columns):
                 return "bed"
             if len(columns) == 9 and columns[3].isdigit() and columns[4].isdigit():
                 return "gff3"
-            raise ValueError(
-                f"{file} is neither GFF3, BED nor GenBank; received in line {number}: {line!r:.80}"
-            )
+            if odd is not None:
+                break
+            odd = number, line  # which what follows may explain
+    if odd is not None:
+        raise ValueError(
+            f"{file} is neither GFF3, BED nor GenBank; received in line {odd[0]}: {odd[1]!r:.80}"
+        )
     raise ValueError(f"{file} has no features; expected at least one")
 
 
