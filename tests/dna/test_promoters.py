@@ -68,22 +68,31 @@ def test_random_negatives_lie_away_from_starts(tmp_path: Path, genome: Planted) 
     assert found == examples(task)  # always the same
 
 
-def test_intergenic_negatives_start_outside_of_genes(tmp_path: Path, genome: Planted) -> None:
+@pytest.mark.parametrize("circular", [(), ("all",)])
+def test_windows_of_intergenic_negatives_have_no_base_in_a_gene(
+    tmp_path: Path, genome: Planted, circular: tuple[str, ...]
+) -> None:
     genes = tmp_path / "genes.gff3"
     genes.write_text(
         "##gff-version 3\n"
         + "".join(
-            f"chrA\tx\tgene\t{at}\t{at + 299}\t.\t+\t.\tID=g{at}\n" for at in range(1, 11_000, 600)
+            f"chrA\tx\tgene\t{at}\t{at + 299}\t.\t+\t.\tID=g{at}\n" for at in range(1, 12_000, 600)
         )
     )
     task = task_of(
-        tmp_path, genome.genome, genome.labels, genes, negatives="intergenic", per_positive=1
-    )
+        tmp_path, genome.genome, genome.labels, genes, negatives="intergenic", per_positive=1,
+        circular=circular,
+    )  # fmt: skip
     found = [each for each in examples(task) if not each["truth"]]
-    assert found
+    assert len(found) > 50
+    strands: set[str] = set()
     for each in found:
-        at, _ = start_of(each["place"])
-        assert at >= 10_800 or at % 600 >= 300
+        at, strand = start_of(each["place"])
+        window = range(at - 20, at + 10) if strand == "+" else range(at - 9, at + 21)
+        here = [base % 12_000 if circular else base for base in window]
+        assert all(base % 600 >= 300 for base in here if 0 <= base < 12_000)
+        strands.add(strand)
+    assert strands == {"+", "-"}
     with pytest.raises(ValueError, match="has no genes"):
         examples(task_of(tmp_path, genome.genome, genome.labels, negatives="intergenic"))
 

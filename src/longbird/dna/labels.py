@@ -84,6 +84,15 @@ class Cover:
             covered[max(start - piece.start, 0) : end - piece.start] = True
         return covered
 
+    def touches(self, interval: Interval) -> bool:
+        """Is any base of an interval covered?"""
+        for piece in self.genome.pieces(interval):
+            starts, ends = self._spans[piece.name]
+            at = int(np.searchsorted(ends, piece.start, "right"))
+            if at < len(starts) and starts[at] < piece.end:
+                return True
+        return False
+
     def has(self, name: str, base: int) -> bool:
         """Is that base covered?"""
         starts, ends = self._spans[name]

@@ -20,8 +20,10 @@ PIECES, CHANGED = 20, 12
 TRIES = 2000
 """Draws for each place, before it is said that there is no room."""
 RECIPES = {
-    "random": "places drawn from the genome, on both strands, a window away from any start",
-    "intergenic": "the same, outside of genes",
+    "random": "places drawn from the genome, on both strands, a window away from any start on "
+    "their strand",
+    "intergenic": "places drawn from the genome, on both strands, a window away from any start on "
+    "their strand, with no base of the window in a gene of either strand",
     "permuted": "artificial: promoters with 12 of 20 pieces in another order",
     "shuffled": "artificial: promoters with the bases of 12 of 20 pieces shuffled",
     "uniform": "artificial: promoters with 12 of 20 pieces of random bases, all equally likely",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -152,7 +153,7 @@ class Promoters(Genomic):
         near = {strand: Cover([], genome) for strand in STRANDS[:2]}
         for strand in near:
             around = [
-                _around(genome, name, base, self.window)
+                _on_sequence(genome, Interval(name, base - self.window + 1, base + self.window))
                 for name, base, own in starts
                 if own == strand
             ]
@@ -170,8 +171,10 @@ class Promoters(Genomic):
             genes = Cover(inside, genome)
 
         def allowed(name: str, base: int, strand: str) -> bool:
-            in_gene = genes is not None and genes.has(name, base)
-            return not in_gene and not near[strand].has(name, base)
+            if near[strand].has(name, base):
+                return False
+            window = _on_sequence(genome, self.window_at(name, base, strand))
+            return genes is None or not genes.touches(window)
 
         return allowed
 
@@ -302,10 +305,9 @@ class Promoters(Genomic):
         return bool(example["truth"])
 
 
-def _around(genome: Genome, name: str, base: int, reach: int) -> Interval:
-    """The bases that are fewer than `reach` away."""
-    contig = genome.sequences[name]
-    start, end = base - reach + 1, base + reach
+def _on_sequence(genome: Genome, interval: Interval) -> Interval:
+    """What of an interval lies on its sequence; of a circle, once round at most."""
+    contig, start, end = genome.sequences[interval.name], interval.start, interval.end
     if contig.circular:
-        return Interval(name, start, start + min(end - start, contig.length))
-    return Interval(name, max(start, 0), min(end, contig.length))
+        return replace(interval, end=min(end, start + contig.length))
+    return replace(interval, start=max(start, 0), end=min(end, contig.length))
