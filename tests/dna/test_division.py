@@ -80,6 +80,16 @@ def test_windows_cover_each_part_once(tmp_path: Path) -> None:
     assert division.spans["train"] == [Interval("b", 0, 43, "+"), Interval("b", 107, 150, "+")]
 
 
+def test_stretches_that_overlap_are_measured_once(tmp_path: Path) -> None:
+    genome = open_genome(write_fasta(tmp_path / "g.fa", a="ACGTA" * 20, b="TTGCA" * 30))
+    texts = ("b:51-100", "b:1-60", "a", "a:20-30", "b:101-150", "b:120-130")
+    on = [each for text in texts for each in stretches(text, genome)]
+    division = Division.measuring(genome, on)
+    bases = [(w.name, at) for w in division.windows("test", 16) for at in range(w.start, w.end)]
+    assert len(bases) == len(set(bases))
+    assert set(bases) == {(each.name, at) for each in on for at in range(each.start, each.end)}
+
+
 def test_whole_sequences_are_held_out_where_none_is_most_of_the_genome(tmp_path: Path) -> None:
     many = {f"c{number}": "ACGT" * 25 for number in range(10)}
     chosen = usual(open_genome(write_fasta(tmp_path / "many.fa", **many)), 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -46,7 +47,7 @@ class Division:
     def measuring(cls, genome: Genome, on: Sequence[Interval]) -> Division:
         """All of a genome, or some stretches of it, as what is measured with."""
         division = cls(genome, {}, 0)
-        division.spans = {"test": list(on) or division.spans["train"]}
+        division.spans = {"test": _apart(on) or division.spans["train"]}
         return division
 
     def part_of(self, interval: Interval) -> str | None:
@@ -152,6 +153,18 @@ def usual(genome: Genome, seed: int) -> list[str]:
         if sum(lengths[each] for each in [*chosen, name]) <= max(SHARE * total, lengths[name]):
             chosen.append(name)
     return chosen
+
+
+def _apart(intervals: Sequence[Interval]) -> list[Interval]:
+    """With those that overlap as one, so that no base is in two."""
+    apart: list[Interval] = []
+    for each in sorted(intervals, key=lambda own: (own.name, own.start)):
+        last = apart[-1] if apart else None
+        if last is not None and last.name == each.name and each.start < last.end:
+            apart[-1] = replace(last, end=max(last.end, each.end))
+        else:
+            apart.append(each)
+    return apart
 
 
 def _divided(
