@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -320,6 +321,42 @@ def test_what_cannot_be_drawn_is_said_before_the_scan(
     with pytest.raises(ValueError, match=r"s\.txt ends in '\.txt', expected one of \.png"):
         scan(runs["promoter"], genome, file, picture=tmp_path / "s.txt", **options)
     assert not (tmp_path / "new").exists()
+
+
+def test_nobody_else_gets_the_folder_of_a_scan_that_ends(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever begins while it is taken away would lose it under its hands."""
+    genome = planted(tmp_path, 600).genome
+    tried: list[Path] = []
+
+    def watched(folder: Path, **options: Any) -> None:
+        with pytest.raises(FileExistsError, match="another process"):
+            scan(runs["promoter"], genome, tmp_path / "s.bed", step=9, force=True, **QUIET)
+        tried.append(folder)
+        shutil.rmtree(folder, **options)
+
+    monkeypatch.setattr(scanning, "shutil", SimpleNamespace(rmtree=watched))
+    scan(runs["promoter"], genome, tmp_path / "s.bed", step=9, **QUIET)
+    assert tried == [tmp_path / ".s.bed.scan"] and not tried[0].exists()
+
+
+@pytest.mark.parametrize("ending", ["bw", "bed", "parquet"])
+def test_a_genome_of_n_has_no_scores(runs: dict[str, Path], tmp_path: Path, ending: str) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c="N" * 300)
+    out = tmp_path / f"s.{ending}"
+    with pytest.raises(ValueError, match="nothing but N"):
+        scan(runs["coding"], genome, out, **QUIET)
+    assert not out.exists() and not (tmp_path / f".{out.name}.scan").exists()
+    said: list[str] = []
+    half = write_fasta(tmp_path / "h.fa", c="N" * 300, d="ACGTA" * 40)
+    scan(runs["coding"], half, out, say=said.append)
+    assert said[-1].startswith("the scores of 200 bins") and "300 have none" in said[-1]
+    if ending == "bw":
+        import pyBigWig
+
+        with pyBigWig.open(str(out)) as opened:
+            assert opened.header()["nBasesCovered"] == 200 and opened.header()["maxVal"] <= 1
 
 
 def test_labels_say_for_a_scan_that_a_sequence_is_circular(

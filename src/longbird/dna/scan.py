@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from longbird.dna.division import stretches
@@ -28,7 +27,7 @@ from longbird.dna.pictures import Known, Scores, draw, known, named
 from longbird.dna.runs import Trained, load
 from longbird.dna.sweeps import Sweep
 from longbird.folders.digest import sha256_of
-from longbird.folders.writing import writing_file
+from longbird.folders.writing import locked, writing_file
 from longbird.genomes import Genome, Interval
 from longbird.tasks.folder import naming, write_text
 from longbird.tasks.starting import READ
@@ -70,6 +69,10 @@ class Track:
                 scores = np.array(self.scores[done + first : done + last])
                 yield sweep, starts, ends, _shifted(scores, self.shift)
             done += bins
+
+    def scored(self) -> int:
+        """How many bins have a score."""
+        return sum(int((~np.isnan(scores)).any(1).sum()) for *_, scores in self.blocks())
 
     def stretch(self, region: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Starts, ends and scores of the bins that a region overlaps."""
@@ -210,15 +213,20 @@ def scan(
         bins = sum(sweep.first_bin(sweep.jobs) for sweep in sweeps)
         scores = np.memmap(raw, np.float32, "r", shape=(bins, len(task.channels)))
         whole = Track(opened, sweeps, scores, task.channels, task.label, threshold, shift)
-        if region is not None:
+        scored = whole.scored()
+        if scored and region is not None:
             depict(region, whole.stretch(region))
-        new = folder / f"written.{ending}"
-        with naming(out):
-            WRITERS[ending](whole, new, channel)
-            with new.open("rb") as written:
-                os.fsync(written.fileno())
-            os.replace(new, out)
-    say(f"the scores of {bins:,} bins are in {out}")
+        if scored:
+            new = folder / f"written.{ending}"
+            with naming(out):
+                WRITERS[ending](whole, new, channel)
+                with new.open("rb") as written:
+                    os.fsync(written.fileno())
+                os.replace(new, out)
+    if not scored:  # a bigWig file without numbers is none that browsers open
+        raise ValueError(f"{genome} has nothing but N, which has no scores: nothing was written")
+    unknown = f"; {bins - scored:,} have none, as all is N there" if scored < bins else ""
+    say(f"the scores of {scored:,} bins are in {out}{unknown}")
 
 
 def _check_new(file: Path | None, force: bool) -> None:
@@ -344,15 +352,7 @@ def _working(
     folder = _folder(out)
     with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise FileExistsError(
-            f"another process is writing {out}: wait for it, or stop it"
-        ) from None
-    whole = False
-    try:
+    with locked(folder, out):
         what, new = folder / "scan.json", folder / "new.json"
         same = what.is_file() and what.read_text("utf-8") == json.dumps(asked, indent=1)
         ours: list[str] = json.loads(new.read_text("utf-8")) if same else []
@@ -368,11 +368,7 @@ def _working(
         write_text(new, json.dumps(ours))
         write_text(what, json.dumps(asked, indent=1))
         yield folder
-        whole = True
-    finally:
-        lock.release()
-        if whole:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _fingerprint(folder: Path) -> dict[str, str]:

@@ -88,8 +88,30 @@ def _alone_in(scratch: Path, path: Path) -> Generator[None, None, None]:
     Raises:
         FileExistsError: Another process is writing there.
     """
+    with locked(scratch, path):
+        try:
+            for left in scratch.iterdir():  # by a kill
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            yield
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def locked(scratch: Path, path: Path) -> Generator[None, None, None]:
+    """Makes a folder, if there is none, which no other process is in until the end.
+
+    It may be taken away before that: who waits for it makes it again.
+
+    Args:
+        scratch: The folder.
+        path: What is written there, for the message.
+
+    Raises:
+        FileExistsError: Another process is writing there.
+    """
     while True:
-        scratch.mkdir(exist_ok=True)
+        scratch.mkdir(parents=True, exist_ok=True)
         lock = os.open(scratch, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed, by a kill too
@@ -99,15 +121,13 @@ def _alone_in(scratch: Path, path: Path) -> Generator[None, None, None]:
         except BlockingIOError:
             os.close(lock)
             raise FileExistsError(
-                errno.EEXIST, f"{path} is being written by another process: name another file"
+                errno.EEXIST,
+                f"{path} is being written by another process: wait for it, or name another file",
             ) from None
         os.close(lock)
     try:
-        for left in scratch.iterdir():  # by a kill
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
         yield
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
         os.close(lock)
 
 
