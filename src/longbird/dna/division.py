@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -53,11 +54,19 @@ class Division:
     def part_of(self, interval: Interval) -> str | None:
         """The part that has all of an interval, if one has."""
         contig = self.genome.contig(interval.name)
+        for part, span in self._by_name.get(contig.name, ()):
+            if _contains(span, interval, contig):
+                return part
+        return None
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[str, Interval]]]:
+        """The spans of each sequence, with their parts: an assembly may have 100,000."""
+        found: dict[str, list[tuple[str, Interval]]] = {}
         for part, spans in self.spans.items():
             for span in spans:
-                if span.name == contig.name and _contains(span, interval, contig):
-                    return part
-        return None
+                found.setdefault(span.name, []).append((part, span))
+        return found
 
     def windows(self, part: str, size: int) -> Iterator[Interval]:
         """The spans of a part cut into windows; the last of each may be shorter.
@@ -88,9 +97,15 @@ class Division:
 
 def names(text: str, genome: Genome) -> bool:
     """Does a text name something of this genome, rather than of another?"""
-    known = {*genome.sequences, *genome.names.alias}
-    part = bool(re.fullmatch(r"\d+/\d+", text)) or is_file_of(text, genome)
-    return part or bool({text, text.rpartition(":")[0]} & known)
+    return (
+        any(
+            name in known
+            for name in (text, text.rpartition(":")[0])
+            for known in (genome.sequences, genome.names.alias)
+        )
+        or bool(re.fullmatch(r"\d+/\d+", text))
+        or is_file_of(text, genome)
+    )
 
 
 def is_file_of(text: str, genome: Genome) -> bool:
@@ -149,9 +164,11 @@ def usual(genome: Genome, seed: int) -> list[str]:
         return hashlib.sha256(f"{seed}:{name}".encode()).hexdigest()
 
     chosen: list[str] = []
+    held = 0
     for name in sorted(lengths, key=drawn):
-        if sum(lengths[each] for each in [*chosen, name]) <= max(SHARE * total, lengths[name]):
+        if held + lengths[name] <= max(SHARE * total, lengths[name]):
             chosen.append(name)
+            held += lengths[name]
     return chosen
 
 
