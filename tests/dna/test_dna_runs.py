@@ -65,17 +65,17 @@ def test_scores_lie_where_the_model_says(trained: tuple[Planted, Path], tmp_path
     model = load(run)
     assert table["start"][0] == 0 and table["end"][-1] == len(genome.bases)
     assert table["start"][1:] == table["end"][:-1]
-    for row in (0, 1, 100, len(table["start"]) // 2, len(table["start"]) - 1):
-        if 0 < row < len(table["start"]) - 1:
-            at = table["start"][row] + 3
-            plus = genome.bases[max(0, at - 24) : at + 8]
-            minus = other_strand(genome.bases[max(0, at - 7) : at + 25])
-            plus = "N" * (32 - len(plus)) + plus
-            for bases, name in ((plus, "promoter +"), (minus, "promoter -")):
-                ids = torch.tensor([model.tokenizer(bases)["input_ids"]])
-                with torch.no_grad():
-                    score = model.model(ids).logits[0, :, 0].mean().sigmoid()
-                assert table[name][row] == pytest.approx(float(score), abs=1e-5)
+    around = "N" * 40 + genome.bases + "N" * 40
+    rows = len(table["start"])
+    for row in (0, 1, 2, 100, rows // 2, rows - 2, rows - 1):
+        # A bin has its start in the middle; the first and the last one reach to the ends.
+        at = 40 + (table["end"][row] - 4 if row == 0 else table["start"][row] + 3)
+        plus, minus = around[at - 24 : at + 8], other_strand(around[at - 7 : at + 25])
+        for bases, name in ((plus, "promoter +"), (minus, "promoter -")):
+            ids = torch.tensor([model.tokenizer(bases)["input_ids"]])
+            with torch.no_grad():
+                score = model.model(ids).logits[0, :, 0].mean().sigmoid()
+            assert table[name][row] == pytest.approx(float(score), abs=1e-5)
 
 
 @pytest.mark.slow  # trains
