@@ -11,6 +11,7 @@ import pytest
 import torch
 from datasets import Dataset
 from planting import other_strand, write_fasta
+from sklearn import metrics
 from transformers import AutoTokenizer
 
 from longbird.dna.labels import Cover
@@ -332,6 +333,56 @@ def test_nothing_can_be_measured_where_nothing_is_labelled(tmp_path: Path, task:
         finetune(task, genome, [labels], tmp_path / "run", **options)
 
 
+class Guess:
+    """Logits of their own for every token, or zero."""
+
+    def __init__(self, spread: float = 0.0) -> None:
+        self.spread, self.draw = spread, torch.Generator().manual_seed(0)
+
+    def __call__(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
+        self.logits = self.spread * torch.randn(*input_ids.shape, 2, generator=self.draw)
+        return self
+
+
+def batch_of(task: Any, rows: Any) -> Any:
+    return task.batch([task.inputs_of(row, 0, at, None) for at, row in enumerate(rows)], task.pad)
+
+
+def test_every_base_is_measured_and_none_is_kept(tmp_path: Path) -> None:
+    """Against scikit-learn on all bases that have labels, and without their labels or scores."""
+    bases = random_bases(500)
+    genome = write_fasta(tmp_path / "g.fa", c=bases[:200] + "N" * 20 + bases[220:])
+    labels = tmp_path / "g.gff3"
+    labels.write_text(GFF + "c\tx\tCDS\t301\t420\t.\t-\t0\tID=three\n")
+    task = task_of(Coding, tmp_path, genome, labels)
+    rows = examples(task)
+    said = task.predictions(Guess(3.0), batch_of(task, rows))
+    logits = Guess(3.0)(batch_of(task, rows)["input_ids"], torch.empty(0)).logits
+    truth = np.concatenate([np.reshape(each["truth"], (-1, 2)) for each in rows])
+    scores = np.concatenate(
+        [own[1 : 1 + len(each["bases"])].sigmoid() for own, each in zip(logits, rows, strict=True)]
+    )
+    kept = [{name: x for name, x in row.items() if name not in task.on_disk} for row in rows]
+    assert "truth" not in kept[0]
+    kept, said = task.whole_documents(kept, said)
+    found = task.measure(kept, said)
+    for channel, name in enumerate("+-"):
+        known = truth[:, channel] != UNLABELLED
+        assert known.sum() == 480
+        own = truth[known, channel], scores[known, channel]
+        assert found[f"auroc {name}"] == pytest.approx(metrics.roc_auc_score(*own), abs=1e-3)
+        average = metrics.average_precision_score(*own)
+        assert found[f"average_precision {name}"] == pytest.approx(average, abs=3e-3)
+        expected = metrics.matthews_corrcoef(own[0], own[1] >= 0.5)
+        assert found[f"mcc {name}"] == pytest.approx(expected)
+        assert found[f"prevalence {name}"] == pytest.approx(own[0].mean())
+    size = len(rows[0]["bases"])
+    first, there = truth[:size] == 1, scores[:size]
+    assert task.expected(kept[0]) == pytest.approx(dict(zip("+-", first.mean(0), strict=True)))
+    assert task.answer(said[0]) == pytest.approx(dict(zip("+-", there.mean(0), strict=True)))
+    assert task.wrongness(kept[0], said[0]) == pytest.approx(np.abs(first - there).mean())
+
+
 def test_one_target_with_labels_is_enough_to_measure(tmp_path: Path) -> None:
     genome = write_fasta(tmp_path / "g.fa", c=random_bases(256))
     labels = tmp_path / "g.gff3"
@@ -343,7 +394,7 @@ def test_one_target_with_labels_is_enough_to_measure(tmp_path: Path) -> None:
     task = task_of(Coding, tmp_path, genome, labels, validation_on=("c:193-256",))
     rows = Dataset.from_list([each for each in examples(task) if each["part"] == "validation"])
     task.check({"validation": rows}, task.settings)
-    measured = task.measure(list(rows), [{"scores": np.full((64, 2), 0.5)}])
+    measured = task.measure(list(rows), task.predictions(Guess(), batch_of(task, rows)))
     assert measured["auroc"] == measured["auroc +"] == 0.5 and "auroc -" not in measured
 
 

@@ -264,7 +264,7 @@ class Promoters(Genomic):
     def _ranked(examples: Sequence[Example], predictions: Sequence[Prediction]) -> Ranked:
         truth = np.array([bool(each["truth"]) for each in examples])
         scores = np.array([each["score"] for each in predictions])
-        return Ranked(np.arange(len(truth)), scores, truth, len(truth))
+        return Ranked.each(scores, truth)
 
     def sweep(self, contig: Contig, step: int | None) -> Sweep:
         """A window at every few bases."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -9,51 +12,98 @@ THRESHOLD = 0.5
 STEPS, FURTHEST = 100, 20
 """Scores of single bases, of which there may be millions, are rounded down to a hundredth of a
 logit between -20 and 20: what is rare has low scores, which differ as much as others there."""
+LEVELS = 2 * STEPS * FURTHEST + 1
 
 
-def rounded_down(scores: np.ndarray) -> np.ndarray:
-    """Scores with few digits in their logits; what reaches 0.5 still does.
+class Tally(NamedTuple):
+    """How often the scores of an example have each level; one needs few bytes, however long.
+
+    Attributes:
+        levels: That occur, the lowest first; 0 is -20.
+        true: Scores of each that are of what is true.
+        false: And of what is not.
+    """
+
+    levels: np.ndarray
+    true: np.ndarray
+    false: np.ndarray
+
+
+def tally(scores: np.ndarray, truth: np.ndarray) -> Tally:
+    """Counts the scores of an example, rounded down; what reaches 0.5 still does.
+
+    Args:
+        scores: Between 0 and 1, [scores].
+        truth: bool [scores].
 
     Examples:
-        >>> rounded_down(np.array([0.0, 0.0001, 0.4999, 0.5, 0.50001])).round(6).tolist()
-        [0.0, 9.9e-05, 0.4975, 0.5, 0.5]
+        >>> found = tally(
+        ...     np.array([0.0, 0.4999, 0.5, 0.5001]), np.array([True, True, False, True])
+        ... )
+        >>> found.levels.tolist(), found.true.tolist(), found.false.tolist()
+        ([0, 1999, 2000], [1, 1, 1], [0, 0, 1])
     """
     with np.errstate(divide="ignore"):
         logits = np.log(scores.astype(np.float64)) - np.log1p(-scores.astype(np.float64))
-    steps = np.floor(np.clip(logits, -FURTHEST, FURTHEST) * STEPS)
-    return 1 / (1 + np.exp(-steps / STEPS))
+    at = np.floor((np.clip(logits, -FURTHEST, FURTHEST)) * STEPS).astype(np.int64)
+    at += STEPS * FURTHEST
+    true, false = (np.bincount(at[own], minlength=LEVELS) for own in (truth, ~truth))
+    there = np.flatnonzero(true + false)
+    return Tally(
+        there.astype(np.int16), true[there].astype(np.uint32), false[there].astype(np.uint32)
+    )
 
 
 class Ranked:
     """What is true and what is not at each level of a score, example by example.
 
     Args:
-        examples: Which example each score is of, int [scores].
-        scores: Between 0 and 1, [scores].
-        truth: bool [scores].
-        number: Of examples.
-        rounded: By `rounded_down`; otherwise every score is a level of its own.
+        levels: The highest first, [levels].
+        true: How often each example has each level and is true, [examples, levels].
+        false: And is not.
     """
 
-    def __init__(
-        self,
-        examples: np.ndarray,
-        scores: np.ndarray,
-        truth: np.ndarray,
-        number: int,
-        rounded: bool = False,
-    ) -> None:
-        if rounded:
-            scores = rounded_down(scores)
+    def __init__(self, levels: np.ndarray, true: csr_array, false: csr_array) -> None:
+        self.levels, self.true, self.false = levels, true, false
+        self.examples = true.shape[0]
+
+    @classmethod
+    def each(cls, scores: np.ndarray, truth: np.ndarray) -> Ranked:
+        """Of examples with one score each, every score being a level of its own.
+
+        Args:
+            scores: Between 0 and 1, [examples].
+            truth: bool [examples].
+        """
         levels, at = np.unique(-scores, return_inverse=True)  # the highest first
-        self.levels, self.examples = -levels, number
 
         def table(chosen: np.ndarray) -> csr_array:
-            ones = np.ones(int(chosen.sum()))
-            places = (examples[chosen], at[chosen])
-            return csr_array((ones, places), shape=(number, len(levels)))
+            ones, places = np.ones(int(chosen.sum())), (np.flatnonzero(chosen), at[chosen])
+            return csr_array((ones, places), shape=(len(scores), len(levels)))
 
-        self.true, self.false = table(truth), table(~truth)
+        return cls(-levels, table(truth), table(~truth))
+
+    @classmethod
+    def counted(cls, tallies: Sequence[Tally]) -> Ranked:
+        """Of examples with many scores, which were counted."""
+        every = np.concatenate([each.levels for each in tallies])
+        there = np.zeros(LEVELS, bool)
+        there[every] = True
+        levels = np.flatnonzero(there)[::-1]
+        column = np.zeros(LEVELS, np.int32)
+        column[levels] = np.arange(len(levels))
+        columns = column[every]
+        ends = np.cumsum([0, *(len(each.levels) for each in tallies)])
+
+        def table(counts: list[np.ndarray]) -> csr_array:
+            numbers = np.concatenate(counts).astype(np.float32)
+            return csr_array((numbers, columns, ends), shape=(len(tallies), len(levels)))
+
+        return cls(
+            1 / (1 + np.exp(FURTHEST - levels / STEPS)),
+            table([each.true for each in tallies]),
+            table([each.false for each in tallies]),
+        )
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """The metrics of samples, each [samples]; NaN where a sample has one class alone.
@@ -94,4 +144,5 @@ class Ranked:
     @property
     def prevalence(self) -> float:
         """The share that is true."""
-        return float(self.true.sum() / max(self.true.sum() + self.false.sum(), 1))
+        true, false = (float(each.sum(dtype=np.float64)) for each in (self.true, self.false))
+        return true / max(true + false, 1)

@@ -15,7 +15,7 @@ from longbird.dna.division import Division
 from longbird.dna.genomic import Genomic
 from longbird.dna.labels import Cover, features_of, is_signal
 from longbird.dna.prior import balanced, prior
-from longbird.dna.scores import Ranked
+from longbird.dna.scores import Ranked, tally
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import NO_BASE, Sweep, Tiles
 from longbird.genomes import Contig, Encoding, Genome, Interval, open_signal, read_features
@@ -39,7 +39,7 @@ class Tracks(Genomic):
 
     head = "token-classification"
     inputs = ("bases", "truth")
-    on_disk = ("bases",)
+    on_disk = ("bases", "truth")
     best = "average_precision"
     defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 3e-4, "model": "scratch:tiny"}
     described = ("window", "channels", "bin", "prevalence", "prior")
@@ -212,27 +212,57 @@ class Tracks(Genomic):
     # ---- results
 
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-        """Scores of the bins of each window, [bins, channels]."""
+        """How the scores of each window lie to what is true, in few bytes.
+
+        A genome has too many bases to keep the scores of all until they are measured.
+        """
+        truths = batch["truth"].cpu().numpy()
+        return [
+            self._compared(scores, truth[: len(scores)])
+            for scores, truth in zip(self._scores(model, batch), truths, strict=True)
+        ]
+
+    @staticmethod
+    def _compared(scores: np.ndarray, truth: np.ndarray) -> dict[str, Any]:
+        known = truth != UNLABELLED
+        return {
+            "tallies": [
+                tally(own[there], true[there] == 1)
+                for own, true, there in zip(scores.T, truth.T, known.T, strict=True)
+            ],
+            "means": scores.mean(0).tolist(),
+            "labelled": (truth == 1).mean(0).tolist(),
+            "distance": float(np.abs(truth - scores)[known].mean()) if known.any() else 0.0,
+        }
+
+    def whole_documents(self, examples: Any, predictions: list[Any]) -> tuple[Any, list[Any]]:
+        """With the share of each channel that is labelled, instead of all labels."""
+        labelled = ({"labelled": each["labelled"]} for each in predictions)
+        return [{**one, **two} for one, two in zip(examples, labelled, strict=True)], predictions
+
+    def _scores(self, model: Any, batch: Mapping[str, Tensor]) -> list[np.ndarray]:
+        """Of the bins of each window, [bins, channels]."""
         scores = self.run(model, batch).sigmoid().cpu().numpy()
         bins = (batch["token_of"] > 0).any(-1).sum(1).tolist()
-        return [{"scores": each[:number]} for each, number in zip(scores, bins, strict=True)]
+        return [each[:number] for each, number in zip(scores, bins, strict=True)]
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
         """How well channels are told from the rest: the means of all, and each by itself."""
-        tables = self._ranked(examples, predictions)
-        each = {name: {k: np.array([x]) for k, x in own.whole().items()} for name, own in tables}
-        found: dict[str, Any] = {"windows": len(examples)}
-        found |= {name: float(value[0]) for name, value in self._named(each).items()}
-        found |= {f"prevalence {name}": table.prevalence for name, table in tables}
-        return found
+        each: dict[str, dict[str, np.ndarray]] = {}
+        shares: dict[str, float] = {}
+        for name, table in self._ranked(predictions):
+            each[name] = {metric: np.array([x]) for metric, x in table.whole().items()}
+            shares[f"prevalence {name}"] = table.prevalence
+        named = {name: float(value[0]) for name, value in self._named(each).items()}
+        return {"windows": len(examples), **named, **shares}
 
     def resampled(
         self, examples: Sequence[Example], predictions: Sequence[Prediction], counts: np.ndarray
     ) -> dict[str, np.ndarray]:
         """The metrics of all samples at once."""
-        tables = self._ranked(examples, predictions)
+        tables = self._ranked(predictions)
         found = self._named({name: table.metrics(counts) for name, table in tables})
         return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
@@ -250,39 +280,22 @@ class Tracks(Genomic):
             }
         return found
 
-    def _ranked(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> list[tuple[str, Ranked]]:
-        """A table for each channel."""
-        truth = [
-            np.asarray(each["truth"], np.uint8).reshape(-1, len(self.channels))
-            for each in examples
-        ]
-        rows = np.repeat(np.arange(len(truth)), [len(each) for each in truth])
-        every = np.concatenate(truth)
-        scores = np.concatenate([each["scores"] for each in predictions])
-        tables: list[tuple[str, Ranked]] = []
+    def _ranked(self, predictions: Sequence[Prediction]) -> Iterator[tuple[str, Ranked]]:
+        """A table for each channel, one at a time."""
         for channel, name in enumerate(self.channels):
-            known = every[:, channel] != UNLABELLED
-            own = scores[known, channel], every[known, channel] == 1
-            tables.append((name, Ranked(rows[known], *own, len(truth), rounded=True)))
-        return tables
+            yield name, Ranked.counted([each["tallies"][channel] for each in predictions])
 
     def wrongness(self, example: Example, prediction: Prediction) -> float:
         """The mean distance from what is true."""
-        truth = np.asarray(example["truth"]).reshape(-1, len(self.channels))
-        known = truth != UNLABELLED
-        return float(np.abs(truth - prediction["scores"])[known].mean()) if known.any() else 0.0
+        return prediction["distance"]
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """The mean score of each channel."""
-        means = prediction["scores"].mean(0).tolist()
-        return dict(zip(self.channels, means, strict=True))
+        return dict(zip(self.channels, prediction["means"], strict=True))
 
     def expected(self, example: Example) -> Any:
         """The share of each that is labelled."""
-        truth = np.asarray(example["truth"]).reshape(-1, len(self.channels))
-        return dict(zip(self.channels, (truth == 1).mean(0).tolist(), strict=True))
+        return dict(zip(self.channels, example["labelled"], strict=True))
 
     # ---- scanning
 
@@ -299,8 +312,8 @@ class Tracks(Genomic):
         """
         cut = [[each[piece] for piece in self.pieces(each, self.bin)] for each in windows]
         batch = self.batch([self._read(piece) for each in cut for piece in each], self.pad)
-        said = iter(self.predictions(model, batch))
-        return [np.concatenate([next(said)["scores"] for _ in each]) for each in cut]
+        said = iter(self._scores(model, batch))
+        return [np.concatenate([next(said) for _ in each]) for each in cut]
 
 
 class Coding(Tracks):
