@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import random
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_gap_of_one_window_lies_between(tmp_path: Path, circular: bool, held: 
     ],
 )
 def test_a_gap_lies_between_what_is_held_out_too(
-    tmp_path: Path, circular: bool, held: dict[str, list[str]]
+    tmp_path: Path, circular: bool, held: dict[str, Sequence[str]]
 ) -> None:
     length, gap = 500, 30
     genome = open_genome(write_fasta(tmp_path / "g.fa", c="ACGTA" * 100), circular=circular)

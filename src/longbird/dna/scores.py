@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -59,13 +59,13 @@ class Ranked:
 
     Args:
         levels: The highest first, [levels].
-        true: How often each example has each level and is true, [examples, levels].
+        true: How often each example has each level and is true, sparse [examples, levels].
         false: And is not.
     """
 
-    def __init__(self, levels: np.ndarray, true: csr_array, false: csr_array) -> None:
+    def __init__(self, levels: np.ndarray, true: Any, false: Any) -> None:
         self.levels, self.true, self.false = levels, true, false
-        self.examples = true.shape[0]
+        self.examples: int = true.shape[0]
 
     @classmethod
     def each(cls, scores: np.ndarray, truth: np.ndarray) -> Ranked:
