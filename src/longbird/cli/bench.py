@@ -52,9 +52,7 @@ Limit = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder of the results.", file_okay=False)]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Fewer cases: less than ten minutes.")
-]
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases: less than ten minutes.")]
 RESULTS = Path("benchmarks/results")
 
 # Options of experiments.
