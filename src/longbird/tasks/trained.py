@@ -59,7 +59,8 @@ class Trained:
         examples = iter(examples)
         while some := list(itertools.islice(examples, AT_ONCE)):
             features = list(features_of(self.task, some, self.tokenizer, self.length))
-            rows = Dataset.from_list(features)
+            # A file's name may have bytes that are no UTF-8, which no column of text takes.
+            rows = Dataset.from_list([{**each, "file": None} for each in features])
             said = predict(self.model, self.task, rows, self.tokenizer, tokens_per_batch)
             for example, made, prediction in zip(some, features, said, strict=True):
                 yield {**example, "tokens": made["tokens"]}, prediction
