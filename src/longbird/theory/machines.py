@@ -148,6 +148,10 @@ class Machine:
             return tuple(words[0])
         return words
 
+    def transition(self, state: str, symbol: str) -> Transition:
+        """What it does in a state on a symbol; where it stops, it stays as it is."""
+        return self.table.get((state, symbol), Transition(symbol, 0, state))
+
     def simulate(
         self, text: str | Sequence[str] | None = None, steps: int = 1000
     ) -> Iterator[Configuration]:

@@ -228,9 +228,8 @@ class Decoder:
     ) -> Iterable[tuple[Mapping[Name, float], float, Mapping[Name, float]]]:
         """A unit for each line of the table, which is on in one state and symbol alone."""
         blank = self.machine.blank
-        # Where it stops, it stays as it is.
         table = {
-            (q, a): self.machine.table.get((q, a), Transition(a, 0, q))
+            (q, a): self.machine.transition(q, a)
             for q in self.machine.states
             for a in self.machine.symbols
         } | {(BEGIN, blank): Transition(blank, 1, self.machine.start)}
@@ -497,7 +496,7 @@ class Decoder:
         wanted: list[Given] = []
         seen: list[tuple[int, int]] = []
         for (q, a), stayed, read in drawn(lines, (0, 1), reads):
-            write, move, then = machine.table.get((q, a), Transition(a, 0, q))
+            write, move, then = machine.transition(q, a)
             if q == BEGIN:
                 write, move, then = blank, 1, machine.start
             cell = 5 if read is None else read[0] + read[1]  # that the head comes to
@@ -537,7 +536,7 @@ class Decoder:
                 if read[1] == 0 and not stayed:
                     symbol = machine.symbols[read[0]]
             if off == 0 and not stayed:
-                symbol = machine.table.get(record, Transition(record[1], 0, "")).write
+                symbol = machine.transition(*record).write
             given.append(Given(q, a, cell, stayed))
             wanted.append(Given(q, symbol, cell, stayed))
             records.append(Given(*record, cell - off, 0))
@@ -715,9 +714,7 @@ class Run:
         tape = {cell: symbol for cell, symbol in enumerate(self.text) if symbol != blank}
         for state, symbol, cell in self.configurations:
             yield tape
-            tape[cell] = self.machine.table.get(
-                (state, symbol), Transition(symbol, 0, state)
-            ).write
+            tape[cell] = self.machine.transition(state, symbol).write
             if tape[cell] == blank:
                 del tape[cell]
 
