@@ -37,6 +37,24 @@ def available_bytes() -> float:
     return min(_free(), _left_by_ulimit(), *(most - taken for most, taken in _cgroups()))
 
 
+def check_memory(needed: float, what: str, remedy: str) -> None:
+    """Raises if something takes more memory than this process can have now.
+
+    Args:
+        needed: Bytes.
+        what: That takes them, in words.
+        remedy: What to do about it, in words.
+
+    Examples:
+        >>> check_memory(1000, "a thousand bytes", "choose fewer")
+    """
+    if needed > (limit := available_bytes()):
+        raise ValueError(
+            f"{what} would take {in_words(needed)} of the {in_words(limit)} of memory that this "
+            f"process can have; {remedy}"
+        )
+
+
 @dataclass
 class Memory:
     """Bytes that this process had before something, and had more at its peak; 0 if unknown."""

@@ -238,6 +238,6 @@ def test_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="for each of 2 heads, expected one graph"):
         measure("PerHead([Window(1), Window(2)])", planted(4))
     assert measure("Window(0)", planted(4)).comparisons == float("inf")
-    monkeypatch.setattr(furthest, "available_bytes", lambda: 10_000)
+    monkeypatch.setattr("longbird.machine.available_bytes", lambda: 10_000)
     with pytest.raises(ValueError, match="choose fewer vectors"):
         solve(Ring(), planted(16))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from longbird.graph import jsonform
 from longbird.graph.arguments import MOST_SEED, MOST_TOKENS, check_arguments, integer, shown
 from longbird.graph.reach import Reach
-from longbird.machine import available_bytes, in_words
+from longbird.machine import check_memory
 
 if TYPE_CHECKING:
     from longbird.layout import Layout
@@ -367,11 +367,12 @@ class Graph(ABC):
         n, heads = integer(n, "n"), integer(heads, "heads", least=1)
         # Computing it takes an int64 for each pair of positions besides the result.
         needed = n * n * (8 + heads * np.dtype(dtype).itemsize)
-        if needed > SMALL_BYTES and needed > (limit := available_bytes()):
-            raise ValueError(
-                f"{self!r:.200}.{method}({n}, heads={heads}) would take {in_words(needed)} of the "
-                f"{in_words(limit)} of memory that this process can have, because it is dense; "
-                "choose fewer tokens or heads, or layout(n), which grows with the edges alone"
+        if needed > SMALL_BYTES:
+            check_memory(
+                needed,
+                f"{self!r:.200}.{method}({n}, heads={heads})",
+                "it is dense: choose fewer tokens or heads, or layout(n), which grows with the "
+                "edges alone",
             )
         return n, heads
 

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from longbird.graph.base import Graph
 from longbird.layout.layout import Layout
 from longbird.layout.tiles import ranges, split, unpack
-from longbird.machine import available_bytes, in_words, many
+from longbird.machine import check_memory, many
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -303,13 +303,11 @@ def _entries(layout: Layout, head: int) -> tuple[Ints, Ints]:
 def _check_memory(layout: Layout) -> None:
     inside = np.bitwise_count(layout.masks).sum(axis=(1, 2), dtype=np.int64)
     edges = int(inside[layout.mask_ids[layout.mask_ids >= 0]].sum())
-    needed = edges * BYTES_PER_EDGE
-    if needed > (limit := available_bytes()):
-        raise ValueError(
-            f"the graph has {many(edges)} edges in tiles that are filled in part; measuring them "
-            f"would take {in_words(needed)} of the {in_words(limit)} of memory that this process "
-            "can have; choose fewer tokens"
-        )
+    check_memory(
+        edges * BYTES_PER_EDGE,
+        f"the graph has {many(edges)} edges in tiles that are filled in part; measuring them",
+        "choose fewer tokens",
+    )
 
 
 def _built(

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from longbird.graph import Edges, Full, Graph, as_graph
 from longbird.graph.arguments import integer
-from longbird.machine import available_bytes, in_words
+from longbird.machine import check_memory
 from longbird.ops.api import attention
 
 HARD = 1e9
@@ -450,12 +450,7 @@ def _edges(graph: Graph, tokens: int) -> int:
 
 def _check_memory(tokens: int) -> None:
     """Products, distances and masks of all pairs have to fit."""
-    needed, limit = 40 * tokens**2, available_bytes()
-    if needed > limit:
-        raise ValueError(
-            f"all pairs of {tokens:,} tokens take {in_words(needed)} of the {in_words(limit)} of "
-            "memory that this process can have; choose fewer vectors"
-        )
+    check_memory(40 * tokens**2, f"all pairs of {tokens:,} tokens", "choose fewer vectors")
 
 
 def experiment(

@@ -39,7 +39,7 @@ from torch import Tensor
 
 from longbird.graph import Edges
 from longbird.graph.arguments import integer
-from longbird.machine import available_bytes, in_words
+from longbird.machine import check_memory
 from longbird.ops.api import attention
 from longbird.theory.machines import Configuration, Machine, Transition
 
@@ -610,11 +610,8 @@ class Decoder:
         # as many as nodes, each of 16 x 16 scores with its keys and values.
         tile = 8 * 16 * (4 * 16 + 3 * len(self.recall.key))
         needed = 8 * 6 * len(self.stream.names) * nodes + tile * min(nodes, AT_ONCE)
-        if needed > (limit := available_bytes()):
-            raise ValueError(
-                f"{steps:,} steps take {nodes:,} nodes, and {in_words(needed)} of the "
-                f"{in_words(limit)} of memory that this process can have; choose fewer steps"
-            )
+        what = f"{steps:,} steps take {nodes:,} nodes, which"
+        check_memory(needed, what, "choose fewer steps")
 
 
 class Given(NamedTuple):
