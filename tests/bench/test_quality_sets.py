@@ -64,7 +64,8 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]  # fmt: skip
     written(reviews, "reviews.jsonl", doubled(review))
     pages = [
-        {"page": f"p{x}.1", "package": "words", "names": [f"p{x // 2}"], "text": text(drawn),
+        {"page": f"p{x}.1", "package": "words", "names": [f"p{x // 2}"],
+         "text": f"It has some words. {text(drawn).capitalize()}",
          "summary": f"what is new in 5.{x}.1" if x % 5 == 0 else text(drawn, 21),
          "description": "" if x % 7 == 0 else f"{text(drawn, 21)}. More."}
         for x in range(90)
@@ -97,7 +98,7 @@ def scale(sources: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     several: Any = {**short, "tokens_per_batch": 256}
     for module, sizes in (
         (classification, classification.Sizes(parts, **several)),
-        (summarisation, summarisation.Sizes(train=40, test=20, steps=2, **several)),
+        (summarisation, summarisation.Sizes(train=40, test=20, steps=2, lead_steps=2, **several)),
         (retrieval, retrieval.Sizes(articles=3, squad=12, hotpot=5, **short)),
     ):
         monkeypatch.setitem(module.SIZES, "smaller", sizes)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from longbird.bench.quality.experiment import (
 from longbird.bench.quality.families import families, split
 from longbird.bench.quality.training import trained
 from longbird.data import manual
+from longbird.tasks.folder import RunFolder
 from longbird.tasks.metrics.summaries import rouge, sentences
 
 SEED = 0
@@ -33,24 +37,47 @@ HEADING = re.compile(r"^[A-Z][A-Z0-9 ,/_-]*\n", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale of the experiment."""
+    """A scale of the experiment.
+
+    Attributes:
+        train: Pages to learn from.
+        test: Pages that are held out.
+        steps: Of training.
+        length: Tokens of a page that the model of whole pages reads.
+        short: Tokens that the other reads.
+        tokens_per_batch: Of a step.
+        learning_rate: At its highest.
+        summary_tokens: Of the longest summary.
+        beams: Summaries that are written side by side.
+        model: Whose weights encoder and decoder start with.
+        lead_steps: Of learning to write the first sentence of a stretch of text, before.
+        lead_length: Tokens of such a stretch.
+        lead_learning_rate: At its highest.
+    """
 
     train: int = 600
     test: int = 200
-    steps: int = 200
+    steps: int = 300
     length: int = 4096
     short: int = 512
-    tokens_per_batch: int = 4096
-    learning_rate: float = 3e-4
+    tokens_per_batch: int = 1024
+    learning_rate: float = 2e-4
     summary_tokens: int = 32
     beams: int = 1
     model: str = "minilm"
+    lead_steps: int = 500
+    lead_length: int = 128
+    lead_learning_rate: float = 4e-4
 
 
 SIZES = {
     "default": Sizes(),
-    "tiny": Sizes(train=40, test=10, steps=2, length=1024, tokens_per_batch=1024),
+    "tiny": Sizes(train=40, test=10, steps=2, length=1024, lead_steps=2),
 }
+LEAD_WORDS = range(4, 21)
+"""Of the first sentence of a stretch: about as many as a summary has, or more."""
+LEAD_CHARACTERS = 900
+"""Of a stretch, which are more than its tokens have."""
 
 
 @dataclass(frozen=True)
@@ -124,27 +151,77 @@ def measured(summarize: Summarize, scale: str, attempt: Attempt) -> Outcome:
     return Outcome(columns, cost, {"examples": examples})
 
 
+def leads(rows: Sequence[Row]) -> Iterator[Row]:
+    r"""Stretches of pages, each with its first sentence for a summary.
+
+    Examples:
+        >>> page = {"text": "NOTES\nIt lists the files.  Hidden ones are left out.\n\nSee also."}
+        >>> list(leads([page]))[0]["summary"]
+        'It lists the files.'
+    """
+    for row in rows:
+        every = [" ".join(each.split()) for each in without_headings(row["text"]).split("\n\n")]
+        for number, paragraph in enumerate(every):
+            first = first_sentence(paragraph)
+            stretch = " ".join(every[number : number + 4])[:LEAD_CHARACTERS]
+            if len(first.split()) in LEAD_WORDS and 2 * len(stretch) > 3 * len(first):
+                yield {"text": stretch, "summary": first}
+
+
+def learned(
+    attempt: Attempt, sizes: Sizes, rows: Iterable[Row], **options: Any
+) -> tuple[Path, dict[str, float]]:
+    """The run of an encoder-decoder that is trained on texts and summaries, and its cost."""
+    pairs = ({"text": row["text"], "summary": row["summary"]} for row in rows)
+    return trained(
+        attempt,
+        "summarize",
+        write_rows(attempt.folder / "train.jsonl", pairs),
+        text="text",
+        summary="summary",
+        tokens_per_batch=sizes.tokens_per_batch,
+        summary_tokens=sizes.summary_tokens,
+        beams=sizes.beams,
+        **options,
+    )
+
+
+def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
+    """The model that all begin with; it is trained by the first attempt that asks.
+
+    MiniLM is no decoder: hundreds of steps go by until it looks at the text at all. That is
+    learned sooner from short stretches, of which there are many, than from whole pages.
+    """
+    options = {
+        "model": sizes.model,
+        "length": sizes.lead_length,
+        "steps": sizes.lead_steps,
+        "learning_rate": sizes.lead_learning_rate,
+    }
+    others = (sizes.train, sizes.test, sizes.tokens_per_batch, sizes.summary_tokens)
+    key = hashlib.sha256(json.dumps([options, others]).encode()).hexdigest()[:16]
+    folder = attempt.shared / f"leads-{key}"
+    folder.mkdir(parents=True, exist_ok=True)
+    place = replace(attempt, folder=folder, seed=SEED)
+    run, _ = learned(place, sizes, leads(given.train), **options)
+    return RunFolder(run).model
+
+
 def by_model(
     given: Pages, attempt: Attempt, *, sizes: Sizes, length: int
 ) -> tuple[list[str], dict[str, float]]:
-    """An encoder-decoder that starts with MiniLM's weights and reads so many tokens."""
+    """An encoder-decoder that reads so many tokens."""
     from longbird.tasks.trained import load_trained
 
-    rows = ({"text": row["text"], "summary": row["summary"]} for row in given.train)
-    folder, cost = trained(
+    folder, cost = learned(
         attempt,
-        "summarize",
-        write_rows(attempt.folder / "train.jsonl", rows),
-        text="text",
-        summary="summary",
-        model=sizes.model,
+        sizes,
+        given.train,
+        model=str(beginner(given, attempt, sizes)),
         length=length,
         graph="bigbird(block=64)" if length > sizes.short else None,
         steps=sizes.steps,
-        tokens_per_batch=sizes.tokens_per_batch,
         learning_rate=sizes.learning_rate,
-        summary_tokens=sizes.summary_tokens,
-        beams=sizes.beams,
     )
     examples = ({"place": row["page"], "text": row["text"]} for row in given.test)
     said = load_trained(folder).said_of(examples, sizes.tokens_per_batch)
@@ -200,7 +277,7 @@ def experiment(scale: str) -> Experiment:
         contestants=[
             contestant(
                 whole,
-                "an encoder-decoder with MiniLM's weights in both, which reads "
+                "an encoder-decoder, begun with MiniLM's weights in both, which reads "
                 f"{sizes.length:,} tokens through a BigBird graph",
                 partial(by_model, sizes=sizes, length=sizes.length),
                 True,
@@ -251,9 +328,14 @@ def experiment(scale: str) -> Experiment:
                 scale=100,
             ),
         ],
-        budget=f"{sizes.train:,} pages to learn from and {sizes.steps:,} steps of about "
-        f"{sizes.tokens_per_batch:,} tokens for both models, so that who reads less of a page "
-        "reads it more often.",
+        budget=f"{sizes.train:,} pages to learn from. A model learns once, for all attempts and "
+        f"seeds, to write the first sentence of a stretch of {sizes.lead_length} tokens of those "
+        f"pages: {sizes.lead_steps:,} steps of {sizes.tokens_per_batch:,} tokens, learning rate "
+        f"{sizes.lead_learning_rate:g}; its cost is in that of the first attempt. Then both "
+        f"models have {sizes.steps:,} steps of about {sizes.tokens_per_batch:,} tokens, or of one "
+        f"longer page, so that who reads less of a page reads it more often; learning "
+        f"rate {sizes.learning_rate:g}. That stage and the "
+        "learning rates were chosen on a fifth of the training pages, with 512 tokens.",
         data=[
             f"pages: {manual.NAME}, "
             + ", ".join(f"{name} {version}" for name, version, _ in manual.PACKAGES)
