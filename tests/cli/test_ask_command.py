@@ -97,6 +97,21 @@ def test_questions_are_asked_for(mill: Path) -> None:
     assert "1931" in done.stdout and "1790" not in done.stdout
 
 
+def test_no_question_is_an_error(mill: Path) -> None:
+    done = CliRunner().invoke(app, ["ask", str(mill)], input="\n")
+    assert "there is no question" in str(done.exception)
+
+
+def test_what_is_typed_with_a_colon_is_no_question(
+    mill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = iter([":help", "What closed?", ":q"])
+    monkeypatch.setattr("builtins.input", lambda _: next(typed))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr(command, "_remember", lambda: None)
+    assert list(command._questions([])) == ["What closed?"]
+
+
 def test_a_document_may_come_from_stdin(mill: Path) -> None:
     done = CliRunner().invoke(app, ["ask", "-", "What closed?", "--json"], input=TEXT)
     assert json.loads(done.stdout)[0]["file"] == "-"

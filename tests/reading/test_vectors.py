@@ -278,7 +278,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     first = found[0]["results"][0]
     assert set(first) >= {"file", "page", "line", "start", "end", "text", "score"}
     done = run(app, ["search", out, "It closed."])
-    assert "mill.txt, line 1" in done.stdout and "It closed." in done.stdout
+    assert "mill.txt, line 1" in done.stdout and "**It closed.**" in done.stdout
     for line, message in [
         (["embed", texts, "--out", out, "--model", model], "--force"),
         (["embed", "nowhere.txt", "--out", out], "there is no file"),

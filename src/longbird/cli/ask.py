@@ -164,7 +164,7 @@ def _questions(given: list[str]) -> Iterator[str]:
         return
     if sys.stdin is None:  # closed by whoever started us
         raise ValueError("there is no question, and stdin, where it could come from, is closed")
-    typing = sys.stdin.isatty()
+    typing, asked = sys.stdin.isatty(), False
     if typing:
         _remember()
         note("Ask a question, or :quit")
@@ -172,14 +172,21 @@ def _questions(given: list[str]) -> Iterator[str]:
         try:
             line = input("? " if typing else "").strip()
         except EOFError:
-            return
+            break
         except KeyboardInterrupt:
             note("")
             return
         if line in QUIT:
             return
-        if line:
+        if typing and line.startswith(":"):
+            note("Type a question, or :quit to end; the arrow keys bring back earlier questions")
+        elif line:
+            asked = True
             yield line
+    if not (typing or asked):
+        raise ValueError(
+            "there is no question: give one after the files, or with -q, or one per line on stdin"
+        )
 
 
 def _remember() -> None:

@@ -82,7 +82,8 @@ def _show(hit: Hit) -> None:
     if before:
         text.append(f"{'…' * (len(before) > AROUND)}{before[-AROUND:]} ", style="dim")
     cut = "…" if hit.end - hit.start > len(hit.text) else ""
-    text.append(f"{one_line(hit.text)}{cut}", style="bold")
+    mark = "" if stdout.is_terminal else "**"
+    text.append(f"{mark}{one_line(hit.text)}{cut}{mark}", style="bold")
     if after:
         text.append(f" {after[:AROUND]}{'…' * (len(after) > AROUND)}", style="dim")
     stdout.print(text, soft_wrap=True)

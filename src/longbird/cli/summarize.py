@@ -40,4 +40,4 @@ def summarize(
         return
     for each in found:
         line = f", line {each['line']}" if "line" in each else ""
-        say(f"{one_line(each['file'])}{line}: {each['summary']}")
+        say(f"{one_line(each['file'])}{line}: {each['summary'] or '(empty)'}")

@@ -203,6 +203,14 @@ class LongbirdTrainer(Trainer):
 
     # ---- checkpoints
 
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        """Of equally good models the last: it has learned longer, and its scores are surer."""
+        best, name = self.state.best_metric, self.args.metric_for_best_model
+        better = super()._determine_best_metric(metrics, trial)
+        if name is not None and metrics[name] == best:
+            self.state.best_global_step = self.state.global_step
+        return better
+
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """All that is needed to go on, all or nothing; Trainer writes it in place."""
         main, step = self.is_world_process_zero(), self.state.global_step
