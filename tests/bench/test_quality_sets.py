@@ -98,7 +98,12 @@ def scale(sources: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     several: Any = {**short, "tokens_per_batch": 256}
     for module, sizes in (
         (classification, classification.Sizes(parts, **several)),
-        (summarisation, summarisation.Sizes(train=40, test=20, steps=2, lead_steps=2, **several)),
+        (
+            summarisation,
+            summarisation.Sizes(
+                train=40, test=20, steps=2, lead_steps=2, opening_steps=2, **several
+            ),
+        ),
         (retrieval, retrieval.Sizes(articles=3, squad=12, hotpot=5, **short)),
     ):
         monkeypatch.setitem(module.SIZES, "smaller", sizes)
