@@ -22,6 +22,24 @@ def test_what_ships_is_small_and_knows_what_it_is() -> None:
     assert said["positions"] == "paragraph"
 
 
+@pytest.mark.slow  # reads with all layers
+def test_short_paragraphs_are_told_apart() -> None:
+    """Lists and minutes, whose positions would all be the same if they counted anew in each."""
+    names, towns = (
+        "Anna Bruno Clara David Emma Felix".split(),
+        "Rome Oslo Bonn Lima Riga Graz".split(),
+    )
+    text = "\n\n".join(f"{a} lives in {b}." for a, b in zip(names, towns, strict=True))
+    reader = lb.Reader.from_pretrained("default")
+    answers = [reader.ask(text, f"Where does {name} live?") for name in names]
+    found = [answer.text for answer in answers]
+    assert sum(a == b for a, b in zip(found, towns, strict=True)) >= 4, found
+    plant = ["In 1961 the plant was opened.", "In 1998 it was closed.", "In 1975 it was burned."]
+    answers.append(reader.ask("\n\n".join(plant), "When was the plant closed?"))
+    assert answers[-1].text is not None and "1998" in answers[-1].text
+    assert not any("\n\n" in (answer.text or "") for answer in answers)
+
+
 def test_another_calibration_is_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

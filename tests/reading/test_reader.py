@@ -124,15 +124,27 @@ def paragraph_starts(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("rows", [16, 512])
-@pytest.mark.parametrize("window", [(4, 30), (9, 21), (4, 5), (12, 12)])
-def test_positions_count_anew_in_every_paragraph(window: tuple[int, int], rows: int) -> None:
-    first, last, count, paragraphs = 4, 30, 31, [4, 9, 10, 25]
+@pytest.mark.parametrize(
+    ("window", "begins"),
+    [
+        ((4, 140), [4, 34, 60, 110]),  # not at 36, nor at 135, before the end
+        ((50, 90), [36, 60]),
+        ((36, 90), [36, 60]),  # begins at a paragraph
+        ((36, 82), [36]),  # 60 is too near to the end
+        ((4, 5), [4]),
+        ((12, 12), []),
+    ],
+)
+def test_positions_count_anew_in_every_paragraph(
+    window: tuple[int, int], begins: list[int], rows: int
+) -> None:
+    first, last, count, paragraphs = 4, 140, 141, [4, 34, 36, 60, 110, 135]
     start, stop = window
     found = positions(count, first, last, start, stop, paragraphs, rows)
     assert found[:first] == list(range(first))
     for token, place in zip(range(start, stop), found[first:], strict=False):
-        begins = max(each for each in paragraphs if each <= token)
-        assert place == first + (token - begins) % (rows - first)
+        before = max(each for each in begins if each <= token)
+        assert place == first + (token - before) % (rows - first)
     assert len(found) == first + stop - start + count - last
     assert max(found) < rows
 

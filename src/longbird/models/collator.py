@@ -19,7 +19,13 @@ from longbird.nn.checks import IGNORED
 PER_TOKEN = {"global_attention_mask": 0, "position_ids": 0, "segment_ids": -1}
 """Inputs with a number for each token, and what padding has."""
 
-COLUMNS = {"edges": -1, "sentence_positions": -1, "start_positions": None, "end_positions": None}
+COLUMNS = {
+    "edges": -1,
+    "sentence_positions": -1,
+    "paragraph_positions": -1,
+    "start_positions": None,
+    "end_positions": None,
+}
 """Inputs that are columns of the batch, which move if padding comes first; and their padding."""
 
 LABELS = ("labels", "label", "label_ids")
@@ -34,7 +40,8 @@ class LongbirdCollator:
     """Makes a padded batch of examples, for the `Trainer` or a `DataLoader`.
 
     The tokenizer pads what it knows. `segment_ids`, `global_attention_mask`, `edges`,
-    `sentence_positions` and labels of tokens are padded with it, on the same side.
+    `sentence_positions`, `paragraph_positions` and labels of tokens are padded with it, on the
+    same side.
 
     Args:
         tokenizer: Of transformers.

@@ -30,9 +30,14 @@ def said(
     """
     text = batch["attention_mask"] > 0
     possible = text & (batch["global_attention_mask"] == 0)
+    begins = batch["paragraph_positions"]  # [rows, paragraphs], -1 for none
+    marks = torch.zeros_like(text, dtype=torch.long)
+    paragraph = marks.scatter_add(1, begins.clamp(min=0), (begins >= 0).long()).cumsum(1)
     padding = text.int().argmax(1)  # before the text
     start, end = outputs.start_logits.float(), outputs.end_logits.float()
-    low, high, logit, chance = (x.tolist() for x in best_spans(start, end, possible, longest))
+    low, high, logit, chance = (
+        x.tolist() for x in best_spans(start, end, possible, paragraph, longest)
+    )
     rows, before = len(text), padding.tolist()
     types = outputs.answer_type_logits.float().tolist() if typed else [None] * rows
     sentences = outputs.sentence_logits.float().tolist() if supported else [None] * rows
@@ -107,14 +112,17 @@ def with_accents(text: str, end: int) -> int:
 
 
 def best_spans(
-    start: Tensor, end: Tensor, possible: Tensor, longest: int
+    start: Tensor, end: Tensor, possible: Tensor, paragraph: Tensor, longest: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The best span of each row: its first and last token, its logit and its probability.
+
+    No answer goes on in the next paragraph.
 
     Args:
         start: Logits, [rows, n].
         end: The same.
         possible: Where an answer can be, bool [rows, n].
+        paragraph: The number of each token's paragraph, [rows, n].
         longest: Tokens that an answer can have.
     """
     start = start.masked_fill(~possible, -torch.inf)
@@ -123,7 +131,9 @@ def best_spans(
     best = torch.full((rows,), -torch.inf, device=start.device)
     low, high = torch.zeros_like(best, dtype=torch.long), torch.zeros_like(best, dtype=torch.long)
     for more in range(min(longest, n)):
-        value, at = (start[:, : n - more] + end[:, more:]).max(1)
+        torn = paragraph[:, : n - more] != paragraph[:, more:]
+        logits = (start[:, : n - more] + end[:, more:]).masked_fill(torn, -torch.inf)
+        value, at = logits.max(1)
         better = value > best
         best = torch.where(better, value, best)
         low, high = torch.where(better, at, low), torch.where(better, at + more, high)

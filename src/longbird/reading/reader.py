@@ -14,7 +14,7 @@ import torch
 from longbird.models.collator import LongbirdCollator
 from longbird.reading.answering import best_answer, join, margin, said
 from longbird.reading.confidence import Confidence
-from longbird.reading.pairs import Encoded, encode, positions, window_inputs
+from longbird.reading.pairs import Encoded, columns, encode, positions, window_inputs
 from longbird.reading.second_look import looked_twice, passages, worth
 from longbird.reading.sentences import sentences
 from longbird.reading.shared_words import shared
@@ -203,6 +203,7 @@ class Reader:
     def _inputs(self, reading: _Reading, window: range) -> dict[str, list[int]]:
         """What the model takes of a window."""
         tokens = reading.tokens
+        here = (tokens.first, window.start, window.stop)
         at = (tokens.first, tokens.last, window.start, window.stop)
         row = window_inputs(tokens.ids, tokens.types, *at)
         row["attention_mask"] = [1] * len(row["input_ids"])
@@ -210,10 +211,8 @@ class Reader:
             places = positions(len(tokens.ids), *at, reading.paragraphs, self.length)
             row["position_ids"] = [place + self.model.config.first_position for place in places]
         if self.supported:
-            row["sentence_positions"] = [
-                tokens.first + token - window.start if token in window else -1
-                for token in reading.sentence_tokens
-            ] or [-1]
+            row["sentence_positions"] = columns(reading.sentence_tokens, *here)
+        row["paragraph_positions"] = columns(reading.paragraphs, *here)
         return row
 
     def _batch(self, rows: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
@@ -267,8 +266,9 @@ class Reader:
         for batch in _together(sizes):
             rows = [self._inputs(readings[every[at][0]], every[at][1]) for at in batch]
             inputs = self._batch(rows)
+            given = {name: x for name, x in inputs.items() if name != "paragraph_positions"}
             with torch.inference_mode():
-                outputs = self.model(**inputs)
+                outputs = self.model(**given)
             found = said(outputs, inputs, self.longest_answer, self.typed, self.supported)
             for at, part in zip(batch, found, strict=True):
                 parts[at] = part

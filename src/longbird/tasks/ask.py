@@ -22,7 +22,7 @@ from longbird.reading.answering import (
     said,
 )
 from longbird.reading.confidence import Confidence, features
-from longbird.reading.pairs import Encoded, encode, positions, window_inputs
+from longbird.reading.pairs import Encoded, columns, encode, positions, window_inputs
 from longbird.reading.second_look import looked_twice, passages, worth
 from longbird.reading.sentences import sentences
 from longbird.tasks.files import Row
@@ -236,7 +236,8 @@ class Ask(Task):
             "start_positions": [low for low, _ in mentions] + absent,
             "end_positions": [high for _, high in mentions] + absent,
             "answer_types": row["answer_types"],
-            "sentence_positions": [column.get(token, -1) for token in row["sentence_tokens"]],
+            "sentence_positions": columns(row["sentence_tokens"], first, start, stop),
+            "paragraph_positions": columns(row["paragraphs"], first, start, stop),
             "sentence_support": row["sentence_support"],
         }
 
@@ -288,7 +289,9 @@ class Ask(Task):
 
     def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
         """The question is global; the loss is computed here, over all mentions of an answer."""
-        unused = LABELS if self.supported else (*LABELS, "sentence_positions")
+        unused = (*LABELS, "paragraph_positions")
+        if not self.supported:
+            unused = (*unused, "sentence_positions")
         given = {name: x for name, x in batch.items() if name not in unused}
         if "position_ids" in given:
             config = getattr(model, "module", model).config  # of one among several processes, too
