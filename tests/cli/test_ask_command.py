@@ -112,6 +112,32 @@ def test_what_is_typed_with_a_colon_is_no_question(
     assert list(command._questions([])) == ["What closed?"]
 
 
+def test_the_prompt_is_not_among_the_json(
+    mill: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where stdout is a file and somebody types."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("What closed?\n:quit\n"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(command, "_remember", lambda: None)
+    app(["ask", str(mill), "--json"], standalone_mode=False)
+    written = capsys.readouterr()
+    assert json.loads(written.out)[0]["answer"] == "1931"
+    assert written.err.count("? ") == 2
+
+
+def test_a_question_that_is_too_long_is_found_before_the_first_is_read(
+    mill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(_: Any, question: str) -> None:
+        if "long" in question:
+            raise ValueError("too long")
+
+    monkeypatch.setattr("longbird.reading.asking.Asking.check", check)
+    monkeypatch.setattr(command, "_answered", lambda *_: pytest.fail("it was read"))
+    done = CliRunner().invoke(app, ["ask", str(mill), "-q", "What closed?", "-q", "a long one"])
+    assert str(done.exception) == "too long"
+
+
 def test_a_document_may_come_from_stdin(mill: Path) -> None:
     done = CliRunner().invoke(app, ["ask", "-", "What closed?", "--json"], input=TEXT)
     assert json.loads(done.stdout)[0]["file"] == "-"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from longbird.documents import read_document
 from longbird.tasks.columns import find_column
 from longbird.tasks.files import find_files, fingerprint, rows, text_reader
 
@@ -93,6 +94,9 @@ def test_a_long_line(tmp_path: Path) -> None:
         ("a.parquet", b"PAR1 but not", "is not a parquet file"),
         ("a.odt", b"", "ends in '.odt', expected one of"),
         ("a.txt", b"\x89PNG\r\n\x1a\n" + bytes(99), r"a.txt is a picture \(png\)"),
+        ("a.txt", b"a" + bytes(99), "a.txt has NUL bytes"),
+        ("a.txt", "\ufeffa é".encode("utf-16-le"), "--encoding utf-16"),
+        ("a.csv", "\ufefftext,label\né,b".encode("utf-16-le"), "0xff.*--encoding utf-16"),
     ],
 )
 def test_what_is_wrong(name: str, content: bytes, said: str, tmp_path: Path) -> None:
@@ -100,6 +104,17 @@ def test_what_is_wrong(name: str, content: bytes, said: str, tmp_path: Path) -> 
     file.write_bytes(content)
     with pytest.raises(ValueError, match=said):
         list(rows([file]))
+
+
+def test_texts_are_read_as_ask_reads_them(tmp_path: Path) -> None:
+    """Line ends are one character, and a docx is one under any name."""
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"one\r\ntwo\rthree\n")
+    assert next(iter(rows([file]))).values["text"] == read_document(file).text
+    letter = docx.Document()
+    letter.add_paragraph("A page.")
+    letter.save(str(file))
+    assert next(iter(rows([file]))).values["text"] == "A page."
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

@@ -81,6 +81,8 @@ def ask(
     documents = _documents(names, encoding)
     with working("Loading the reader"):
         asking = _asking(documents, model, quantize, read)
+    for each in asked:  # before the first is answered, which may take minutes
+        asking.check(each)
     for line in asking.about():
         note(line)
     found: list[Any] = []
@@ -170,7 +172,9 @@ def _questions(given: list[str]) -> Iterator[str]:
         note("Ask a question, or :quit")
     while True:
         try:
-            line = input("? " if typing else "").strip()
+            if typing and not stdout.is_terminal:
+                note("? ", end="")  # stdout may be a file of JSON
+            line = input("? " if typing and stdout.is_terminal else "").strip()
         except EOFError:
             break
         except KeyboardInterrupt:

@@ -81,6 +81,8 @@ def complain(line: str) -> None:
 
 def drop_output() -> None:
     """Forgets what stdout did not take, so that Python does not try again at its end."""
+    if sys.stdout is None:  # closed by whoever started us
+        return
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

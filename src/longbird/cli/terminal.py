@@ -75,6 +75,6 @@ def echo_json(value: Any, indent: int | None = None) -> None:
     typer.echo(text)
 
 
-def note(text: str) -> None:
+def note(text: str, end: str = "\n") -> None:
     """Prints a plain line on stderr: what is going on, so that stdout has the result alone."""
-    stderr.print(printable(text), highlight=False, markup=False, soft_wrap=True)
+    stderr.print(printable(text), highlight=False, markup=False, soft_wrap=True, end=end)

@@ -9,7 +9,7 @@ from typing import Any
 
 from longbird.documents import Document
 from longbird.reading.narrow import Narrow, Passage, merged
-from longbird.reading.reader import EVIDENCE, Answer, Evidence, Reader
+from longbird.reading.reader import Answer, Evidence, Reader
 
 READ_WHOLE = 131_072
 """Tokens of all documents together, up to which they are read whole for each question."""
@@ -109,6 +109,10 @@ class Asking:
         if len(long) > 3:
             yield f"so were {len(long) - 3:,} others"
 
+    def check(self, question: str) -> None:
+        """Raises for a question that cannot be asked, such as one of thousands of words."""
+        self.reader.ask("", question)
+
     def ask(
         self, question: str, advance: Callable[[str], None] = lambda _: None
     ) -> Iterator[Asked]:
@@ -155,12 +159,8 @@ class Asking:
                 advance(f"Reading {document.file}")
                 yield Asked(document, question, self._read(document.text, pieces, question), True)
                 continue
-            near = [each for each in closest if each.text == number][:EVIDENCE]
-            evidence = tuple(
-                Evidence(document.text[each.start : each.end], each.start, each.end, each.score)
-                for each in near
-            )
-            yield Asked(document, question, Answer(None, 0.0, None, None, evidence, 0), True)
+            # No passage of it was close enough to be read.
+            yield Asked(document, question, Answer(None, 0.0, None, None, (), 0), True)
 
     def _read(self, text: str, pieces: Sequence[Passage], question: str) -> Answer:
         """The answer of some passages of a text, which are read as one text."""

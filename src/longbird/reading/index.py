@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.folders.writing import writing_file
-from longbird.reading.nearest import nearest
+from longbird.reading.nearest import nearest, pieces
 
 WORTH = 1_000_000
 """Vectors from which on an index is worth the time that it takes to build."""
 CANDIDATES = 10
 """For each result that is wanted; at least a hundred."""
-PIECE = 2**16
 SAMPLE = 64
 """Vectors by which an index is told from that of others."""
 
@@ -73,8 +72,7 @@ def _opened(file: Path, vectors: Numbers, since: float) -> Any:
             if np.array_equal(kept, vectors[some]):
                 return index
     index = Index(ndim=width, metric="cos", dtype="f32")
-    for first in range(0, len(vectors), PIECE):
-        piece = np.ascontiguousarray(vectors[first : first + PIECE])
+    for first, piece in pieces(vectors):
         index.add(np.arange(first, first + len(piece)), piece)
     with writing_file(file) as written:
         index.save(str(written))

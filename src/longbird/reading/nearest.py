@@ -40,7 +40,7 @@ def nearest(
     """
     best = np.zeros((len(queries), 0), np.int64)
     scores = np.zeros((len(queries), 0), np.float32)
-    for first, piece in _pieces(vectors):
+    for first, piece in pieces(vectors):
         found = queries @ piece.T
         if not normalized:
             found /= np.maximum(np.linalg.norm(piece, axis=1), 1e-12)
@@ -53,7 +53,8 @@ def nearest(
     return best, scores
 
 
-def _pieces(vectors: Numbers) -> Iterator[tuple[int, Numbers]]:
+def pieces(vectors: Numbers) -> Iterator[tuple[int, Numbers]]:
+    """The vectors, so many at a time, each with the number of its first."""
     for first in range(0, len(vectors), PIECE):
         yield first, np.ascontiguousarray(vectors[first : first + PIECE], dtype=np.float32)
 

@@ -47,8 +47,8 @@ class Hit:
         start: Its first character in the text of the document.
         end: The character behind its last.
         text: The text, or the first characters of a long one.
-        before: The part of the same document before it.
-        after: The part behind it.
+        before: The part of the same document before it; of a long one, the first characters.
+        after: The part behind it, likewise.
     """
 
     number: int
@@ -193,7 +193,8 @@ class Vectors:
                 return ""
             found = self.row(number + by)
             beside = found["file"] == row["file"] and (found["start"] - row["start"]) * by > 0
-            return found["text"] if beside else ""
+            cut = " …" if found["end"] - found["start"] > len(found["text"]) else ""
+            return f"{found['text']}{cut}" if beside else ""
 
         names = ("file", "page", "line", "start", "end", "text")
         return Hit(

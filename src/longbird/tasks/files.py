@@ -7,6 +7,7 @@ which are one value, and parquet, whose rows come in groups, excepted).
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -120,7 +121,7 @@ def _kinds() -> str:
 
 
 def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
-    if kind(file) in PAPERS:
+    if kind(file) in PAPERS or (kind(file) in TEXTS and _is_paper(file, encoding)):
         said = None if encoding == "utf-8" else encoding  # many pages name their own
         yield from (texts or _whole)(io.StringIO(read_document(file, said).text))
         return
@@ -137,14 +138,16 @@ def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
                 return
             # A byte-order mark is no part of the first column's name.
             codec = "utf-8-sig" if encoding == "utf-8" else encoding
-            with io.TextIOWrapper(binary, codec, newline="") as text:
+            # Line ends of a text are one character, as for `longbird ask`; csv knows its own.
+            newline = None if kind(file) in TEXTS else ""
+            with io.TextIOWrapper(binary, codec, newline=newline) as text:
                 yield from reader(text)
     except UnicodeDecodeError as error:
         _check_kind(file)
         byte = error.object[error.start]
         raise ValueError(
             f"{file} is not {encoding}: it has the byte {byte:#04x} where that cannot be. Name "
-            "the encoding of the file, for example --encoding latin-1"
+            f"the encoding of the file, for example --encoding {_guess(error.object)}"
         ) from error
     except io.UnsupportedOperation as error:
         raise ValueError(
@@ -156,6 +159,31 @@ def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
         raise ValueError(f"{file} is not a whole gzip file: {error}") from error
     except _Broken as error:
         raise ValueError(f"{file}{error}") from error.__cause__
+
+
+def _guess(content: bytes) -> str:
+    """An encoding that a file may have that is not UTF-8: by its byte-order mark, if any."""
+    marks = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
+    marks |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+    return next((name for mark, name in marks.items() if content.startswith(mark)), "latin-1")
+
+
+def _is_paper(file: Path, encoding: str) -> bool:
+    """Is a file with the name of a text a pdf, docx or epub, as `longbird ask` would see?"""
+    if not file.is_file():  # a pipe, of which nothing may be taken
+        return False
+    with file.open("rb") as raw:
+        head = raw.read(HEAD)
+    try:
+        found = kind_of(head, file.name)
+    except NotTextError as error:
+        raise ValueError(f"{file} {error}") from error
+    if found == "text" and b"\0" in head and encoding == "utf-8":
+        raise ValueError(
+            f"{file} has NUL bytes: it is not text, or in another encoding, for example "
+            "--encoding utf-16"
+        )
+    return found in ("pdf", "zip")
 
 
 def _check_kind(file: Path) -> None:
