@@ -50,7 +50,7 @@ class Sizes:
         summary_tokens: Of the longest summary.
         beams: Summaries that are written side by side.
         model: Whose weights encoder and decoder start with.
-        opening: Tokens of the stretches of text that a model learns from before.
+        opening: Characters of the stretches of text that a model learns from before.
         lead_steps: Of learning to write the first sentence of a stretch.
         lead_learning_rate: At its highest.
         opening_steps: Of learning to write the summary from the opening of DESCRIPTION.
@@ -58,7 +58,7 @@ class Sizes:
 
     train: int = 600
     test: int = 200
-    steps: int = 200
+    steps: int = 150
     length: int = 4096
     short: int = 512
     tokens_per_batch: int = 1024
@@ -66,20 +66,19 @@ class Sizes:
     summary_tokens: int = 32
     beams: int = 1
     model: str = "minilm"
-    opening: int = 128
-    lead_steps: int = 500
+    opening: int = 500
+    lead_steps: int = 400
     lead_learning_rate: float = 4e-4
-    opening_steps: int = 250
+    opening_steps: int = 200
 
 
 SIZES = {
     "default": Sizes(),
     "tiny": Sizes(train=40, test=10, steps=2, length=1024, lead_steps=2, opening_steps=2),
 }
+GRAPH = "bigbird(block=64)"
 LEAD_WORDS = range(4, 21)
 """Of the first sentence of a stretch: about as many as a summary has, or more."""
-OPENING_CHARACTERS = 900
-"""Of a stretch, which are more than its tokens have."""
 
 
 @dataclass(frozen=True)
@@ -153,19 +152,19 @@ def measured(summarize: Summarize, scale: str, attempt: Attempt) -> Outcome:
     return Outcome(columns, cost, {"examples": examples})
 
 
-def leads(rows: Sequence[Row]) -> Iterator[Row]:
+def leads(rows: Sequence[Row], characters: int) -> Iterator[Row]:
     r"""Stretches of pages, each with its first sentence for a summary.
 
     Examples:
         >>> page = {"text": "NOTES\nIt lists the files.  Hidden ones are left out.\n\nSee also."}
-        >>> list(leads([page]))[0]["summary"]
+        >>> list(leads([page], 500))[0]["summary"]
         'It lists the files.'
     """
     for row in rows:
         every = [" ".join(each.split()) for each in without_headings(row["text"]).split("\n\n")]
         for number, paragraph in enumerate(every):
             first = first_sentence(paragraph)
-            stretch = " ".join(every[number : number + 4])[:OPENING_CHARACTERS]
+            stretch = " ".join(every[number : number + 4])[:characters]
             if len(first.split()) in LEAD_WORDS and 2 * len(stretch) > 3 * len(first):
                 yield {"text": stretch, "summary": first}
 
@@ -188,10 +187,10 @@ def learned(
     )
 
 
-def openings(rows: Sequence[Row]) -> list[str]:
+def openings(rows: Sequence[Row], characters: int) -> list[str]:
     """How DESCRIPTION begins on each page, or the page if there is no such section."""
     begun = ((row["description"] or without_headings(row["text"])) for row in rows)
-    return [" ".join(text[:OPENING_CHARACTERS].split()) for text in begun]
+    return [" ".join(text[:characters].split()) for text in begun]
 
 
 def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
@@ -203,9 +202,9 @@ def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
     """
     key = hashlib.sha256(json.dumps(asdict(sizes), sort_keys=True).encode()).hexdigest()[:16]
     folder = attempt.shared / f"beginner-{key}"
-    texts = openings(given.train)
+    texts = openings(given.train, sizes.opening)
     stages = (
-        (leads(given.train), sizes.lead_steps, sizes.lead_learning_rate),
+        (leads(given.train, sizes.opening), sizes.lead_steps, sizes.lead_learning_rate),
         (
             ({**row, "text": text} for row, text in zip(given.train, texts, strict=True)),
             sizes.opening_steps,
@@ -221,7 +220,8 @@ def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
             sizes,
             rows,
             model=model,
-            length=sizes.opening,
+            length=sizes.length,
+            graph=GRAPH,
             steps=steps,
             learning_rate=learning_rate,
         )
@@ -245,7 +245,7 @@ def by_opening(
 ) -> tuple[list[str], dict[str, float]]:
     """The model that all begin with, which reads the opening of DESCRIPTION."""
     run = beginner(given, attempt, sizes)
-    return written(run, given.test, openings(given.test), sizes), {}
+    return written(run, given.test, openings(given.test, sizes.opening), sizes), {}
 
 
 def by_model(
@@ -258,7 +258,7 @@ def by_model(
         given.train,
         model=str(RunFolder(beginner(given, attempt, sizes)).model),
         length=length,
-        graph="bigbird(block=64)" if length > sizes.short else None,
+        graph=GRAPH if length > sizes.short else "Full()",
         steps=sizes.steps,
         learning_rate=sizes.learning_rate,
     )
@@ -328,7 +328,7 @@ def experiment(scale: str) -> Experiment:
             ),
             contestant(
                 "opening of DESCRIPTION",
-                f"what both begin with, which reads {sizes.opening} tokens there",
+                f"what both begin with, which reads {sizes.opening} characters there",
                 partial(by_opening, sizes=sizes),
                 False,
             ),
@@ -372,7 +372,7 @@ def experiment(scale: str) -> Experiment:
             ),
         ],
         budget=f"{sizes.train:,} pages to learn from. Once, for all attempts and seeds, an "
-        f"encoder-decoder learns from stretches of {sizes.opening} tokens of those pages: to "
+        f"encoder-decoder learns from stretches of {sizes.opening} characters of those pages: to "
         f"write their first sentence ({sizes.lead_steps:,} steps, learning rate "
         f"{sizes.lead_learning_rate:g}), then the line of NAME from the opening of DESCRIPTION "
         f"({sizes.opening_steps:,} steps, {sizes.learning_rate:g}). The first attempt bears the "
