@@ -36,6 +36,7 @@ def run(tiny: Path, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
     done = longbird("evaluate", run, table, "--json", "--worst", tmp_path / "worst.jsonl")
     assert done.returncode == 0, done.stderr
+    assert f"the model learned from {table}" in done.stderr.replace("\n", " ")
     metrics = json.loads(done.stdout)
     assert metrics["documents"] == 40
     assert {"accuracy", "macro_f1", "micro_f1", "auc", "intervals"} <= set(metrics)

@@ -15,7 +15,8 @@ from datasets import Dataset
 
 from longbird.tasks.compare import compare
 from longbird.tasks.documents import stored
-from longbird.tasks.folder import write_text
+from longbird.tasks.files import fingerprint
+from longbird.tasks.folder import RunFolder, read_json, write_text
 from longbird.tasks.predict import predict
 from longbird.tasks.task import Task
 from longbird.tasks.trained import Trained, load_trained
@@ -134,7 +135,10 @@ def evaluate(
         >>> found.metrics["accuracy"], found.metrics["intervals"]["accuracy"]  # doctest: +SKIP
         (0.91, (0.88, 0.94))
     """
+    files = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     trained = load_trained(model)
+    for name in sorted(_learned_from(model, files)):
+        say(f"warning: the model learned from {name}: what it reaches there is no measure of it")
     if against is None:
         return _evaluated(trained, files, say, options)
     theirs, task = load_trained(against), trained.task
@@ -159,6 +163,16 @@ def evaluate(
     differences = compare(task, (found.examples, other.examples), (found.said, other.said))
     metrics = {**found.metrics, "against": {"model": str(against), "metrics": differences}}
     return replace(found, metrics=metrics)
+
+
+def _learned_from(model: str | Path, files: Iterable[str | Path]) -> set[str]:
+    """The files that the run of a model learned from, whatever they were called then."""
+    folder = RunFolder(model)
+    if not folder.data.is_file():
+        return set()
+    known = set(read_json(folder.data)["files"]["train"].values())
+    regular = [path for path in files if Path(path).is_file()]
+    return {name for name, sha256 in fingerprint(regular).items() if sha256 in known}
 
 
 def _evaluated(

@@ -153,8 +153,12 @@ class Measures:
             ("keys a query sees", "out_degree", str(self.out_degree)),
             ("queries that see a key", "in_degree", str(self.in_degree)),
             ("global tokens", "global_tokens", f"{self.global_tokens:,}"),
-            ("edges to global tokens", "edges_to_globals", _number(self.edges_to_globals)),
-            ("edges from global tokens", "edges_from_globals", _number(self.edges_from_globals)),
+            ("edge cut to global tokens", "edges_to_globals", _number(self.edges_to_globals)),
+            (
+                "edge cut from global tokens",
+                "edges_from_globals",
+                _number(self.edges_from_globals),
+            ),
             ("diameter", "diameter", _number(self.diameter, "none: not all pairs are connected")),
             ("average path length", "average_path_length", _number(self.average_path_length)),
             ("pairs that are connected", "reached", f"{100 * far:.6g}%"),
@@ -389,7 +393,7 @@ def compare(analyses: Sequence[Analysis]) -> str:
         graph      density  diameter  path  clustering  gap      sigma   omega
         Full       1        1         1     1           1.01     ~1      ~0
         Window(9)  0.181    11        4.2   0.7356      0.01722  ~1.907  ~-0.6006
-        ~ from a sample; `longbird graph analyse` has the intervals
+        ~ from a sample, or against random graphs; `longbird graph analyse` says which
     """
     head = ["graph", "density", "diameter", "path", "clustering", "gap", "sigma", "omega"]
     rows = [head]
@@ -411,7 +415,9 @@ def compare(analyses: Sequence[Analysis]) -> str:
         rows.append(cells)
     lines = _aligned(rows)
     if inexact:
-        lines.append("~ from a sample; `longbird graph analyse` has the intervals")
+        lines.append(
+            "~ from a sample, or against random graphs; `longbird graph analyse` says which"
+        )
     return "\n".join(lines)
 
 
