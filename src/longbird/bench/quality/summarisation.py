@@ -54,9 +54,10 @@ class Sizes:
         lead_steps: Of learning to write the first sentence of a stretch.
         lead_learning_rate: At its highest.
         opening_steps: Of learning to write the summary from the opening of DESCRIPTION.
+        opening_tokens: Of such a step.
     """
 
-    train: int = 600
+    train: int = 1500
     test: int = 200
     steps: int = 150
     length: int = 4096
@@ -69,7 +70,8 @@ class Sizes:
     opening: int = 500
     lead_steps: int = 400
     lead_learning_rate: float = 4e-4
-    opening_steps: int = 200
+    opening_steps: int = 250
+    opening_tokens: int = 2048
 
 
 SIZES = {
@@ -180,7 +182,6 @@ def learned(
         write_rows(attempt.folder / "train.jsonl", pairs),
         text="text",
         summary="summary",
-        tokens_per_batch=sizes.tokens_per_batch,
         summary_tokens=sizes.summary_tokens,
         beams=sizes.beams,
         **options,
@@ -203,27 +204,31 @@ def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
     key = hashlib.sha256(json.dumps(asdict(sizes), sort_keys=True).encode()).hexdigest()[:16]
     folder = attempt.shared / f"beginner-{key}"
     texts = openings(given.train, sizes.opening)
+    pairs = ({**row, "text": text} for row, text in zip(given.train, texts, strict=True))
     stages = (
-        (leads(given.train, sizes.opening), sizes.lead_steps, sizes.lead_learning_rate),
         (
-            ({**row, "text": text} for row, text in zip(given.train, texts, strict=True)),
-            sizes.opening_steps,
-            sizes.learning_rate,
+            leads(given.train, sizes.opening),
+            {
+                "steps": sizes.lead_steps,
+                "learning_rate": sizes.lead_learning_rate,
+                "tokens_per_batch": sizes.tokens_per_batch,
+            },
+        ),
+        (
+            pairs,
+            {
+                "steps": sizes.opening_steps,
+                "learning_rate": sizes.learning_rate,
+                "tokens_per_batch": sizes.opening_tokens,
+            },
         ),
     )
     model, run = sizes.model, folder
-    for number, (rows, steps, learning_rate) in enumerate(stages):
+    for number, (rows, budget) in enumerate(stages):
         stage = replace(attempt, folder=folder / str(number), seed=SEED)
         stage.folder.mkdir(parents=True, exist_ok=True)
         run, _ = learned(
-            stage,
-            sizes,
-            rows,
-            model=model,
-            length=sizes.length,
-            graph=GRAPH,
-            steps=steps,
-            learning_rate=learning_rate,
+            stage, sizes, rows, model=model, length=sizes.length, graph=GRAPH, **budget
         )
         model = str(RunFolder(run).model)
     return run
@@ -261,6 +266,7 @@ def by_model(
         graph=GRAPH if length > sizes.short else "Full()",
         steps=sizes.steps,
         learning_rate=sizes.learning_rate,
+        tokens_per_batch=sizes.tokens_per_batch,
     )
     return written(run, given.test, (row["text"] for row in given.test), sizes), cost
 
@@ -373,13 +379,15 @@ def experiment(scale: str) -> Experiment:
         ],
         budget=f"{sizes.train:,} pages to learn from. Once, for all attempts and seeds, an "
         f"encoder-decoder learns from stretches of {sizes.opening} characters of those pages: to "
-        f"write their first sentence ({sizes.lead_steps:,} steps, learning rate "
-        f"{sizes.lead_learning_rate:g}), then the line of NAME from the opening of DESCRIPTION "
-        f"({sizes.opening_steps:,} steps, {sizes.learning_rate:g}). The first attempt bears the "
-        f"cost. Both models that read pages go on from there with {sizes.steps:,} steps "
+        f"write their first sentence ({sizes.lead_steps:,} steps of {sizes.tokens_per_batch:,} "
+        f"tokens, learning rate {sizes.lead_learning_rate:g}), then the line of NAME from the "
+        f"opening of DESCRIPTION ({sizes.opening_steps:,} steps of {sizes.opening_tokens:,}, "
+        f"{sizes.learning_rate:g}). The first attempt bears the cost. Both models "
+        f"that read pages go on from there with {sizes.steps:,} steps "
         f"({sizes.learning_rate:g}) of about {sizes.tokens_per_batch:,} tokens, or of one longer "
         "page, so that who reads less of a page reads it more often. The stages before were "
-        "chosen on a fifth of the training pages.",
+        "chosen on 150 of the training pages: with both, ROUGE-L was 29.6 there, without the "
+        "first 21.5, and 24.1 for the first sentence.",
         data=[
             f"pages: {manual.NAME}, "
             + ", ".join(f"{name} {version}" for name, version, _ in manual.PACKAGES)
