@@ -31,7 +31,7 @@ LONGEST = 30
 
 
 class QuestionLocal(Ask):
-    """The question is global only as far as it is in the first block."""
+    """The question is not global; nor is a block of the graph, of which it would be the first."""
 
     def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
         """Nothing is named as global."""
@@ -98,7 +98,10 @@ def _begins(batch: Mapping[str, Tensor]) -> Tensor:
 TRIALS: dict[str, tuple[type[Ask], dict[str, Any]]] = {
     "as it is": (Ask, {}),
     "positions over the document": (Ask, {"positions": "document"}),
-    "question not global": (QuestionLocal, {}),
+    "question not global": (
+        QuestionLocal,
+        {"graph": "BlockWindow(3, 64) | RandomBlocks(5, 64)"},
+    ),
     "sentences global": (SentencesGlobal, {}),
     "etc": (Etc, {}),
     "whole spans": (WholeSpans, {}),
