@@ -33,6 +33,14 @@ def test_recall(tmp_path: Path) -> None:
         assert (np.diff(near, axis=1) <= 0).all() and near.max() == pytest.approx(scores.max())
 
 
+def test_every_vector_of_a_small_index_is_found(tmp_path: Path) -> None:
+    """Threads that add to an empty graph at once would lose some."""
+    for seed in range(20):
+        every, file = vectors(300, seed), tmp_path / f"{seed}.usearch"
+        found, _ = nearest_by_index(every, every, 1, file, since=0, normalized=True)
+        assert found[:, 0].tolist() == list(range(300))
+
+
 def test_an_old_or_broken_index(tmp_path: Path) -> None:
     every, file = vectors(300, 0), tmp_path / "x.usearch"
     nearest_by_index(every[:1], every, 1, file, since=0, normalized=True)
