@@ -115,7 +115,7 @@ def joined(paragraphs: Sequence[int], last: int) -> list[int]:
 
     If all of them counted anew, short ones would have the same few positions, and a model that
     sees them at once could not tell which word stands in which: of ten lines such as "Anna lives
-    in Paris." with blank lines between them, the reader told one city right; it tells eight.
+    in Paris." with blank lines between them, the reader told one city right; it tells nine.
 
     Args:
         paragraphs: The first token of each.

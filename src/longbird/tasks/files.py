@@ -143,7 +143,7 @@ def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
             with io.TextIOWrapper(binary, codec, newline=newline) as text:
                 yield from reader(text)
     except UnicodeDecodeError as error:
-        _check_kind(file)
+        _looked_at(file)  # a picture, say
         byte = error.object[error.start]
         raise ValueError(
             f"{file} is not {encoding}: it has the byte {byte:#04x} where that cannot be. Name "
@@ -172,12 +172,7 @@ def _is_paper(file: Path, encoding: str) -> bool:
     """Is a file with the name of a text a pdf, docx or epub, as `longbird ask` would see?"""
     if not file.is_file():  # a pipe, of which nothing may be taken
         return False
-    with file.open("rb") as raw:
-        head = raw.read(HEAD)
-    try:
-        found = kind_of(head, file.name)
-    except NotTextError as error:
-        raise ValueError(f"{file} {error}") from error
+    found, head = _looked_at(file)
     if found == "text" and b"\0" in head and encoding == "utf-8":
         raise ValueError(
             f"{file} has NUL bytes: it is not text, or in another encoding, for example "
@@ -186,13 +181,18 @@ def _is_paper(file: Path, encoding: str) -> bool:
     return found in ("pdf", "zip")
 
 
-def _check_kind(file: Path) -> None:
-    """Raises if a file that is no text is something that can be named, such as a picture."""
+def _looked_at(file: Path) -> tuple[str, bytes]:
+    """What kind a file is of by its content, and its first bytes.
+
+    Raises:
+        ValueError: It is no text, but something that can be named, such as a picture.
+    """
     with file.open("rb") as raw:
-        try:
-            kind_of(raw.read(HEAD), file.name)
-        except NotTextError as error:
-            raise ValueError(f"{file} {error}") from error
+        head = raw.read(HEAD)
+    try:
+        return kind_of(head, file.name), head
+    except NotTextError as error:
+        raise ValueError(f"{file} {error}") from error
 
 
 class _Broken(Exception):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -26,6 +24,7 @@ from longbird.bench.quality.experiment import (
 from longbird.bench.quality.families import families, split
 from longbird.bench.quality.training import trained
 from longbird.data import manual
+from longbird.tasks.documents import cache_key
 from longbird.tasks.folder import RunFolder
 from longbird.tasks.metrics.summaries import rouge, sentences
 
@@ -189,9 +188,8 @@ def learned(
 
 
 def openings(rows: Sequence[Row], characters: int) -> list[str]:
-    """How DESCRIPTION begins on each page, or the page if there is no such section."""
-    begun = ((row["description"] or without_headings(row["text"])) for row in rows)
-    return [" ".join(text[:characters].split()) for text in begun]
+    """How the description of each page begins."""
+    return [" ".join(described(row)[:characters].split()) for row in rows]
 
 
 def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
@@ -201,8 +199,7 @@ def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
     learned sooner from short stretches, of which a step has eight, than from whole pages: first
     to copy their first sentence, and then what the line of NAME makes of one.
     """
-    key = hashlib.sha256(json.dumps(asdict(sizes), sort_keys=True).encode()).hexdigest()[:16]
-    folder = attempt.shared / f"beginner-{key}"
+    folder = attempt.shared / f"beginner-{cache_key(asdict(sizes))}"
     texts = openings(given.train, sizes.opening)
     pairs = ({**row, "text": text} for row, text in zip(given.train, texts, strict=True))
     stages = (
@@ -271,16 +268,19 @@ def by_model(
     return written(run, given.test, (row["text"] for row in given.test), sizes), cost
 
 
+def described(row: Row) -> str:
+    """The section DESCRIPTION of a page, or the page if there is none."""
+    return row["description"] or without_headings(row["text"])
+
+
 def first_sentence(text: str) -> str:
     """That of a text, which may have none."""
     return next(iter(sentences(text[:4000])), "")
 
 
 def of_description(given: Pages, attempt: Attempt) -> tuple[list[str], dict[str, float]]:
-    """The first sentence of DESCRIPTION, or of the page if there is no such section."""
-    return [
-        first_sentence(row["description"] or without_headings(row["text"])) for row in given.test
-    ], {}
+    """The first sentence of the description."""
+    return [first_sentence(described(row)) for row in given.test], {}
 
 
 def of_page(given: Pages, attempt: Attempt, count: int) -> tuple[list[str], dict[str, float]]:
