@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -29,6 +27,7 @@ from longbird.genomes import DnaTokenizer
 from longbird.graph import bigbird
 from longbird.models import LongbirdConfig, LongbirdModel
 from longbird.reading.loading import folder_of_model, load_tokenizer, quiet
+from longbird.tasks.documents import cache_key
 from longbird.tasks.folder import RunFolder, read_json
 
 PRETRAINED, TWIN = "Longbird, pretrained", "Longbird, random twin"
@@ -197,8 +196,7 @@ class Start:
         """The folder of the model; it is made by the first attempt that asks."""
         if self.given is not None:
             return folder_of_model(self.given)
-        key = hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:16]
-        folder = attempt.shared / f"pretrained-{key}"
+        folder = attempt.shared / f"pretrained-{cache_key(self.settings)}"
         folder.mkdir(parents=True, exist_ok=True)
         if not RunFolder(folder / "run").result.exists():
             attempt.say("pretraining, once for all attempts")
