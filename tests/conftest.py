@@ -1,5 +1,6 @@
 """What all tests share: implementations under test, threads, how long hypothesis searches."""
 
+import gc
 import os
 import sys
 import zlib
@@ -59,6 +60,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
     if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"give ids to the parameters of {changing[0]}")
+
+
+seen = 0
+
+
+@pytest.fixture(autouse=True)
+def imported() -> None:
+    """Takes what was imported out of the garbage collector's sight.
+
+    Each run of a Trainer collects garbage, and looking at torch and transformers took 0.8 s of it.
+    """
+    global seen
+    if len(sys.modules) > seen + 100:
+        gc.collect()
+        gc.freeze()
+        seen = len(sys.modules)
 
 
 @pytest.fixture(autouse=True)

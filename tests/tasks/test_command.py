@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from longbird.cli.app import app, main
 
 
 def longbird(*words: Any) -> subprocess.CompletedProcess[str]:
@@ -47,8 +50,8 @@ def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
     done = longbird("classify", run, report)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1 and "caf\\udce9 report.txt: " in done.stdout
-    done = longbird("classify", run, report, table, "--json")
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, ["classify", str(run), str(report), str(table), "--json"])
+    assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert len(found) == 41
     assert found[0]["file"] == str(report) and found[0]["label"] in ("sea", "mine")
@@ -60,7 +63,6 @@ def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
     assert share == pytest.approx(metrics["accuracy"])
 
 
-@pytest.mark.slow  # starts several processes
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -74,9 +76,16 @@ def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_one_line(
-    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where --out is
-    done = longbird(*words)
-    assert done.returncode == 2
-    assert said in done.stderr and "Traceback" not in done.stderr
+    monkeypatch.setattr(sys, "argv", ["longbird", *words])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    told = capsys.readouterr().err
+    assert said in told and "Traceback" not in told

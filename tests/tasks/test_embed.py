@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ import pytest
 import safetensors.torch
 import torch
 import transformers
+from launched import finetune_in_two, without_dropout
 from sklearn.metrics import ndcg_score
 
 import longbird as lb
@@ -482,46 +480,36 @@ def test_sentence_transformers_gives_the_same_vectors(run: Path) -> None:
 
 
 @pytest.mark.slow  # starts several processes
-@pytest.mark.parametrize("kind", ["pairs", "labels"])
-def test_two_processes_learn_as_one(
-    kind: str, tiny: Path, files: dict[str, Path], tmp_path: Path
-) -> None:
+def test_two_processes_learn_as_one(tiny: Path, files: dict[str, Path], tmp_path: Path) -> None:
     """Without dropout; every document still meets all others of its step."""
-    config = json.loads((tiny / "config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    calm = tmp_path / "calm"
-    calm.mkdir()
-    for file in tiny.iterdir():
-        (calm / file.name).write_bytes(file.read_bytes())
-    (calm / "config.json").write_text(json.dumps(config))
-    tokens = {"pairs": 60, "labels": 120}[kind]
-    options = {**OPTIONS, "tokens_per_batch": tokens, "tokens_at_once": 40, "epochs": 1}
+    calm = without_dropout(tiny, tmp_path / "calm")
+    tokens = {"pairs": 60, "labels": 120}
     # Adam makes as much of a small gradient, rounding and all, as of a large one: small steps.
-    options |= {"hold_out": 0.3, "symmetric": kind == "pairs", "learning_rate": 1e-4}
-    script = tmp_path / "run.py"
-    script.write_text(
-        "import sys\nfrom longbird.tasks.finetune import finetune\n"
-        f"finetune('embed', {str(files[kind])!r}, sys.argv[1], model={str(calm)!r}, "
-        f"**{options!r})\n"
+    options: dict[str, dict[str, Any]] = {
+        kind: {**OPTIONS, "model": str(calm), "tokens_per_batch": tokens[kind], "hold_out": 0.3,
+               "tokens_at_once": 40, "epochs": 1, "symmetric": kind == "pairs",
+               "learning_rate": 1e-4}
+        for kind in tokens
+    }  # fmt: skip
+    runs = {kind: (tmp_path / f"one {kind}", tmp_path / f"two {kind}") for kind in tokens}
+    finetune_in_two(
+        tmp_path, [("embed", files[kind], runs[kind][1], options[kind]) for kind in tokens]
     )
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    finetune("embed", files[kind], tmp_path / "one", model=str(calm), **options)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-    launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
-    subprocess.run([*launch, script, tmp_path / "two"], check=True, env=environment)
-    (cache,) = RunFolder(tmp_path / "two").cache.glob("train-*.arrow")
-    lengths = lists_of(datasets.Dataset.from_file(str(cache)), "lengths")[0].tolist()
-    # A batch of one example leaves a process without any.
-    assert 1 in [len(each) for each in drawn_anew(lengths, tokens, 0, 0)]
-    one, two = (RunFolder(tmp_path / name).logged() for name in ("one", "two"))
-    assert len(one) == len(two) > 4
-    for mine, theirs in zip(one, two, strict=True):
-        assert mine["step"] == theirs["step"]
-        for name in ("loss", "grad_norm", "eval_ndcg_at_10"):
-            assert mine.get(name, 0) == pytest.approx(theirs.get(name, 0), rel=1e-5, abs=1e-5)
-    first, second = (
-        safetensors.torch.load_file(RunFolder(tmp_path / name).model / "model.safetensors")
-        for name in ("one", "two")
-    )
-    for name, tensor in first.items():
-        torch.testing.assert_close(second[name], tensor, atol=1e-5, rtol=0)
+    for kind in tokens:
+        finetune("embed", files[kind], runs[kind][0], **options[kind])
+        (cache,) = RunFolder(runs[kind][1]).cache.glob("train-*.arrow")
+        lengths = lists_of(datasets.Dataset.from_file(str(cache)), "lengths")[0].tolist()
+        # A batch of one example leaves a process without any.
+        assert 1 in [len(each) for each in drawn_anew(lengths, tokens[kind], 0, 0)]
+        one, two = (RunFolder(each).logged() for each in runs[kind])
+        assert len(one) == len(two) > 4
+        for mine, theirs in zip(one, two, strict=True):
+            assert mine["step"] == theirs["step"]
+            for name in ("loss", "grad_norm", "eval_ndcg_at_10"):
+                assert mine.get(name, 0) == pytest.approx(theirs.get(name, 0), rel=1e-5, abs=1e-5)
+        first, second = (
+            safetensors.torch.load_file(RunFolder(each).model / "model.safetensors")
+            for each in runs[kind]
+        )
+        for name, tensor in first.items():
+            torch.testing.assert_close(second[name], tensor, atol=1e-5, rtol=0)

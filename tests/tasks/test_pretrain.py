@@ -6,7 +6,6 @@ import csv
 import json
 import math
 import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ import safetensors.torch
 import torch
 import torch.nn.functional as F
 import transformers
+from launched import assert_the_same_losses, finetune_in_two, without_dropout
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 import longbird as lb
@@ -405,28 +405,11 @@ def test_memory_does_not_grow_with_the_corpus(tokenizer: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow(reason="starts several processes")
-@pytest.mark.parametrize("objective", ["mlm", "causal"])
-def test_two_processes_learn_as_one(
-    objective: str, corpus: Path, small: Path, tmp_path: Path
-) -> None:
+def test_two_processes_learn_as_one(corpus: Path, small: Path, tmp_path: Path) -> None:
     """Without dropout, which each process draws for itself; masks are those of one."""
-    calm = tmp_path / "calm"
-    shutil.copytree(small, calm)
-    config = json.loads((calm / "config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (calm / "config.json").write_text(json.dumps(config))
-    script = tmp_path / "run.py"
-    script.write_text(
-        "import sys\nfrom longbird.tasks.finetune import finetune\n"
-        f"finetune({objective!r}, {str(corpus)!r}, sys.argv[1], model={str(calm)!r}, "
-        f"**{OPTIONS!r})\n"
-    )
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-    launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
-    finetune(objective, corpus, tmp_path / "one", model=str(calm), **OPTIONS)
-    subprocess.run([*launch, script, tmp_path / "two"], check=True)
-    one, two = (RunFolder(tmp_path / name).logged() for name in ("one", "two"))
-    assert len(one) == len(two) > 4
-    for mine, theirs in zip(one, two, strict=True):
-        for name in ("loss", "eval_loss"):
-            assert mine.get(name) == pytest.approx(theirs.get(name), abs=1e-5)
+    options = {**OPTIONS, "model": str(without_dropout(small, tmp_path / "calm"))}
+    objectives = ("mlm", "causal")
+    finetune_in_two(tmp_path, [(each, corpus, tmp_path / each, options) for each in objectives])
+    for each in objectives:
+        finetune(each, corpus, tmp_path / f"one {each}", **options)
+        assert_the_same_losses(tmp_path / f"one {each}", tmp_path / each)

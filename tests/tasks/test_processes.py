@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import safetensors.torch
 from asking import hotpot_file
+from launched import two, without_dropout
 
 from longbird.tasks.finetune import finetune
 from longbird.tasks.folder import RunFolder
@@ -52,44 +48,11 @@ def not_finite(self, *args, **kwargs):
 LongbirdTrainer.compute_loss = not_finite
 main()
 """
-FSDP = """
-compute_environment: LOCAL_MACHINE
-distributed_type: FSDP
-use_cpu: true
-num_processes: 2
-num_machines: 1
-mixed_precision: 'no'
-fsdp_config:
-  fsdp_version: 2
-  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
-  fsdp_cpu_ram_efficient_loading: {efficient}
-  fsdp_state_dict_type: SHARDED_STATE_DICT
-"""
 
 
 @pytest.fixture(scope="module")
 def calm(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model without dropout, which each process draws for itself."""
-    folder = tmp_path_factory.mktemp("calm") / "model"
-    shutil.copytree(tiny, folder)
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
-
-
-def two(launcher: str, folder: Path, *words: Any) -> subprocess.CompletedProcess[str]:
-    """Runs `-m longbird` or a script in two processes."""
-    torchrun = ["torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d",
-                "--rdzv-endpoint=localhost:0"]  # fmt: skip
-    config = folder / "fsdp.yaml"
-    config.write_text(FSDP.format(efficient=str(launcher == "efficient FSDP").lower()))
-    accelerate = ["accelerate.commands.launch", "--main_process_port=0", f"--config_file={config}"]
-    command = torchrun if launcher == "torchrun" else accelerate
-    return subprocess.run(
-        [sys.executable, "-m", *command, *map(str, words)],
-        capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    return without_dropout(tiny, tmp_path_factory.mktemp("calm") / "model")
 
 
 def words_of(task: str, file: Path, out: Path, model: Path) -> list[Any]:
@@ -185,12 +148,11 @@ def test_a_loss_that_is_not_finite_in_one_process_stops_both(
 
 
 @pytest.mark.slow  # starts several processes
-@pytest.mark.parametrize("launcher", ["torchrun", "FSDP"])
-def test_two_answer_questions_as_one(launcher: str, calm: Path, tmp_path: Path) -> None:
+def test_two_answer_questions_as_one(calm: Path, tmp_path: Path) -> None:
     file = hotpot_file(tmp_path / "hotpot.json")
     finetune("ask", file, tmp_path / "one", model=str(calm), **OPTIONS)
     words = words_of("ask", file, tmp_path / "two", calm)
-    done = two(launcher, tmp_path, "-m", "longbird", *words)
+    done = two("FSDP", tmp_path, "-m", "longbird", *words)
     assert done.returncode == 0, done.stderr
     assert_learned_the_same(tmp_path / "one", tmp_path / "two")
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import random
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +14,7 @@ import safetensors.torch
 import torch
 import transformers
 from datasets import Dataset
+from launched import assert_the_same_losses, finetune_in_two, without_dropout
 from typer.testing import CliRunner
 
 import longbird as lb
@@ -303,27 +300,11 @@ def test_a_stopped_run_ends_with_the_same_weights(
 @pytest.mark.slow  # starts several processes
 def test_two_processes_learn_as_one(tiny: Path, documents: Path, tmp_path: Path) -> None:
     """Without dropout, which each process draws for itself."""
-    calm = tmp_path / "calm"
-    shutil.copytree(tiny, calm)
-    config = json.loads((tiny / "config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (calm / "config.json").write_text(json.dumps(config))
+    calm = without_dropout(tiny, tmp_path / "calm")
     options = {**OPTIONS, "model": str(calm), "epochs": 2, "learning_rate": 1e-3}
-    script = tmp_path / "run.py"
-    script.write_text(
-        "import sys\nfrom longbird.tasks.finetune import finetune\n"
-        f"finetune('summarize', {str(documents)!r}, sys.argv[1], **{options!r})\n"
-    )
     finetune("summarize", documents, tmp_path / "one", say=quiet, **options)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-    launch += ["--master-port=0", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*launch, script, tmp_path / "two"], check=True, env=environment)
-    one, two = (RunFolder(tmp_path / name).logged() for name in ("one", "two"))
-    assert len(one) == len(two) > 4
-    for mine, theirs in zip(one, two, strict=True):
-        for name in ("loss", "eval_loss"):
-            assert mine.get(name) == pytest.approx(theirs.get(name), abs=1e-5)
+    finetune_in_two(tmp_path, [("summarize", documents, tmp_path / "two", options)])
+    assert_the_same_losses(tmp_path / "one", tmp_path / "two")
 
 
 # ---- other models to start from
