@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import longbird as lb
-from longbird.theory import turing
+from longbird.theory import nodes, turing
 from longbird.theory.machines import Machine, built_in
 from longbird.theory.pictures import draw_run
 from longbird.theory.turing import Decoder, first_node, places
@@ -299,7 +299,7 @@ def test_a_changed_weight_is_caught(name: str, place: tuple[int, ...]) -> None:
 
 
 def test_a_large_table_is_drawn_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turing, "MOST_NODES", 300)
+    monkeypatch.setattr(nodes, "MOST_NODES", 300)
     decoder = Decoder(SWEEPER)
     assert decoder.check() is None
     for line in range(len(decoder.step.bias) - 3):

@@ -33,6 +33,8 @@ from typing import NamedTuple, NoReturn
 
 PROGRAMS = Path(__file__).with_name("programs")
 MOVES = {"L": -1, "S": 0, "R": 1}
+BEGIN = "before the input"
+"""A decoder's first state, left of the input: it moves right, into the machine's own first."""
 
 SETTING = re.compile(r"(start|halt|blank|input|states|symbols)\s*:(.*)")
 

@@ -23,14 +23,11 @@ The idea is that of Zaheer et al. 2020 (appendix B), after Pérez et al. 2019.
 
 from __future__ import annotations
 
-import itertools
-import math
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +38,8 @@ from longbird.graph import Edges
 from longbird.graph.arguments import integer
 from longbird.machine import check_memory
 from longbird.ops.api import attention
-from longbird.theory.machines import Configuration, Machine, Transition
+from longbird.theory.machines import BEGIN, Configuration, Machine, Transition
+from longbird.theory.nodes import wrong_node
 
 HARD = 1000.0
 """What scores are multiplied by: exp(-1000) is 0 in float64."""
@@ -51,14 +49,8 @@ MOST_STEPS = 100_000
 """Five billion nodes, for which no machine has the memory."""
 AT_ONCE = 1 << 17
 """Nodes whose attention is one call of the operator; more take as many calls as are needed."""
-MOST_NODES = 1 << 12
-"""Cases of each kind of node that `check` tries."""
-NEAR = (-2, -1, 0, 1, 2)
-"""Cells from the head to what a node reads: farther is no different."""
 CELLS = ("cell", "cell before", "record cell", "input cell")
 """Coordinates that are any integer; all others are 0 or 1."""
-BEGIN = "before the input"
-"""A state before the first, on the cell to the left of the input, which only moves right."""
 
 Nodes = npt.NDArray[np.int64]
 Name: TypeAlias = str | tuple[str, str]
@@ -283,7 +275,7 @@ class Decoder:
             first coordinates after the last layer are handed on.
         """
         nodes = np.arange(len(y))
-        x = self.step(self._embedded(y, places(nodes)[1] == 0))
+        x = self.step(self.embedded(y, places(nodes)[1] == 0))
         yield "step", x
         keys, values = x @ self.recall.key.T, x @ self.recall.value.T
         x = torch.cat(
@@ -305,7 +297,8 @@ class Decoder:
             x = layer(x)
             yield name, x
 
-    def _embedded(self, y: Tensor, compute: npt.NDArray[np.bool_]) -> Tensor:
+    def embedded(self, y: Tensor, compute: npt.NDArray[np.bool_]) -> Tensor:
+        """Nodes before their first layer: what each is given, and whether it computes."""
         x = y.new_zeros(len(y), len(self.stream.names))
         x[:, : self.stream.handed_on] = y
         x[:, self.stream.index["compute"]] = torch.from_numpy(compute).double()
@@ -325,9 +318,9 @@ class Decoder:
         q[at] = x @ self.recall.query.T
         record = self.recall(q, k, v, np.searchsorted(tokens, edges))[at]
         read = cross_edges(nodes, len(memory)) - np.array([nodes[0], 0])
-        return x + record + self._looked(x, memory, read)
+        return x + record + self.looked(x, memory, read)
 
-    def _looked(self, x: Tensor, memory: Tensor, edges: Nodes) -> Tensor:
+    def looked(self, x: Tensor, memory: Tensor, edges: Nodes) -> Tensor:
         """What nodes [nodes, width] read of the input; edges are from a node to a cell."""
         # The cells of the input, then the nodes.
         q = torch.cat([torch.zeros_like(memory), x @ self.look.query.T])
@@ -410,9 +403,9 @@ class Decoder:
         symbols, index = self.stream.symbols, self.stream.index
         y = given.repeat(len(nodes), 1)
         compute = places(nodes)[1] == 0
-        y[1:] = self.step(self._embedded(y[:1], compute[:1]))[:, : self.stream.handed_on]
+        y[1:] = self.step(self.embedded(y[:1], compute[:1]))[:, : self.stream.handed_on]
         y[1:, symbols] = 0
-        x = self.step(self._embedded(y, compute))
+        x = self.step(self.embedded(y, compute))
         block = slice(int(nodes[0]), int(nodes[-1]) + 1)
         keys[block], values[block] = x @ self.recall.key.T, x @ self.recall.value.T
         x = self._attended(x, nodes, keys, values, memory)
@@ -428,9 +421,7 @@ class Decoder:
         if x[0, index["stayed"]]:
             source = step - 1
         elif len(record):
-            source = (
-                int(record[-1]) - 2
-            )  # scan node k has record k - 1, and the first is BEGIN's blank
+            source = int(record[-1]) - 2  # node k has record k - 1, and the first is BEGIN's blank
         elif len(read):
             source = INPUT
         return x[:, : self.stream.handed_on], source
@@ -455,14 +446,14 @@ class Decoder:
         """
         x = y
         for layer, x in self.forward(y[:-1], memory):
-            if (wrong := self._no_bit(x, layer)) is not None:
+            if (wrong := self.no_bit(x, layer)) is not None:
                 return f"node {wrong[0]} {wrong[1]}"
         wrong = (x[:, : self.stream.handed_on] != y[1:]).any(dim=1).nonzero()
         if len(wrong):
             return f"node {int(wrong[0])} hands on something else when all nodes run at once"
         return None
 
-    def _no_bit(self, x: Tensor, layer: str) -> tuple[int, str] | None:
+    def no_bit(self, x: Tensor, layer: str) -> tuple[int, str] | None:
         """The first node that has something else than 0 or 1 where it should, and what."""
         bits = [place for name, place in self.stream.index.items() if name not in CELLS]
         wrong = ((x[:, bits] != 0) & (x[:, bits] != 1)).nonzero()
@@ -474,135 +465,13 @@ class Decoder:
             "expected 0 or 1"
         )
 
-    # A node by itself.
-
     def check(self) -> str | None:
         """What a node does wrong on something that it can be given and can read, if anything.
 
         A run on one input takes few lines of the table, and leaves the weights of the others
-        alone. Here a compute node is given every state and symbol, and a scan node every state and
-        symbol with every record and every cell of the input, near the head and on its cell. What
-        it hands on must be what the table says. Of more than `MOST_NODES` such cases, as many are
-        drawn.
+        alone: `longbird.theory.nodes` tries them all.
         """
-        return self._wrong_compute() or self._wrong_scan()
-
-    def _wrong_compute(self) -> str | None:
-        machine, blank = self.machine, self.machine.blank
-        lines = [(q, a) for q in machine.states for a in machine.symbols] + [(BEGIN, blank)]
-        # A cell of the input with each symbol, read from so far off; None: from beyond its end.
-        reads = [None, *itertools.product(range(len(machine.symbols)), NEAR)]
-        given: list[Given] = []
-        wanted: list[Given] = []
-        seen: list[tuple[int, int]] = []
-        for (q, a), stayed, read in drawn(lines, (0, 1), reads):
-            write, move, then = machine.transition(q, a)
-            if q == BEGIN:
-                write, move, then = blank, 1, machine.start
-            cell = 5 if read is None else read[0] + read[1]  # that the head comes to
-            symbol = blank if move else write
-            if read is not None:
-                seen.append((len(given), read[0]))
-                if move and read[1] == 0:
-                    symbol = machine.symbols[read[0]]
-            given.append(Given(q, a, cell - move, stayed))
-            wanted.append(Given(then, symbol, cell, int(move == 0)))
-        x = self.step(self._embedded(self._rows(given), np.ones(len(given), np.bool_)))
-        itself = np.arange(len(given)).repeat(2).reshape(-1, 2)
-        return self._wrong("compute", x, x, itself, seen, given, wanted)
-
-    def _wrong_scan(self) -> str | None:
-        machine = self.machine
-        lines = [(q, a) for q in machine.states for a in machine.symbols]
-        first = (BEGIN, machine.blank)
-        reads = [None, *itertools.product(range(len(machine.symbols)), NEAR)]
-        given: list[Given] = []
-        wanted: list[Given] = []
-        records: list[Given] = []
-        seen: list[tuple[int, int]] = []
-        # Every line as the record that is taken, and all that may be.
-        taken = [
-            (line, 0, record, 0, None)
-            for line, record in zip(lines, [*lines[1:], first], strict=True)
-        ]
-        cases = drawn(lines, (0, 1), [first, *lines], NEAR, reads)
-        for (q, a), stayed, record, off, read in itertools.chain(taken, cases):
-            if read is not None and read[1] == off == 0:
-                continue  # no record is as old as the cell of the input that the node sees
-            cell = 5 if read is None else read[0] + read[1]
-            symbol = a
-            if read is not None:
-                seen.append((len(given), read[0]))
-                if read[1] == 0 and not stayed:
-                    symbol = machine.symbols[read[0]]
-            if off == 0 and not stayed:
-                symbol = machine.transition(*record).write
-            given.append(Given(q, a, cell, stayed))
-            wanted.append(Given(q, symbol, cell, stayed))
-            records.append(Given(*record, cell - off, 0))
-        nodes = np.arange(len(given))
-        x = self.step(self._embedded(self._rows(given), np.zeros(len(given), np.bool_)))
-        recorded = self.step(self._embedded(self._rows(records), np.ones(len(given), np.bool_)))
-        # Each sees itself, and the compute node behind all of these that is its record.
-        edges = np.concatenate(
-            [np.stack([nodes, nodes], 1), np.stack([nodes, nodes + len(nodes)], 1)]
-        )
-        return self._wrong("scan", x, torch.cat([x, recorded]), edges, seen, given, wanted)
-
-    def _wrong(
-        self,
-        kind: str,
-        x: Tensor,
-        tokens: Tensor,
-        edges: Nodes,
-        seen: list[tuple[int, int]],
-        given: list[Given],
-        wanted: list[Given],
-    ) -> str | None:
-        """The first node that hands on something else than wanted, in words.
-
-        Args:
-            kind: Of node.
-            x: The nodes after `step`.
-            tokens: The same, and behind them the nodes that they see.
-            edges: From nodes to tokens.
-            seen: From nodes to cells of the input, which has each symbol once.
-            given: What the nodes were given.
-            wanted: What they are to hand on.
-        """
-        q = torch.zeros(len(tokens), len(self.recall.query), dtype=torch.float64)
-        q[: len(x)] = x @ self.recall.query.T
-        keys, values = tokens @ self.recall.key.T, tokens @ self.recall.value.T
-        record = self.recall(q, keys, values, edges)[: len(x)]
-        read = self._looked(x, self.memory(self.machine.symbols), np.array(seen))
-        x = x + record + read
-        for layer in ("look", "compare", "match", "choose"):
-            x = x if layer == "look" else getattr(self, layer)(x)
-            if (no_bit := self._no_bit(x, layer)) is not None:
-                return f"a {kind} node that is given {given[no_bit[0]]} {no_bit[1]}"
-        wrong = (x[:, : self.stream.handed_on] != self._rows(wanted)).any(dim=1).nonzero()
-        if not len(wrong):
-            return None
-        node = int(wrong[0])
-        coordinates = zip(
-            self.stream.names, x[node, : self.stream.handed_on].tolist(), strict=False
-        )
-        handed_on = {name: value for name, value in coordinates if value}
-        return (
-            f"a {kind} node that is given {given[node]} hands on {handed_on}, expected "
-            f"{wanted[node]}"
-        )
-
-    def _rows(self, given: Sequence[Given]) -> Tensor:
-        """What nodes are given, as vectors [nodes, handed_on]."""
-        rows = torch.zeros(len(given), self.stream.handed_on, dtype=torch.float64)
-        at, index = np.arange(len(given)), self.stream.index
-        rows[at, [index["state", each.state] for each in given]] = 1
-        rows[at, [index["symbol", each.symbol] for each in given]] = 1
-        for name in ("cell", "stayed"):
-            values = [getattr(each, name) for each in given]
-            rows[:, index[name]] = torch.tensor(values, dtype=torch.float64)
-        return rows
+        return wrong_node(self)
 
     def _check_memory(self, steps: int) -> None:
         nodes = first_node(steps + 1)
@@ -612,34 +481,6 @@ class Decoder:
         needed = 8 * 6 * len(self.stream.names) * nodes + tile * min(nodes, AT_ONCE)
         what = f"{steps:,} steps take {nodes:,} nodes, which"
         check_memory(needed, what, "choose fewer steps")
-
-
-class Given(NamedTuple):
-    """What a node is given, and hands on."""
-
-    state: str
-    symbol: str
-    cell: int
-    stayed: int
-
-
-def drawn(*choices: Sequence[Any]) -> Iterator[Any]:
-    """All combinations; of more than `MOST_NODES` as many, drawn, and each choice at least once.
-
-    Examples:
-        >>> list(drawn("ab", (0, 1)))
-        [('a', 0), ('a', 1), ('b', 0), ('b', 1)]
-    """
-    if math.prod(map(len, choices)) <= MOST_NODES:
-        yield from itertools.product(*choices)
-        return
-    draw = random.Random(0)
-    orders = [draw.sample(range(len(each)), len(each)) for each in choices]
-    for number in range(MOST_NODES):
-        yield tuple(
-            each[order[number] if number < len(order) else draw.randrange(len(each))]
-            for each, order in zip(choices, orders, strict=True)
-        )
 
 
 BLANK, INPUT = -1, -2
