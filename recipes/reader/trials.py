@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from scoring import f1_by_kind, in_percent
 from torch import Tensor
 
+import longbird as lb
 from longbird.bench.quality.documents import read_rows
 from longbird.reading.default import folder_of_reader
 from longbird.tasks.ask import Ask
@@ -109,16 +111,28 @@ TRIALS: dict[str, tuple[type[Ask], dict[str, Any]]] = {
 }
 
 
+def with_global_tokens(start: Path, folder: Path) -> Path:
+    """A reader with added global tokens, whose weights are new."""
+    model = lb.LongbirdForQuestionAnswering.from_pretrained(
+        start, num_global_tokens=MOST_SENTENCES, strict=False
+    )
+    model.save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(start).save_pretrained(folder)
+    return folder
+
+
 def main(name: str, folder: Path, steps: int, start: str | None) -> None:
     """Trains and measures."""
     task, changed = TRIALS[name]
     options: dict[str, Any] = {"positions": "paragraph", **changed}
     BY_NAME["ask"] = BY_HEAD["question-answering"] = task
     data, out = folder / "data", folder / "trials" / name.replace(" ", "-")
-    start = str(folder_of_reader(start or folder / "2-last"))
+    begin = folder_of_reader(start or folder / "2-last")
+    if task is Etc:
+        begin = with_global_tokens(begin, folder / "trials" / "etc-start")
     files = [data / f"3-{part}.jsonl" for part in ("paragraphs", "hotpot", "articles")]
     finetune(
-        "ask", files, out, model=start, length=4096, frozen_words=True,
+        "ask", files, out, model=str(begin), length=4096, frozen_words=True,
         bf16=True, tokens_per_batch=2048, steps=steps, learning_rate=8e-5, warmup=0.05,
         hold_out=0.0, say=print, **options,
     )  # fmt: skip

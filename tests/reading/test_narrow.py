@@ -45,21 +45,43 @@ def letters(texts: list[str]) -> Vectors:
 def test_the_closest_are_those_of_brute_force() -> None:
     drawn = random.Random(0)
     texts = ["\n\n".join("".join(drawn.choices("abcdefghij ", k=400)) for _ in range(9))] * 2
+    texts[0] += "\n\n" + "bad ideas " * 99
     found = Narrow(texts, letters, letters).closest("bad cafe")
-    scores = [
-        float(letters([texts[each.text][each.start : each.end]])[0] @ letters(["bad cafe"])[0])
-        for each in found
-    ]
-    assert scores == pytest.approx([each.score for each in found], abs=1e-6)
-    assert scores == sorted(scores, reverse=True)
-    assert len(found) == 2 * len(passages(texts[0]))
+    pieces = [texts[each.text][each.start : each.end] for each in found]
+    having = [[word in f" {piece}" for piece in pieces] for word in (" bad", " cafe")]
+    weights = [np.log(1 + len(found) / (1 + sum(each))) for each in having]
+    words = np.array(weights) @ np.array(having) / sum(weights)
+    assert 0 < words.max() < 1
+    scores = letters(pieces) @ letters(["bad cafe"])[0] + narrow.BY_WORDS * words
+    np.testing.assert_allclose([each.score for each in found], scores, atol=1e-6)
+    assert list(scores) == sorted(scores, reverse=True)
+    assert len(found) == sum(len(passages(text)) for text in texts)
+
+
+def test_what_a_text_repeats_counts_once() -> None:
+    """A header on each page, or a licence in each file, leaves room for everything else."""
+    repeated = "When the bad cafe closed. " + "filler " * 160
+    text = "\n\n".join([repeated] * 50 + ["The bad cafe closed in May. " + "jig " * 180])
+    found = Narrow([text, repeated], letters, letters).closest("When did the bad cafe close?")
+    assert sorted((each.text, each.start) for each in found)[::2] == [(0, 0), (1, 0)]
+    assert len(found) == 3 and max(each.start for each in found) == text.index(
+        "The bad cafe closed"
+    )
+
+
+def test_a_rare_word_counts_whatever_its_vector() -> None:
+    filler = ["abcdefghij " * 150 + str(number) for number in range(300)]
+    filler[123] = "zzz " * 180 + "Hollerfeld"
+    text = "\n\n".join(filler)
+    best = Narrow([text], letters, letters).closest("Was abcdefghij closed in Hollerfeld?")[:2]
+    assert any("Hollerfeld" in text[each.start : each.end] for each in best)
 
 
 def test_of_many_passages_those_with_the_words_are_embedded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(narrow, "EMBEDDED", 5)
-    paragraphs = ["filler " * 150 for _ in range(40)]
+    paragraphs = ["filler " * 150 + str(number) for number in range(40)]
     paragraphs[23] = "The Kestrels nested there. " + "filler " * 140
     asked: list[int] = []
 
@@ -77,7 +99,7 @@ def test_without_words_in_common_passages_of_everywhere_are_embedded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(narrow, "EMBEDDED", 10)
-    text = "\n\n".join("filler " * 150 for _ in range(40))
+    text = "\n\n".join("filler " * 150 + str(number) for number in range(40))
     found = Narrow([text], letters, letters).closest("Where did Zebulon go?")
     assert max(each.start for each in found) > len(text) * 0.7
     assert min(each.start for each in found) < len(text) * 0.3

@@ -94,7 +94,7 @@ class Asking:
             yield (
                 f"{what} about {self.tokens:,} tokens, more than the {self.most:,} that are read "
                 "whole for a question (--read): the passages closest to the question by embedding "
-                f"are read, about {self._room():,} tokens"
+                f"and by words are read, about {self._room():,} tokens"
             )
 
     def in_passages(self, answers: Sequence[Asked]) -> Iterator[str]:

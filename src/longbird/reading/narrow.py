@@ -15,8 +15,12 @@ WORDS = 200
 """Of a passage, about: what a model for sentences was made for."""
 LONG_WORD = 20
 """Characters: what has more counts as several words, as in scripts without spaces between them."""
-EMBEDDED = 2000
+EMBEDDED = 1000
 """Passages that are embedded for a question: of more, those that share most words with it."""
+BY_WORDS = 0.5
+"""What having all words of a question counts beside the cosine. Of 855 passages of SQuAD, the
+right one was among the first ten for 93.0% of 200 questions by cosine, 96.5% by words, 99.5% by
+both."""
 
 Vectors = npt.NDArray[np.float32]
 
@@ -29,7 +33,8 @@ class Passage:
         text: The number of the text.
         start: Its first character there.
         end: The character behind it.
-        score: How close it is to the question: the cosine of their vectors.
+        score: How close it is to the question: the cosine of their vectors, and the share of the
+            question's words that it has.
     """
 
     text: int
@@ -41,8 +46,9 @@ class Passage:
 class Narrow:
     """Finds the passages of texts that are closest to questions.
 
-    By the vectors of passages, which are computed when they are first needed. Where there are more
-    than `EMBEDDED`, those count that have most of the question's rare words.
+    By their vectors, which are computed when they are first needed, and by the words that they
+    share with a question. Where there are more than `EMBEDDED`, those with most of its rare words
+    are embedded. Of passages that a text repeats, such as headers, only the first counts.
 
     Args:
         texts: Of all documents.
@@ -60,49 +66,53 @@ class Narrow:
         self.passages = [
             Passage(number, start, end)
             for number, text in enumerate(texts)
-            for start, end in passages(text)
+            for start, end in _once(text)
         ]
         self.vectors: dict[int, Vectors] = {}
         self.of_text = np.array([each.text for each in self.passages], np.int64)
         self.starts = np.array([each.start for each in self.passages], np.int64)
+        self.ends = np.array([each.end for each in self.passages], np.int64)
 
     def closest(self, question: str) -> list[Passage]:
         """Passages with their scores, the closest first."""
-        numbers = self._with_words(question)
+        words = self._shared(question)
+        # Of equal ones, some of everywhere: with no word of the question, all are equal.
+        drawn = np.random.default_rng(0).permutation(len(words))
+        numbers = [int(each) for each in np.lexsort((drawn, -words))[:EMBEDDED]]
         missing = [number for number in numbers if number not in self.vectors]
         if missing:
             some = (self.passages[number] for number in missing)
             made = self.embed([self.texts[each.text][each.start : each.end] for each in some])
             self.vectors.update(zip(missing, made, strict=True))
         (asked,) = self.embed_questions([question])
-        scored = [(float(self.vectors[number] @ asked), number) for number in numbers]
+        scored = [
+            (float(self.vectors[number] @ asked) + BY_WORDS * float(words[number]), number)
+            for number in numbers
+        ]
         return [
             Passage(each.text, each.start, each.end, score)
             for score, number in sorted(scored, key=lambda pair: (-pair[0], pair[1]))
             for each in [self.passages[number]]
         ]
 
-    def _with_words(self, question: str) -> list[int]:
-        """The passages that have most of the question's words, rare ones counting more."""
+    def _shared(self, question: str) -> npt.NDArray[np.float64]:
+        """The share of the question's words that each passage has, rare ones counting more."""
         count = len(self.passages)
-        if count <= EMBEDDED:
-            return list(range(count))
-        scores = np.zeros(count)
+        scores, total = np.zeros(count), 0.0
         firsts = np.searchsorted(self.of_text, np.arange(len(self.texts) + 1))
         for word in words_of(question):
             pattern = begins(word)
             having = np.zeros(count, bool)
             for number, text in enumerate(self.texts):
-                low, high = firsts[number], firsts[number + 1]
-                found = [each.start() for each in pattern.finditer(text)]
-                if found and high > low:
-                    at = np.searchsorted(self.starts[low:high], found, side="right") - 1
-                    having[low + np.unique(at.clip(0))] = True
-            scores[having] += np.log(1 + count / (1 + having.sum()))
-        # Of equal ones, some of everywhere: with no word of the question, all are equal.
-        drawn = np.random.default_rng(0).permutation(count)
-        best = np.lexsort((drawn, -scores))[:EMBEDDED]
-        return sorted(int(each) for each in best)
+                part = slice(*firsts[number : number + 2])
+                found = np.array([each.start() for each in pattern.finditer(text)], np.int64)
+                at = np.searchsorted(self.starts[part], found, side="right") - 1
+                inside = at[(at >= 0) & (found < self.ends[part][at])] if len(at) else at
+                having[part.start + inside] = True
+            weight = np.log(1 + count / (1 + having.sum()))
+            scores += weight * having
+            total += weight
+        return scores / total if total else scores
 
 
 def passages(text: str, words: int = WORDS) -> list[tuple[int, int]]:
@@ -124,6 +134,16 @@ def passages(text: str, words: int = WORDS) -> list[tuple[int, int]]:
     if count:
         found.append((begin, end))
     return found
+
+
+def _once(text: str) -> Iterator[tuple[int, int]]:
+    """Its passages, without those that repeat another word for word."""
+    seen: set[int] = set()
+    for start, end in passages(text):
+        key = hash(text[start:end])
+        if key not in seen:
+            seen.add(key)
+            yield start, end
 
 
 def _pieces(text: str, words: int) -> Iterator[tuple[int, int, int]]:
