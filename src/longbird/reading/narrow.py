@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from longbird.reading.shared_words import begins, words_of
+from longbird.reading.shared_words import begins, share, words_of
 
 WORDS = 200
 """Of a passage, about: what a model for sentences was made for."""
@@ -97,22 +97,19 @@ class Narrow:
 
     def _shared(self, question: str) -> npt.NDArray[np.float64]:
         """The share of the question's words that each passage has, rare ones counting more."""
-        count = len(self.passages)
-        scores, total = np.zeros(count), 0.0
+        return share((self._having(word) for word in words_of(question)), len(self.passages))
+
+    def _having(self, word: str) -> npt.NDArray[np.bool_]:
+        """The passages in which a word begins so, by one search through each text, [passages]."""
+        pattern, having = begins(word), np.zeros(len(self.passages), bool)
         firsts = np.searchsorted(self.of_text, np.arange(len(self.texts) + 1))
-        for word in words_of(question):
-            pattern = begins(word)
-            having = np.zeros(count, bool)
-            for number, text in enumerate(self.texts):
-                part = slice(*firsts[number : number + 2])
-                found = np.array([each.start() for each in pattern.finditer(text)], np.int64)
-                at = np.searchsorted(self.starts[part], found, side="right") - 1
-                inside = at[(at >= 0) & (found < self.ends[part][at])] if len(at) else at
-                having[part.start + inside] = True
-            weight = np.log(1 + count / (1 + having.sum()))
-            scores += weight * having
-            total += weight
-        return scores / total if total else scores
+        for number, text in enumerate(self.texts):
+            part = slice(*firsts[number : number + 2])
+            found = np.array([each.start() for each in pattern.finditer(text)], np.int64)
+            at = np.searchsorted(self.starts[part], found, side="right") - 1
+            inside = at[(at >= 0) & (found < self.ends[part][at])] if len(at) else at
+            having[part.start + inside] = True
+        return having
 
 
 def passages(text: str, words: int = WORDS) -> list[tuple[int, int]]:

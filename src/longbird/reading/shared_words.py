@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 COMMON = frozenset(
     "a an and are as at be by did do does for from had has have he her his how in is it its many "
@@ -39,11 +40,21 @@ def shared(question: str, texts: Sequence[str]) -> np.ndarray:
         >>> shared("How many bicycles were stolen?", texts).round(2).tolist()
         [0.0, 1.0, 0.43]
     """
-    found, total = np.zeros(len(texts)), 0.0
-    for word in words_of(question):
-        pattern = begins(word)
-        having = np.array([bool(pattern.search(text)) for text in texts], bool)
-        weight = np.log(1 + len(texts) / (1 + having.sum()))
-        found += weight * having
+    patterns = [begins(word) for word in words_of(question)]
+    having = (np.array([bool(each.search(text)) for text in texts], bool) for each in patterns)
+    return share(having, len(texts))
+
+
+def share(having: Iterable[npt.NDArray[np.bool_]], count: int) -> npt.NDArray[np.float64]:
+    """The share of words that each of so many texts has; rare words count more.
+
+    Args:
+        having: For each word, which texts have it, [texts].
+        count: The number of texts.
+    """
+    found, total = np.zeros(count), 0.0
+    for texts in having:
+        weight = np.log(1 + count / (1 + texts.sum()))
+        found += weight * texts
         total += weight
     return found / total if total else found
