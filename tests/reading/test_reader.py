@@ -48,6 +48,19 @@ def test_silence_shows_the_closest_sentences(finder: lb.Reader) -> None:
     assert all(text[each.start : each.end] == each.text for each in answer.evidence)
 
 
+def test_a_heading_is_close_only_to_a_question_about_it(finder: lb.Reader) -> None:
+    text = f"III.\n\nMine III.\n\n{document(10, None)}"
+
+    def shown(text: str, question: str) -> list[str]:
+        answer = finder.ask(text, question)
+        assert answer.text is None
+        return [each.text for each in answer.evidence]
+
+    assert all(len(each) > 20 for each in shown(text, "the two ?"))
+    assert shown(text, "the mine ?")[0] == "Mine III."
+    assert shown("III.\n\nIV.", "the two ?") == ["III.", "IV."]  # there is nothing else
+
+
 def test_every_token_is_read_and_the_question_is_global(finder: lb.Reader) -> None:
     text, model = document(40, 3), finder.model
     assert not isinstance(model, lb.LongbirdForQuestionAnswering)

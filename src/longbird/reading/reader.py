@@ -23,6 +23,9 @@ LONGEST_ANSWER = 30
 """Tokens, unless a model says otherwise."""
 EVIDENCE = 3
 """Sentences that are shown."""
+HEADING = 20
+"""Characters below which a sentence is shown for a question that has no answer only if they share
+a word: "III." is close to nothing."""
 TOKENS_AT_ONCE = 8192
 
 
@@ -317,8 +320,13 @@ class Reader:
             scores[own] = span["chance"]
         if silent:
             texts = [reading.text[start:end] for start, end in reading.sentences]
-            both = zip(scores.values(), shared(reading.question, texts).tolist(), strict=True)
-            scores = {number: sum(pair) / 2 for number, pair in enumerate(both)}
+            close = shared(reading.question, texts)
+            says = [len(text) >= HEADING or close[at] > 0 for at, text in enumerate(texts)]
+            scores = {
+                number: (score + float(close[number])) / 2
+                for number, score in scores.items()
+                if says[number] or not any(says)
+            }
         ranked = best = sorted(scores, key=lambda number: -scores[number])[:EVIDENCE]
         if not silent:
             ranked = [each for each in best if scores[each] >= self.support]
