@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longbird.dna.labels import is_signal
+from longbird.folders.paths import check_picture
 from longbird.genomes import Feature, Genome, Interval, open_signal, read_features
 
 BLUE, RED, GREY = "#3465a4", "#c4472c", "#777777"
 STRAND = {"+": BLUE, "-": RED, ".": GREY}
 NAMED = 40
 """Features that are few enough to have their names beside them."""
-ENDINGS = (".png", ".svg", ".pdf")
 POINTS = 4000
 """Of a line, that a picture shows; more are joined, the highest staying."""
 
@@ -56,7 +56,7 @@ def draw(region: Interval, scores: Scores, labels: Sequence[Known], file: Path) 
         region: The stretch.
         scores: Those of its bins.
         labels: What is known of it.
-        file: One of `ENDINGS`.
+        file: A .png, .svg or .pdf.
     """
     from matplotlib.figure import Figure
 
@@ -147,14 +147,11 @@ def named(place: Path | None, out: Path | None, region: Interval) -> Path:
     """Where a picture goes: where it was asked for, or beside the file of scores.
 
     Raises:
-        ValueError: It would not be one of `ENDINGS`.
+        ValueError: It has not the name of a picture.
+        FileNotFoundError: There is no folder for it.
     """
     if place is not None:
-        if place.suffix.lower() not in ENDINGS:
-            raise ValueError(
-                f"the picture {place} ends in {place.suffix!r}, expected one of "
-                f"{', '.join(ENDINGS)}"
-            )
+        check_picture(place)
         return place
     name = f"{region.name}-{region.start + 1}-{region.end}.png".replace("/", "_")
     return Path(name) if out is None else out.with_name(f"{out.stem}.{name}")

@@ -22,7 +22,7 @@ def check_path(path: Any, expected: str = "a folder, or the name of a model on t
 
 def check_picture(path: str | os.PathLike[str]) -> None:
     """Raises if a picture cannot be written here, which is better said before it is drawn."""
-    if Path(path).suffix not in (".png", ".svg", ".pdf"):
+    if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(
             f"received {str(path)!r} to write a picture to, expected a name that ends in .png, "
             ".svg or .pdf"
