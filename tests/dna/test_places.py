@@ -318,9 +318,7 @@ def test_what_cannot_be_drawn_is_said_before_the_scan(
     file = tmp_path / "new" / "s.bed" if out else None
     with pytest.raises(ValueError, match="labels on chrZ"):
         scan(runs["promoter"], genome, file, labels=[labels], **options)
-    with pytest.raises(
-        ValueError, match=r"s\.txt' to write a picture to"
-    ):
+    with pytest.raises(ValueError, match=r"s\.txt' to write a picture to"):
         scan(runs["promoter"], genome, file, picture=tmp_path / "s.txt", **options)
     assert not (tmp_path / "new").exists()
 
