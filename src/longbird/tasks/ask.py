@@ -22,11 +22,12 @@ from longbird.reading.answering import (
     said,
 )
 from longbird.reading.confidence import Confidence, features
-from longbird.reading.pairs import Encoded, columns, encode, positions, window_inputs
+from longbird.reading.pairs import columns, positions, window_inputs
 from longbird.reading.second_look import looked_twice, passages, worth
 from longbird.reading.sentences import sentences
 from longbird.tasks.files import Row
 from longbird.tasks.metrics import hotpot, squad
+from longbird.tasks.question_features import encoded, features_of, window_to_learn
 from longbird.tasks.questions import Question, questions
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction, Task
@@ -182,20 +183,20 @@ class Ask(Task):
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int
     ) -> Iterator[dict[str, Any]]:
         """Of each document the window with the answer, and most that supports it."""
-        for asked, tokens in _encoded(examples, tokenizer, length):
+        for asked, tokens in encoded(examples, tokenizer, length):
             places = [(each.start, each.end) for each in asked.sentences]
-            window = _window_to_learn(asked, tokens, length)
-            yield _features(asked, tokens, [window], places)
+            window = window_to_learn(asked, tokens, length)
+            yield features_of(asked, tokens, [window], places)
 
     def features(
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int
     ) -> Iterator[dict[str, Any]]:
         """Every window of each document."""
-        for asked, tokens in _encoded(examples, tokenizer, length):
+        for asked, tokens in encoded(examples, tokenizer, length):
             places = [(each.start, each.end) for each in asked.sentences]
             if self.supported and not places:  # not in the file: as the reader finds them
                 places = sentences(asked.text)
-            yield _features(asked, tokens, tokens.windows(length), places)
+            yield features_of(asked, tokens, tokens.windows(length), places)
 
     def about(self, rows: Any, length: int) -> Iterator[str]:
         """What becomes of documents that are longer than the model."""
@@ -537,92 +538,6 @@ class Ask(Task):
             return gold["answers"]
         answer = gold["answers"][0] if gold["answers"] else ""
         return {"answer": answer, "supporting_facts": gold["support"]}
-
-
-def _encoded(
-    examples: list[dict[str, Any]], tokenizer: Any, length: int
-) -> Iterator[tuple[Question, Encoded]]:
-    asked: list[Question] = [example["asked"] for example in examples]
-    pairs = [(each.question, each.text) for each in asked]
-    tokens = encode(pairs, [each.place for each in asked], tokenizer, length)
-    return zip(asked, tokens, strict=True)
-
-
-def _window_to_learn(asked: Question, tokens: Encoded, length: int) -> range:
-    """The window with most mentions of the answer, then most support, then the most central."""
-    windows = tokens.windows(length)
-    if len(windows) == 1:
-        return windows[0]
-    spans = [span for span in (tokens.tokens_of(*each) for each in asked.spans) if span]
-    support = set(asked.support or ())
-    marks = [
-        place[0]
-        for each in asked.sentences
-        if (each.title, each.index) in support
-        and (place := tokens.tokens_of(each.start, each.end))
-    ]
-
-    def worth(window: range) -> tuple[int, int, float]:
-        inside = [span for span in spans if span[0] in window and span[1] in window]
-        places = [*(low for low, _ in inside), *(mark for mark in marks if mark in window)]
-        middle = (window.start + window.stop) / 2
-        far = -abs(sum(places) / len(places) - middle) if places else 0.0
-        return len(inside), sum(mark in window for mark in marks), far
-
-    best = max(windows, key=worth)  # of equals the first
-    size = len(windows[0])
-    if spans and worth(best)[0] == 0 and spans[0][1] - spans[0][0] < size:
-        # The answer is longer than what windows share: one of its own.
-        start = min(max(spans[0][0], tokens.first), tokens.last - size)
-        return range(start, start + size)
-    return best
-
-
-def _features(
-    asked: Question,
-    tokens: Encoded,
-    windows: Sequence[range],
-    places: Sequence[tuple[int, int]],
-) -> dict[str, Any]:
-    """A question and its document, of which the model reads the windows.
-
-    Args:
-        asked: The question.
-        tokens: Its own, and those of the document.
-        windows: Tokens that are read together.
-        places: Characters of the sentences: those of the file, if it has any.
-    """
-    spans = [span for span in (tokens.tokens_of(*each) for each in asked.spans) if span]
-    spans = list(dict.fromkeys(spans)) or [(-1, -1)]  # an empty list would have no type
-    named = [(each.title, each.index) for each in asked.sentences] or [None] * len(places)
-    sentences = [
-        (name, token[0])
-        for name, place in zip(named, places, strict=True)
-        if (token := tokens.tokens_of(*place))
-    ]
-    support = set(asked.support or ())
-    gold = {"answers": asked.answers, "metric": asked.metric, "support": asked.support}
-    return {
-        "place": asked.place,
-        "text": f"{asked.question}\n{asked.text}",
-        "skipped": len(asked.question) + 1,
-        "gold": json.dumps(gold),
-        "names": json.dumps([name for name, _ in sentences if name is not None]),
-        "tokens": len(tokens.ids),
-        "starts": tokens.starts,
-        "ends": tokens.ends,
-        "input_ids": tokens.ids,
-        "token_type_ids": tokens.types,
-        "first": tokens.first,
-        "last": tokens.last,
-        "windows": [[window.start, window.stop] for window in windows],
-        "starts_of_mentions": [low for low, _ in spans],
-        "ends_of_mentions": [high for _, high in spans],
-        "answer_types": TYPES.index(asked.kind),
-        "paragraphs": tokens.paragraphs(asked.text),
-        "sentence_tokens": [token for _, token in sentences] or [-1],
-        "sentence_support": [int(name in support) for name, _ in sentences] or [0],
-    }
 
 
 def _gold(example: Example) -> dict[str, Any]:
