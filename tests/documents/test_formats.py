@@ -166,8 +166,8 @@ def test_pdf(tmp_path: Path) -> None:
 def test_sentences_go_on_over_pages_and_running_heads_are_left_out(tmp_path: Path) -> None:
     pages = [
         [f"Report of the Board {number}", "", f"Chapter {'abcdef'[number]} tells", "",
-         "of a matter that was long delayed and at last was put to a vote",
-         "in the assembly, where the members of both of the houses argued"]
+         f"of {'abcdef'[number]} matter that was long delayed and at last was put to a vote",
+         f"in the assembly, where the {'abcdef'[number]} members of the houses argued"]
         for number in range(6)
     ]  # fmt: skip
     for number in range(1, 6):
@@ -177,6 +177,36 @@ def test_sentences_go_on_over_pages_and_running_heads_are_left_out(tmp_path: Pat
     assert document.text.count("houses argued and argued until") == 5
     assert "running heads" in document.notes[0]
     assert at(document, "and argued until") == "page 2, line 2"  # the head is a line of the page
+
+
+def with_feet(bodies: list[list[str]], foot: str, size: int = 20) -> list[list[str]]:
+    """Pages of so many lines, each with a foot and its number at the bottom."""
+    pages = [body + [""] * (size - len(body)) for body in bodies]
+    return [[*page, foot.format(n), "", f"Page {n}"] for n, page in enumerate(pages, 1)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_a_sentence_is_not_cut_by_the_foot_of_a_page(count: int, tmp_path: Path) -> None:
+    bodies = [
+        ["deleted after some days.", f"Then came {word}.", word, "All of the recordings shall be"]
+        for word in ["rain", "snow", "wind", "hail", "fog"][:count]
+    ]
+    pages = with_feet(bodies, "Code of practice 4410")
+    document = read(tmp_path, "a.pdf", files.pdf(pages))
+    assert document.text.count("recordings shall be deleted after some days.") == count - 1
+    assert document.text.endswith("shall be\n\nCode of practice 4410")  # and once it is kept
+    assert "Page" not in document.text
+    assert document.notes == ("running heads and page numbers are left out",)
+
+
+def test_what_differs_on_two_pages_is_no_running_head(tmp_path: Path) -> None:
+    bodies = [["The first of them", "went home."], ["The second", "stayed here."]]
+    document = read(tmp_path, "a.pdf", files.pdf(with_feet(bodies, "Patient {}")))
+    assert "Patient 1" in document.text and "Patient 2" in document.text
+    assert "Page" not in document.text
+    same = [["A title", "", "The first of them went home."], ["", "A title", "", "They stayed."]]
+    document = read(tmp_path, "b.pdf", files.pdf(same))
+    assert document.text.count("A title") == 2 and not document.notes  # not at the same height
 
 
 def test_pdf_of_another_program(tmp_path: Path) -> None:

@@ -28,6 +28,12 @@ ITEM = re.compile(r"[•▪■●◦‣·]|[-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z][.
 LEADERS = re.compile(r"\.(?: ?\.){3}")  # of a table of contents
 EDGE = 2
 """Lines at the top and at the bottom of a page that may be running heads."""
+PAGE_NUMBER = re.compile(
+    r"\W*(?:(?:page|p|pg|seite|s|página|pagina|side|sida)\b)?\W*#"
+    r"(?:\W*(?:of|von|de|di|av)?\W*#)?\W*",
+    re.IGNORECASE,
+)
+"""The form of a line that says which page it is on."""
 
 
 @dataclass
@@ -135,17 +141,43 @@ def _base(page: Any, number: int, pdfium: Any) -> float:
 
 
 def _drop_running_heads(pages: list[list[Line]], usual: float) -> bool:
-    """Leaves out what stands apart at the edges of many pages, but where it stands first."""
-    edges = [line for page in pages for line in (*page[:EDGE], *page[-EDGE:])]
-    counts = Counter(map(_form, edges))
-    often = {form for form, count in counts.items() if count >= max(4, 0.3 * len(pages))}
+    """Leaves out what stands apart at the edges of many pages, and keeps each such line once.
+
+    It is kept where it first stands between sentences, and not in the middle of one that goes on
+    over the page. Numbers of pages are never kept.
+    """
+    often = _often_at_edges(pages)
+    edges = [(_apart(page, often, usual), _apart(page[::-1], often, usual)) for page in pages]
+    for line in (line for both in edges for heads in both for line in heads):
+        line.kept = False
+    bodies = [[line for line in page if line.kept] for page in pages]
+    goes_on = [
+        bool(above and below) and _goes_on(above[-1], below[0])
+        for above, below in pairwise(bodies)
+    ]
     seen: set[str] = set()
-    for page in pages:
-        for line in (*_apart(page, often, usual), *_apart(page[::-1], often, usual)):
-            form = _form(line)
-            line.kept = form not in seen and any(letter.isalpha() for letter in form)
-            seen.add(form)
+    for above, below, ends in zip([False, *goes_on], [*goes_on, False], edges, strict=True):
+        for inside, heads in zip((above, below), ends, strict=True):
+            for line in heads:
+                form = _form(line)
+                line.kept = not (inside or form in seen or PAGE_NUMBER.fullmatch(form))
+                seen |= {form} if line.kept else set()
     return not all(line.kept for page in pages for line in page)
+
+
+def _often_at_edges(pages: list[list[Line]]) -> set[str]:
+    """Forms of lines that are at the edges of many pages; of two or three pages, of all alike."""
+    edges = [(*page[:EDGE], *page[-EDGE:]) for page in pages]
+    counts = Counter(form for lines in edges for form in {_form(line) for line in lines})
+    least = max(2, min(4, len(pages)), 0.3 * len(pages))
+    often = {form for form, count in counts.items() if count >= least}
+    if len(pages) >= 4:
+        return often
+    there = {form: set[tuple[str, int]]() for form in often}
+    for line in (line for lines in edges for line in lines if _form(line) in often):
+        number = PAGE_NUMBER.fullmatch(_form(line)) is not None
+        there[_form(line)].add(("" if number else line.text, round(line.base)))
+    return {form for form, places in there.items() if len(places) == 1}
 
 
 def _apart(page: list[Line], often: set[str], usual: float) -> list[Line]:
