@@ -61,6 +61,15 @@ def test_a_heading_is_close_only_to_a_question_about_it(finder: lb.Reader) -> No
     assert shown("III.\n\nIV.", "the two ?") == ["III.", "IV."]  # there is nothing else
 
 
+def test_a_heading_does_not_support_an_answer(
+    finder: lb.Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finder, "support", 0.0)  # so that the three best do
+    answer = finder.ask(f"III.\n\nIV.\n\n{document(3, 1)}", "the ship ?")
+    assert answer.text == "zero" and len(answer.evidence) > 1
+    assert all("the" in each.text.lower() for each in answer.evidence)
+
+
 def test_every_token_is_read_and_the_question_is_global(finder: lb.Reader) -> None:
     text, model = document(40, 3), finder.model
     assert not isinstance(model, lb.LongbirdForQuestionAnswering)
@@ -256,9 +265,10 @@ def test_yes_without_support_shows_the_likeliest_sentence(
         return said
 
     monkeypatch.setattr(finder.model, "forward", forward)
-    answer = finder.ask("The mine. The ship. The one. The end.", "the ship ?")
+    lines = [f"The {word} and the other {word}." for word in ("mine", "ship", "one", "end")]
+    answer = finder.ask(" ".join(lines), "the ship ?")
     assert answer.text == "yes"
-    assert [each.text for each in answer.evidence] == ["The one."]
+    assert [each.text for each in answer.evidence] == ["The one and the other one."]
 
 
 def test_a_pair_is_not_a_text_of_two_letters(finder: lb.Reader) -> None:

@@ -242,24 +242,34 @@ def _show(answers: list[Asked], many: bool) -> None:
         show_evidence(each.document, each.answer)
     if not given:
         say("  Not sure: the answer may not be there. The closest passages:")
-        closest = sorted(answers, key=lambda each: -_best(each))[:3]
-        for each in closest:
+        for each in _closest(answers):
             show_evidence(each.document, each.answer, with_file=many)
     elif len(given) < len(answers):
-        silent = [one_line(each.document.file) for each in answers if each.answer.text is None]
+        silent = [each for each in answers if each.answer.text is None]
+        files = ", ".join(one_line(each.document.file) for each in silent[:5])
         more = f" and {len(silent) - 5:,} others" if len(silent) > 5 else ""
-        say(f"  no sure answer in {', '.join(silent[:5])}{more}")
+        shown = [each for each in _closest(silent) if each.answer.evidence]
+        say(f"  no sure answer in {files}{more}{'; the closest there:' if shown else ''}")
+        for each in shown:
+            show_evidence(each.document, each.answer, with_file=True, most=1)
 
 
-def _best(asked: Asked) -> float:
-    return max((each.score for each in asked.answer.evidence), default=0.0)
+def _closest(answers: list[Asked]) -> list[Asked]:
+    """The three of whose documents a sentence is closest to the question."""
+
+    def best(asked: Asked) -> float:
+        return max((each.score for each in asked.answer.evidence), default=0.0)
+
+    return sorted(answers, key=lambda each: -best(each))[:3]
 
 
-def show_evidence(document: Document, answer: Answer, with_file: bool = False) -> None:
+def show_evidence(
+    document: Document, answer: Answer, with_file: bool = False, most: int | None = None
+) -> None:
     """The sentences that support an answer, a line each, with their places."""
     from rich.text import Text
 
-    for each in answer.evidence:
+    for each in answer.evidence[:most]:
         place = document.place(each.start)
         where = f"{one_line(document.file)}, {place}" if with_file else str(place)
         line = Text().append(f"    {where}, character {each.start:,}: ", style="dim")

@@ -44,7 +44,8 @@ def tag(
         line = f", line {each['line']}" if "line" in each else ""
         kind = "entities" if "entities" in each else "words"
         shown = each[kind]
-        say(f"{one_line(each['file'])}{line}: {len(shown)} {kind}")
+        counted = kind if len(shown) != 1 else {"entities": "entity", "words": "word"}[kind]
+        say(f"{one_line(each['file'])}{line}: {len(shown)} {counted}")
         for one in shown:
             say(
                 f"  {one['label']} ({one['score']:.2f}), {one['start']} to {one['end']}: "

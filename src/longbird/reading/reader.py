@@ -24,8 +24,8 @@ LONGEST_ANSWER = 30
 EVIDENCE = 3
 """Sentences that are shown."""
 HEADING = 20
-"""Characters below which a sentence is shown for a question that has no answer only if they share
-a word: "III." is close to nothing."""
+"""Characters below which a sentence supports an answer, or is close to a question, only if it has
+a word of the question: "III." says nothing."""
 TOKENS_AT_ONCE = 8192
 
 
@@ -318,16 +318,12 @@ class Reader:
             scores = dict(enumerate((1 / (1 + np.exp(-logits.clip(-30, 30)))).tolist()))
         elif span is not None and own >= 0:
             scores[own] = span["chance"]
+        texts = [reading.text[start:end] for start, end in reading.sentences]
+        close = shared(reading.question, texts)
+        telling = [at for at, text in enumerate(texts) if len(text) >= HEADING or close[at] > 0]
         if silent:
-            texts = [reading.text[start:end] for start, end in reading.sentences]
-            close = shared(reading.question, texts)
-            says = [len(text) >= HEADING or close[at] > 0 for at, text in enumerate(texts)]
-            scores = {
-                number: (score + float(close[number])) / 2
-                for number, score in scores.items()
-                if says[number] or not any(says)
-            }
-        ranked = best = sorted(scores, key=lambda number: -scores[number])[:EVIDENCE]
+            scores = {at: (score + float(close[at])) / 2 for at, score in scores.items()}
+        ranked = best = sorted(telling or scores, key=lambda number: -scores[number])[:EVIDENCE]
         if not silent:
             ranked = [each for each in best if scores[each] >= self.support]
             if given is not None and own >= 0:
