@@ -138,6 +138,14 @@ def test_a_question_that_is_too_long_is_found_before_the_first_is_read(
     assert str(done.exception) == "too long"
 
 
+def test_a_wrong_byte_in_a_question_costs_no_other_answer(
+    mill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = io.BytesIO(b"What closed?\nWho \xff?\nWhat closed?\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given, "utf-8", "strict"))
+    assert list(command._questions([])) == ["What closed?", "Who \ufffd?", "What closed?"]
+
+
 def test_a_document_may_come_from_stdin(mill: Path) -> None:
     done = CliRunner().invoke(app, ["ask", "-", "What closed?", "--json"], input=TEXT)
     assert json.loads(done.stdout)[0]["file"] == "-"

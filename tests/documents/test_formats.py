@@ -90,6 +90,8 @@ def test_a_few_wrong_bytes_do_not_change_the_rest(tmp_path: Path) -> None:
     document = read(tmp_path, "a.txt", data + b"\xff" + data)
     assert document.text.count("Größe") == 40 and "\ufffd" in document.text
     assert "1 character is not UTF-8" in document.notes[0]
+    few = read(tmp_path, "c.txt", ("It’s old. " * 5).encode() + b"caf\xe9")  # noqa: RUF001
+    assert few.text == "It’s old. " * 5 + "caf\ufffd"  # noqa: RUF001
     cut = read(tmp_path, "b.txt", "Ein Café".encode()[:-1])
     assert cut.text.startswith("Ein Caf") and cut.notes
 
@@ -199,6 +201,21 @@ def test_a_sentence_is_not_cut_by_the_foot_of_a_page(count: int, tmp_path: Path)
     assert document.notes == ("running heads and page numbers are left out",)
 
 
+def test_lines_are_counted_from_the_top_of_their_page(tmp_path: Path) -> None:
+    """Also where a word goes on over a foot that is left out."""
+    words = ["rain", "snow", "wind", "hail", "fog"]
+    bodies = [
+        ["tory was old, and then", f"came {word} and {word}ing.", "It was", f"a {word} fac-"]
+        for word in words
+    ]
+    document = read(tmp_path, "a.pdf", files.pdf([*with_feet(bodies, "A code"), []]))
+    assert document.text.count("factory was old") == len(words) - 1
+    for number, word in enumerate(words, 1):
+        assert at(document, f"{word}ing") == f"page {number}, line 2"
+        assert at(document, f"a {word} fac") == f"page {number}, line 4"
+    assert str(document.place(len(document.text))) == f"page {len(words) + 1}, line 1"
+
+
 def test_what_differs_on_two_pages_is_no_running_head(tmp_path: Path) -> None:
     bodies = [["The first of them", "went home."], ["The second", "stayed here."]]
     document = read(tmp_path, "a.pdf", files.pdf(with_feet(bodies, "Patient {}")))
@@ -220,6 +237,30 @@ def test_pdf_of_another_program(tmp_path: Path) -> None:
     FigureCanvasPdf(figure).print_pdf(out)
     text = read(tmp_path, "a.pdf", out.getvalue()).text
     assert text.split() == "Œuvre of the efficient builders §3 ±4".split()
+
+
+def test_equations_and_symbols_in_docx(tmp_path: Path) -> None:
+    from docx.oxml import parse_xml
+
+    def build(document: Any) -> None:
+        word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+        math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+        symbols = (("Symbol", "F0B0"), ("Symbol", "F06D"), ("Arial", "00A7"), ("Symbol", "F001"))
+        marks = "".join(f'<w:sym w:font="{font}" w:char="{code}"/>' for font, code in symbols)
+        paragraph = document.add_paragraph("Energy is ")
+        for piece in ("<m:oMath><m:r><m:t>E=mc2</m:t></m:r></m:oMath>", f"<w:r>{marks}</w:r>"):
+            declared = piece.replace(">", f' xmlns:w="{word}" xmlns:m="{math}">', 1)
+            paragraph._p.append(parse_xml(declared))
+
+    assert read(tmp_path, "a.docx", files.docx(build)).text == "Energy is E=mc2°μ§\ufffd"
+
+
+def test_what_only_xml_has_in_a_page(tmp_path: Path) -> None:
+    page = (
+        '<?xml version="1.0"?><!DOCTYPE html [<!ENTITY mill "a mill">]><html><head><title/></head>'
+        "<body><p>The <![CDATA[<b> & ]]>old &mill; closed.</p></body></html>"
+    )
+    assert read(tmp_path, "a.xhtml", page).text == "The <b> & old &mill; closed."
 
 
 def test_docx(tmp_path: Path) -> None:

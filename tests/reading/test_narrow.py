@@ -32,7 +32,9 @@ def test_passages_are_short_without_spaces_too() -> None:
     text = "\u3053\u306e\u5de5\u5834\u306f\u9589\u9396\u3002" * 2000
     found = passages(text)
     assert "".join(text[start:end] for start, end in found) == text
-    assert max(end - start for start, end in found) <= 200 * narrow.LONG_WORD
+    assert max(end - start for start, end in found) <= 400
+    long = passages("x" * 100_000)
+    assert max(end - start for start, end in long) <= 200 * narrow.LONG_WORD
 
 
 def letters(texts: list[str]) -> Vectors:
@@ -45,10 +47,13 @@ def letters(texts: list[str]) -> Vectors:
 def test_the_closest_are_those_of_brute_force() -> None:
     drawn = random.Random(0)
     texts = ["\n\n".join("".join(drawn.choices("abcdefghij ", k=400)) for _ in range(9))] * 2
-    texts[0] += "\n\n" + "bad ideas " * 99
+    texts[0] += "\n\n" + "bad ideas " * 99 + "\n\n" + "badge cafes " * 99
     found = Narrow(texts, letters, letters).closest("bad cafe")
     pieces = [texts[each.text][each.start : each.end] for each in found]
-    having = [[word in f" {piece}" for piece in pieces] for word in (" bad", " cafe")]
+    having = [
+        [any(each in ("bad", "bads") for each in piece.split()) for piece in pieces],
+        [any(each.startswith("cafe") for each in piece.split()) for piece in pieces],
+    ]
     weights = [np.log(1 + len(found) / (1 + sum(each))) for each in having]
     words = np.array(weights) @ np.array(having) / sum(weights)
     assert 0 < words.max() < 1
@@ -67,6 +72,25 @@ def test_what_a_text_repeats_counts_once() -> None:
     assert len(found) == 3 and max(each.start for each in found) == text.index(
         "The bad cafe closed"
     )
+
+
+def test_a_word_counts_for_the_passage_that_it_stands_in() -> None:
+    """Also as its first word, and not from a passage that is left out because it is a repeat."""
+    first, second = ("Kestrel " + "filler " * 190, "nothing " * 190)
+    text = "\n\n".join([second, first, "other " * 190, first])
+    narrowed = Narrow([second, text], letters, letters)
+    found = narrowed.closest("kestrel")
+    having = [
+        each for each in found if "Kestrel" in [second, text][each.text][each.start : each.end]
+    ]
+    assert len(found) == 4 and len(having) == 1
+    for each in found:
+        cosine = (
+            letters([[second, text][each.text][each.start : each.end]]) @ letters(["kestrel"])[0]
+        )
+        assert each.score == pytest.approx(
+            cosine[0] + narrow.BY_WORDS * (each in having), abs=1e-6
+        )
 
 
 def test_a_rare_word_counts_whatever_its_vector() -> None:
@@ -108,6 +132,22 @@ def test_without_words_in_common_passages_of_everywhere_are_embedded(
 def test_neighbours_become_one() -> None:
     some = [Passage(1, 0, 10, 0.1), Passage(0, 50, 60, 0.5), Passage(0, 20, 45, 0.7)]
     assert merged(some, gap=10) == [Passage(0, 20, 60, 0.7), Passage(1, 0, 10, 0.1)]
+    assert len(merged([Passage(0, 0, 10), Passage(0, 400, 500)])) == 1  # a paragraph between them
+
+
+def test_no_more_is_read_than_is_said(finder: lb.Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longbird.reading.asking.NARROWED", 600)
+    text = "\n\n".join("The one ship. " * 40 + str(number) for number in range(60))
+    asking = Asking(finder, [Document("a.txt", text)], Letters, most=5000)
+    assert "about 600 tokens" in next(asking.about())
+    read: list[str] = []
+    before = finder.ask
+    monkeypatch.setattr(
+        finder, "ask", lambda text, asked: (read.append(text), before(text, asked))[1]
+    )
+    list(asking.ask("the ship ?"))
+    (one,) = read
+    assert 300 < len(finder.tokenizer(one)["input_ids"]) < 900
 
 
 class Letters:

@@ -59,6 +59,8 @@ def test_a_heading_is_close_only_to_a_question_about_it(finder: lb.Reader) -> No
     assert all(len(each) > 20 for each in shown(text, "the two ?"))
     assert shown(text, "the mine ?")[0] == "Mine III."
     assert shown("III.\n\nIV.", "the two ?") == ["III.", "IV."]  # there is nothing else
+    for short in ("555-0199.", "业主是李明。"):
+        assert shown(f"{short}\n\n{document(3, None)}", "the two ?")[0] == short
 
 
 def test_a_heading_does_not_support_an_answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -167,6 +168,8 @@ def _questions(given: list[str]) -> Iterator[str]:
     if sys.stdin is None:  # closed by whoever started us
         raise ValueError("there is no question, and stdin, where it could come from, is closed")
     typing, asked = sys.stdin.isatty(), False
+    if isinstance(sys.stdin, io.TextIOWrapper):  # a wrong byte costs a letter, and not all answers
+        sys.stdin.reconfigure(errors="replace")
     if typing:
         _remember()
         note("Ask a question, or :quit")

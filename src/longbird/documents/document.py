@@ -78,7 +78,7 @@ class Document:
             first = self.pages[page - 1]
         if self.lines:
             number = max(0, bisect_right(self.lines, character) - 1)
-            line = number - bisect_left(self.lines, first) + 1
+            line = max(1, number - bisect_left(self.lines, first) + 1)
             begin = self.lines[number]
         else:
             line = self._line_ends(character) - self._line_ends(first) + 1

@@ -11,6 +11,7 @@ from longbird.documents.clean import clean
 from longbird.documents.errors import NotTextError
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
 LEFT_OUT = frozenset(
     W + name for name in ("del", "moveFrom", "rPr", "pPr", "sectPr", "tblPr", "sdtPr", "instrText")
@@ -20,6 +21,17 @@ LEFT_OUT = frozenset(
 CHARACTERS = {
     W + "tab": "\t", W + "br": "\n", W + "cr": "\n", W + "noBreakHyphen": "-", W + "ptab": "\t",
 }  # fmt: skip
+SYMBOLS = dict(
+    zip(
+        map(
+            ord,
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ\xa3\xa5\xb0\xb1\xb3\xb4\xb7\xb8\xb9",
+        ),
+        "αβχδεφγηιϕκλμνοπθρστυϖωξψζΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ≤∞°±≥×•÷≠",  # noqa: RUF001
+        strict=True,
+    )
+)
+"""Of the font Symbol, as Word writes what its dialogue for symbols inserts."""
 NOTES = ("footnote", "endnote")
 
 
@@ -71,10 +83,12 @@ def _paragraph(element: Any) -> Iterator[str]:
 
 def _runs(element: Any, boxes: list[Any]) -> Iterator[str]:
     for child in element:
-        if child.tag == W + "t":
+        if child.tag in (W + "t", M + "t"):  # of text, and of an equation
             yield child.text or ""
         elif child.tag in CHARACTERS:
             yield CHARACTERS[child.tag]
+        elif child.tag == W + "sym":
+            yield _symbol(child.get(W + "font"), child.get(W + "char"))
         elif child.tag in (W + "footnoteReference", W + "endnoteReference"):
             yield f"[{child.get(W + 'id')}]"
         elif child.tag == W + "txbxContent":
@@ -83,6 +97,15 @@ def _runs(element: Any, boxes: list[Any]) -> Iterator[str]:
             yield from _runs(child[0], boxes)  # the same in several forms
         elif child.tag not in LEFT_OUT:
             yield from _runs(child, boxes)
+
+
+def _symbol(font: str | None, code: str | None) -> str:
+    """A character by its number in a font; those of a font of pictures are numbered from F000."""
+    try:
+        number = int(code or "", 16)
+        return SYMBOLS[number & 0xFF] if font == "Symbol" else chr(number)
+    except (ValueError, OverflowError, KeyError):
+        return "\ufffd"
 
 
 def _rows(table: Any) -> Iterator[str]:

@@ -106,12 +106,13 @@ def _guessed(data: bytes) -> tuple[str, list[str]]:
         return data.decode("utf-8"), []
     except UnicodeDecodeError as error:
         first = error.start
-    # A few bytes among many that are UTF-8 are a fault of that file, and not another encoding.
+    # A few bytes among many that are UTF-8 are a fault of that file, and not another encoding:
+    # in another one, letters hardly ever stand together so that they look like UTF-8.
     text = data.decode("utf-8", "replace")
     wrong = text.count("\ufffd") - data.count("\ufffd".encode())
     ascii_alone = len(data.translate(None, bytes(range(128, 256))))
     right = len(text) - text.count("\ufffd") - ascii_alone
-    if right > 9 * wrong or (wrong == 1 and first >= len(data) - 3 and right):
+    if right > 3 * wrong or (wrong == 1 and first >= len(data) - 3 and right):
         return text, _replaced(wrong, "utf-8")
     try:
         text, name = data.decode("cp1252"), "cp1252"

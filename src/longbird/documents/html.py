@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import Any
 
 from longbird.documents.apart import Limits, Parsed
@@ -30,6 +31,9 @@ DECLARED = re.compile(
     rb"""<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*["']?([\w.:-]+)""", re.I
 )
 SELF_CLOSED = re.compile(r"<([A-Za-z][\w:.-]*)((?:\s[^<>]*)?)/>")
+# What only XML has: declarations within the DOCTYPE, and text in which < is a letter.
+DECLARED_INSIDE = re.compile(r"<!DOCTYPE[^>\[]*\[[^\]]*\]\s*>", re.I)
+CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.S)
 VOID = frozenset(
     "area base br col embed hr img input link meta param source track wbr".split()
 )  # fmt: skip
@@ -56,6 +60,8 @@ def page(data: bytes, encoding: str | None = None) -> tuple[str, list[str]]:
     declared = DECLARED.search(data[:4096])
     source, notes = decode(data, encoding, declared[1].decode() if declared else None)
     if source[:200].lstrip().startswith("<?xml"):
+        source = DECLARED_INSIDE.sub("", source, count=1)
+        source = CDATA.sub(lambda found: escape(found[1], quote=False), source)
         source = SELF_CLOSED.sub(_opened, source)
     try:
         tree = LexborHTMLParser(source)

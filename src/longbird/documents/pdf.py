@@ -212,13 +212,10 @@ def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
     for page in pages:
         between = _between_lines([line for line in page if line.kept], usual)
         first = True
-        waiting = 0  # lines above the first that is kept
+        waiting = 0  # lines that are left out above one that is kept
         for line in page:
             if not line.kept:
-                if first:
-                    waiting += 1
-                else:
-                    lines.append(length)
+                waiting += 1
                 continue
             gap = next(between)
             if first and before is not None:
@@ -230,8 +227,8 @@ def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
                 length += len(gap)
             if first:
                 starts.append(length)
-                lines += [length] * waiting
-            lines.append(length)
+            lines += [length] * (waiting + 1)
+            waiting = 0
             pieces.append(line.text.removesuffix(HYPHEN))
             length += len(pieces[-1])
             before, first = line, False

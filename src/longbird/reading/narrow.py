@@ -14,7 +14,9 @@ from longbird.reading.shared_words import begins, share, words_of
 WORDS = 200
 """Of a passage, about: what a model for sentences was made for."""
 LONG_WORD = 20
-"""Characters: what has more counts as several words, as in scripts without spaces between them."""
+"""Characters: what has more counts as several words."""
+WIDE = "\u3001-\u30ff\u3400-\u9fff"
+"""Characters of Chinese and Japanese, which put no spaces between words: two count as one."""
 EMBEDDED = 1000
 """Passages that are embedded for a question: of more, those that share most words with it."""
 BY_WORDS = 0.5
@@ -146,7 +148,8 @@ def _once(text: str) -> Iterator[tuple[int, int]]:
 def _pieces(text: str, words: int) -> Iterator[tuple[int, int, int]]:
     """Paragraphs with their number of words, long ones in pieces: one may be a gigabyte."""
     start = end = count = 0
-    for found in re.finditer(rf"\S{{1,{LONG_WORD}}}|\n[^\S\n]*\n", text):
+    pattern = rf"[^\s{WIDE}]{{1,{LONG_WORD}}}|[{WIDE}]{{1,2}}|\n[^\S\n]*\n"
+    for found in re.finditer(pattern, text):
         is_word = not found.group().isspace()
         if count and (count == words or not is_word):
             yield start, end, count

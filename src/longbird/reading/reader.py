@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,9 +24,9 @@ LONGEST_ANSWER = 30
 """Tokens, unless a model says otherwise."""
 EVIDENCE = 3
 """Sentences that are shown."""
-HEADING = 20
-"""Characters below which a sentence supports an answer, or is close to a question, only if it has
-a word of the question: "III." says nothing."""
+HEADING = re.compile(r"(?:[A-Za-zÀ-ɏ]|[^\w]|_){,20}")
+"""A sentence of so few letters supports an answer, or is close to a question, only if it has a
+word of the question: "III." says nothing. Numbers do, and so do twenty characters of Chinese."""
 TOKENS_AT_ONCE = 8192
 
 
@@ -320,7 +321,7 @@ class Reader:
             scores[own] = span["chance"]
         texts = [reading.text[start:end] for start, end in reading.sentences]
         close = shared(reading.question, texts)
-        telling = [at for at, text in enumerate(texts) if len(text) >= HEADING or close[at] > 0]
+        telling = [at for at, text in enumerate(texts) if close[at] or not HEADING.fullmatch(text)]
         if silent:
             scores = {at: (score + float(close[at])) / 2 for at, score in scores.items()}
         ranked = best = sorted(telling or scores, key=lambda number: -scores[number])[:EVIDENCE]

@@ -20,16 +20,18 @@ def words_of(question: str) -> list[str]:
     """The words that say what a question is about, without most endings, each once.
 
     Examples:
-        >>> words_of("How many bicycles were stolen?")
-        ['bicycl', 'stol']
+        >>> words_of("How many bicycles were stolen from the UN?")
+        ['bicycl', 'stol', 'un']
     """
-    every = (word for word in re.findall(r"\w+", question.lower()) if word not in COMMON)
+    found = re.findall(r"\w+", re.sub(r"['’]s\b", "", question.lower()))  # noqa: RUF001
+    every = (word for word in found if word not in COMMON)
     return list(dict.fromkeys(word[: max(4, min(8, len(word) - 2))] for word in every))
 
 
 def begins(word: str) -> re.Pattern[str]:
-    """Finds words that begin so."""
-    return re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
+    """Finds words that begin so; short ones whole, with an ending of one letter at most."""
+    ending = r"\w?\b" if len(word) < 4 else ""
+    return re.compile(rf"\b{re.escape(word)}{ending}", re.IGNORECASE)
 
 
 def shared(question: str, texts: Sequence[str]) -> np.ndarray:
