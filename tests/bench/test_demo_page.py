@@ -73,7 +73,7 @@ def test_a_reading_is_measured_in_its_own_process(monkeypatch: pytest.MonkeyPatc
 def test_all_parts_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Reader:
         length = 4096
-        confidence = Confidence((0.0,) * 6, 0.0, least=0.5)
+        confidence = Confidence((0.0,) * 10, 0.0, least=0.5)
 
         @classmethod
         def from_pretrained(cls, name: str) -> Reader:

@@ -73,6 +73,11 @@ def test_an_answer_is_surer_the_more_speaks_for_it() -> None:
     assert every == sorted(every) and 0 < every[0] < every[-1] < 1
 
 
+def test_a_confidence_of_another_version_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"has 3 weights .* expected 10"):
+        Confidence((0.1,) * 3, 0.0, 0.0)
+
+
 @pytest.mark.parametrize("types", [None, [0.0, 4.0, 0.0, 1.0], [0.0, 0.0, 4.0, 9.0]])
 def test_every_kind_of_answer_has_as_many_features(types: list[float] | None) -> None:
     assert len(features(found(said(7, 7, 1.0, types)))) == 10

@@ -178,10 +178,19 @@ def test_files_that_are_something_else(folder: Path, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="cannot be read as an array"):
             Vectors.load(out)
     out.write_bytes(whole)
-    beside = out.with_suffix(".json")
-    beside.write_text("{}")
-    with pytest.raises(ValueError, match="which model"):
-        Vectors.load(out)
+    beside, rows = out.with_suffix(".json"), out.with_suffix(".jsonl")
+    kept = rows.read_text()
+    for before, after in (('"start": 0', '"start": "0"'), ('"text": "', '"text": null, "was": "')):
+        rows.write_text(kept.replace(before, after, 1))
+        with pytest.raises(ValueError, match=r"out\.jsonl, line 1, is not a row"):
+            Vectors.load(out).row(0)
+    rows.write_text(kept)
+    about = json.loads(beside.read_text())
+    wrong = (json.dumps({**about, "width": str(about["width"])}).encode(), b"{}", b"\xff{}")
+    for written in wrong:
+        beside.write_bytes(written)
+        with pytest.raises(ValueError, match="which model"):
+            Vectors.load(out)
     with pytest.raises(ValueError, match=r"expected \.npy or \.parquet"):
         Vectors.load(tmp_path / "out.txt")
     with pytest.raises(FileNotFoundError):

@@ -10,6 +10,8 @@ import numpy as np
 
 from longbird.reading.answering import NONE, TYPES, best_answer, log_softmax, margin
 
+FEATURES = 10
+"""The length of `features`."""
 FAR = 25.0
 """Logits beyond this say no more than this."""
 
@@ -39,6 +41,11 @@ class Confidence:
     def __post_init__(self) -> None:
         """A configuration file has a list."""
         object.__setattr__(self, "weights", tuple(self.weights))
+        if len(self.weights) != FEATURES:
+            raise ValueError(
+                f"the configuration has {len(self.weights)} weights for how sure an answer is, "
+                f"expected {FEATURES}, as `longbird finetune ask` writes them"
+            )
 
     def as_json(self) -> dict[str, Any]:
         """For a configuration."""

@@ -249,18 +249,25 @@ class _Lines(Sequence[Row]):
         with self.file.open("rb") as opened:
             opened.seek(start)
             line = opened.read(end - start)
-        return _checked_row(self.file, number, line)
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        return _checked_row(f"{self.file}, line {number + 1}", row)
 
 
-def _checked_row(file: Path, number: int, line: bytes) -> Row:
-    try:
-        row = json.loads(line)
-        return {name: row[name] for name in COLUMNS[:-1]}
-    except (ValueError, KeyError, TypeError):
+def _checked_row(where: str, row: Any) -> Row:
+    kinds = {"file": str, "text": str, "start": int, "end": int}
+    if not (
+        isinstance(row, Mapping)
+        and all(name in row for name in COLUMNS[:-1])
+        and all(isinstance(row[name], kind) for name, kind in kinds.items())
+        and all(row[name] is None or isinstance(row[name], int) for name in ("page", "line"))
+    ):
         raise ValueError(
-            f"{file}, line {number + 1}, is not a row that `longbird embed` wrote: embed the "
-            "documents again"
-        ) from None
+            f"{where}, is not a row that `longbird embed` wrote: embed the documents again"
+        )
+    return {name: row[name] for name in COLUMNS[:-1]}
 
 
 def _load_npy(path: Path) -> Vectors:
@@ -271,7 +278,7 @@ def _load_npy(path: Path) -> Vectors:
                 f"there is no {file.name} beside {path}: `longbird embed` writes both, and a kill "
                 "may have come between; embed the documents again"
             )
-    about = _checked_about(beside, beside.read_text("utf-8"))
+    about = _checked_about(beside, beside.read_bytes())
     try:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
@@ -292,7 +299,11 @@ def _load_npy(path: Path) -> Vectors:
 def _checked_about(file: Path, text: str | bytes) -> dict[str, Any]:
     try:
         about = json.loads(text)
-        if not all(name in about for name in NEEDED) or not isinstance(about["sha256"], dict):
+        kinds = {"sha256": dict, "width": int}
+        if not (
+            all(name in about for name in NEEDED)
+            and all(isinstance(about[name], kind) for name, kind in kinds.items())
+        ):
             raise ValueError
     except (ValueError, TypeError):
         raise ValueError(
@@ -367,19 +378,20 @@ def _load_parquet(path: Path) -> Vectors:
         raise ValueError(f"{path} has {column.null_count:,} rows without a vector")
     pieces = [piece.flatten().to_numpy() for piece in column.chunks]
     flat = np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
-    rows = _TableRows(table.drop_columns(["vector"]))
+    rows = _TableRows(path, table.drop_columns(["vector"]))
     return Vectors(path, flat.reshape(-1, about["width"]), rows, about)
 
 
 class _TableRows(Sequence[Row]):
-    def __init__(self, table: Any) -> None:
-        self.table = table
+    def __init__(self, path: Path, table: Any) -> None:
+        self.path, self.table = path, table
 
     def __len__(self) -> int:
         return self.table.num_rows
 
     def __getitem__(self, number: Any) -> Any:
-        return self.table.slice(number, 1).to_pylist()[0]
+        row = self.table.slice(number, 1).to_pylist()[0]
+        return _checked_row(f"{self.path}, row {number + 1}", row)
 
 
 class _ParquetWriter:
