@@ -416,9 +416,10 @@ def _publish(result: Result, report: Report, goals: Sequence[Goal], out: Path) -
 
 
 def _show(written: Sequence[Path]) -> None:
-    """Print a page, and the names of all files."""
+    """Print a page without its pictures, and the names of all files."""
     from rich.markdown import Markdown
 
-    stdout.print(Markdown(written[0].read_text()))
+    lines = written[0].read_text().splitlines()
+    stdout.print(Markdown("\n".join(line for line in lines if not line.startswith("!["))))
     for path in written:
         say(f"Wrote {path}")
