@@ -17,6 +17,7 @@ from longbird.documents import Document
 from longbird.reading import narrow
 from longbird.reading.asking import Asking
 from longbird.reading.narrow import Narrow, Passage, Vectors, merged, passages
+from longbird.reading.reader import Answer
 
 
 @given(st.text(st.sampled_from("ab \n\t"), max_size=300), st.integers(1, 9))
@@ -182,6 +183,18 @@ def test_a_corpus_is_narrowed_and_keeps_its_characters(most: int, finder: lb.Rea
     contract = {"file", "question", "answer", "confidence", "start", "end", "evidence"}
     assert set(second.as_json()) == contract
     assert set(second.as_json()["evidence"][0]) == {"text", "start", "end", "score"}
+
+
+def test_an_answer_ends_where_its_passage_does(
+    finder: lb.Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read as one text stands apart in the document."""
+    text = "first one" + "." * 100 + "second one"
+    over = Answer("one\n\nsecond", 0.9, 6, 17, (), 1)
+    monkeypatch.setattr(finder, "ask", lambda *_: over)
+    asking = Asking(finder, [Document("a.txt", text)], Letters)
+    answer = asking._read(text, [Passage(0, 0, 9), Passage(0, 109, 119)], "which ?")
+    assert (answer.start, answer.end, answer.text) == (6, 9, "one")
 
 
 def test_tokens_are_guessed_in_every_script(finder: lb.Reader) -> None:
