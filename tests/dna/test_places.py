@@ -17,12 +17,13 @@ from planting import other_strand, planted, write_fasta
 
 from longbird.dna import formats
 from longbird.dna import scan as scanning
+from longbird.dna.pictures import named
 from longbird.dna.promoters import Promoters
 from longbird.dna.runs import finetune
 from longbird.dna.scan import Track, scan
 from longbird.dna.sweeps import Tiles
 from longbird.dna.tracks import Coding
-from longbird.genomes import Contig
+from longbird.genomes import Contig, Interval
 
 QUIET: dict[str, Any] = {"say": lambda _: None}
 UP, DOWN, WORD = 12, 6, "GAT"
@@ -318,9 +319,12 @@ def test_what_cannot_be_drawn_is_said_before_the_scan(
     file = tmp_path / "new" / "s.bed" if out else None
     with pytest.raises(ValueError, match="labels on chrZ"):
         scan(runs["promoter"], genome, file, labels=[labels], **options)
-    with pytest.raises(ValueError, match=r"s\.txt' to write a picture to"):
+    told = r"s\.txt' to write a picture to, expected a name that ends in \.png"
+    with pytest.raises(ValueError, match=told):
         scan(runs["promoter"], genome, file, picture=tmp_path / "s.txt", **options)
     assert not (tmp_path / "new").exists()
+    new = tmp_path / "new" / "s.PNG"  # its folder is made when it is written
+    assert named(new, file, Interval("chrA", 0, 300)) == new
 
 
 def test_nobody_else_gets_the_folder_of_a_scan_that_ends(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longbird.dna.labels import is_signal
-from longbird.folders.paths import check_picture
+from longbird.folders.paths import check_picture_name
 from longbird.genomes import Feature, Genome, Interval, open_signal, read_features
 
 BLUE, RED, GREY = "#3465a4", "#c4472c", "#777777"
@@ -148,10 +148,9 @@ def named(place: Path | None, out: Path | None, region: Interval) -> Path:
 
     Raises:
         ValueError: It has not the name of a picture.
-        FileNotFoundError: There is no folder for it.
     """
     if place is not None:
-        check_picture(place)
+        check_picture_name(place)
         return place
     name = f"{region.name}-{region.start + 1}-{region.end}.png".replace("/", "_")
     return Path(name) if out is None else out.with_name(f"{out.stem}.{name}")

@@ -23,10 +23,7 @@ CHARACTERS = {
 }  # fmt: skip
 SYMBOLS = dict(
     zip(
-        map(
-            ord,
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ\xa3\xa5\xb0\xb1\xb3\xb4\xb7\xb8\xb9",
-        ),
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ\xa3\xa5\xb0\xb1\xb3\xb4\xb7\xb8\xb9",
         "αβχδεφγηιϕκλμνοπθρστυϖωξψζΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ≤∞°±≥×•÷≠",  # noqa: RUF001
         strict=True,
     )
@@ -103,7 +100,7 @@ def _symbol(font: str | None, code: str | None) -> str:
     """A character by its number in a font; those of a font of pictures are numbered from F000."""
     try:
         number = int(code or "", 16)
-        return SYMBOLS[number & 0xFF] if font == "Symbol" else chr(number)
+        return SYMBOLS[chr(number & 0xFF)] if font == "Symbol" else chr(number)
     except (ValueError, OverflowError, KeyError):
         return "\ufffd"
 

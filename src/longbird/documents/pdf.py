@@ -161,7 +161,8 @@ def _drop_running_heads(pages: list[list[Line]], usual: float) -> bool:
             for line in heads:
                 form = _form(line)
                 line.kept = not (inside or form in seen or PAGE_NUMBER.fullmatch(form))
-                seen |= {form} if line.kept else set()
+                if line.kept:
+                    seen.add(form)
     return not all(line.kept for page in pages for line in page)
 
 

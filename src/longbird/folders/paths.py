@@ -22,13 +22,18 @@ def check_path(path: Any, expected: str = "a folder, or the name of a model on t
 
 def check_picture(path: str | os.PathLike[str]) -> None:
     """Raises if a picture cannot be written here, which is better said before it is drawn."""
+    check_picture_name(path)
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {Path(path).parent} for {Path(path).name}")
+
+
+def check_picture_name(path: str | os.PathLike[str]) -> None:
+    """Raises if this is not the name of a picture; its folder may still have to be made."""
     if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(
             f"received {str(path)!r} to write a picture to, expected a name that ends in .png, "
             ".svg or .pdf"
         )
-    if not Path(path).parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {Path(path).parent} for {Path(path).name}")
 
 
 def is_path(path: str | os.PathLike[str]) -> bool:
