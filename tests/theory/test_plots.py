@@ -24,6 +24,21 @@ def test_paths_grow_as_stated() -> None:
     assert (y(plot, "window and 2 random keys") < window).all()
 
 
+def test_clustering_stays_with_the_window_at_any_length() -> None:
+    plot = plots.clustering((256, 512, 1024))
+    assert y(plot, "none rewired") == pytest.approx(0.7)
+    for name, law in zip(plot.curves, plot.laws.values(), strict=True):
+        assert y(plot, name) == pytest.approx([value for _, value in law], rel=0.08), name
+
+
+def test_a_gap_stays_open_with_random_edges() -> None:
+    plot = plots.spectral_gaps((256, 512, 1024))
+    window, random = ([value for _, value in points] for points in plot.laws.values())
+    assert y(plot, "window, radius 8") == pytest.approx(window, rel=0.05)
+    assert y(plot, "random, 16 neighbours") == pytest.approx(random, rel=0.1)
+    assert (y(plot, "window and 2 random keys") > 0.1).all()
+
+
 def test_clustering_falls_after_paths_do() -> None:
     plot = plots.rewiring(n=500, k=8)
     (law,) = plot.laws.values()

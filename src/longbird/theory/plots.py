@@ -1,5 +1,7 @@
 """What the papers say of attention graphs, as curves over the length that are measured again.
 
+Rewiring and the degree of random graphs have a plot of their own beside it, at one length.
+
 Each function measures one plot; a dashed curve is the law that a paper states, or that follows.
 All of them in one call: `draw_all`, which `longbird graph plots` runs.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isqrt, log, sqrt
+from math import isqrt, log, pi, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,7 @@ from longbird.graph import (
     bigbird,
 )
 from longbird.theory.clustering import cluster
-from longbird.theory.digraph import digraphs
+from longbird.theory.digraph import Digraph, digraphs
 from longbird.theory.hops import Hops, count_hops
 from longbird.theory.small_world import EULER
 from longbird.theory.spectrum import spectrum
@@ -121,13 +123,48 @@ def path_lengths(lengths: Sequence[int] = LENGTHS) -> Plot:
     )
 
 
-def rewiring(n: int = 1000, k: int = 16) -> Plot:
-    """Clustering stays with the window while paths shorten, and falls with more rewiring.
+def clustering(lengths: Sequence[int] = LENGTHS) -> Plot:
+    """Clustering stays that of the window at any length, and falls with rewiring."""
+    k = 2 * RADIUS
+    rewired = {"none rewired": 0.0, "1% rewired": 0.01, "10% rewired": 0.1, "all rewired": 1.0}
+    ring = 3 * (k - 2) / (4 * (k - 1))
+    return Plot(
+        f"Clustering of a ring with {k} neighbours",
+        "tokens",
+        "clustering coefficient",
+        {
+            name: [
+                (n, cluster(digraphs(WattsStrogatz(k, beta), n, 1)[0].undirected).value)
+                for n in lengths
+            ]
+            for name, beta in rewired.items()
+        },
+        {
+            "3 (k - 2) / 4 (k - 1)": [(n, ring) for n in lengths],
+            **{
+                f"the same, {name}": [(n, ring * _left(rewired[name])) for n in lengths]
+                for name in ("1% rewired", "10% rewired")
+            },
+            "degree / n": [(n, 2 * k / n) for n in lengths],
+        },
+        "x",
+        "Watts and Strogatz 1998; Barrat and Weigt 2000",
+    )
+
+
+def _left(beta: float) -> float:
+    """The share of a ring's clustering that is left with probability beta of rewiring.
 
     Here each direction of an edge is rewired by itself. A pair of neighbours then stays one with
     probability q = 1 - beta^2, and a token has k (q + 2 beta) neighbours: of C(0), the share q^3 /
     (q + 2 beta)^2 is left. Where whole edges are rewired, it is (1 - beta)^3.
     """
+    q = 1 - beta**2
+    return q**3 / (q + 2 * beta) ** 2
+
+
+def rewiring(n: int = 1000, k: int = 16) -> Plot:
+    """Clustering stays with the window while paths shorten, and falls with more rewiring."""
     betas = [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0]
     clustering: list[tuple[float, float | None]] = []
     length: list[tuple[float, float | None]] = []
@@ -140,15 +177,45 @@ def rewiring(n: int = 1000, k: int = 16) -> Plot:
             continue
         clustering.append((beta, found[0] / first[0]))
         length.append((beta, found[1] / first[1]))
-    share = [(beta, 1 - beta**2) for beta in betas[1:]]
     return Plot(
         f"A ring of {n:,} tokens with {k} neighbours, rewired",
         "probability beta of rewiring",
         "relative to the ring",
         {"clustering": clustering, "average path length": length},
-        {"q^3 / (q + 2 beta)^2, q = 1 - beta^2": [(b, q**3 / (q + 2 * b) ** 2) for b, q in share]},
+        {"q^3 / (q + 2 beta)^2, q = 1 - beta^2": [(beta, _left(beta)) for beta in betas[1:]]},
         "x",
         "Watts and Strogatz 1998; Barrat and Weigt 2000",
+    )
+
+
+def spectral_gaps(lengths: Sequence[int] = LENGTHS) -> Plot:
+    """Random edges keep the second eigenvalue away from the first, however long the sequence.
+
+    In a window, the slowest wave is cos(pi x / n): a step of d tokens turns it by pi d / n, which
+    takes (pi d / n)^2 / 2 from its eigenvalue, and the mean of d^2 is (r + 1) (2r + 1) / 6.
+    """
+    degree = 2 * RADIUS
+    steps = (RADIUS + 1) * (2 * RADIUS + 1) / 6
+    graphs: dict[str, Callable[[int], Graph]] = {
+        f"window, radius {RADIUS}": lambda n: Window(RADIUS),
+        "window and 2 random keys": lambda n: Window(RADIUS) | ErdosRenyi(2 / n),
+        # Either direction joins two tokens: half of the degree is enough as keys.
+        f"random, {degree} neighbours": lambda n: ErdosRenyi(degree / 2 / n),
+    }
+    return Plot(
+        "Gap between the first and the second eigenvalue",
+        "tokens",
+        "spectral gap",
+        {
+            name: [(n, 1 - _second(digraphs(graph(n), n, 1)[0].undirected)) for n in lengths]
+            for name, graph in graphs.items()
+        },
+        {
+            "(pi / n)^2 (r + 1) (2r + 1) / 12": [(n, (pi / n) ** 2 * steps / 2) for n in lengths],
+            "1 - 2 / sqrt(degree)": [(n, 1 - 2 / sqrt(degree)) for n in lengths],
+        },
+        "xy",
+        "Zaheer et al. 2020; Chung, Lu and Vu 2003",
     )
 
 
@@ -167,9 +234,7 @@ def second_eigenvalues(n: int = 1024, degrees: Sequence[int] = (4, 8, 16, 32, 64
         curves[name] = []
         for degree in degrees:
             undirected = digraphs(graph(degree), n, 1)[0].undirected
-            found = spectrum(undirected)
-            assert found is not None
-            curves[name].append((float(undirected.degrees.mean()), found.second.value))
+            curves[name].append((float(undirected.degrees.mean()), _second(undirected)))
     return Plot(
         f"Second eigenvalue of the normalised adjacency, {n:,} tokens",
         "mean degree",
@@ -237,7 +302,9 @@ def layers_until_seen(lengths: Sequence[int] = LENGTHS) -> Plot:
 
 PLOTS: dict[str, Callable[[], Plot]] = {
     "paths": path_lengths,
+    "clustering": clustering,
     "rewiring": rewiring,
+    "gaps": spectral_gaps,
     "eigenvalues": second_eigenvalues,
     "global": global_token,
     "layers": layers_until_seen,
@@ -257,3 +324,9 @@ def draw_all(folder: str | Path, ending: str = "png") -> list[Path]:
 
 def _hops(graph: Graph, n: int) -> Hops:
     return count_hops(digraphs(graph, n, 1)[0])
+
+
+def _second(undirected: Digraph) -> float:
+    found = spectrum(undirected)
+    assert found is not None  # these graphs have edges
+    return found.second.value
