@@ -11,7 +11,7 @@ import pytest
 
 import longbird as lb
 from longbird.theory import Measures, analysis, clustering, hops, spectrum
-from longbird.theory.digraph import digraphs
+from longbird.theory.digraph import union_of
 
 PIECES = {
     "window": lb.Window(3),
@@ -115,7 +115,7 @@ def test_products_and_neighbours(name: str) -> None:
     """The parts of the hybrid together are the dense matrix, in any order of the tokens."""
     n, graph = 150, PIECES[name]
     mask = graph.mask(n)[0]
-    digraph, _ = digraphs(graph, n, 1)
+    digraph = union_of(graph.layout(n))
     x = np.random.default_rng(0).normal(size=n)
     for part, dense in (
         (digraph, mask),
@@ -214,7 +214,7 @@ UNLIKE = {
 @pytest.mark.parametrize("name", UNLIKE)
 def test_intervals_hold_what_they_promise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of samples with different seeds, about 95 in 100 have the true value in their interval."""
-    graph, samples = digraphs(UNLIKE[name], 400, 1)[0], 60
+    graph, samples = union_of(UNLIKE[name].layout(400)), 60
     exact, clustered = hops.count_hops(graph), clustering.cluster(graph.undirected)
     assert exact.exact and exact.average is not None and clustered.interval is None
     monkeypatch.setattr(hops, "FEW_TOKENS", 0)
@@ -226,7 +226,7 @@ def test_intervals_hold_what_they_promise(name: str, monkeypatch: pytest.MonkeyP
         assert found.average_interval and found.reached_intervals
         low, high = found.average_interval
         second, share = found.reached_intervals[1], exact.within[1] / (400 * 399)
-        third = clustering.cluster(graph.undirected, seed).interval
+        third = clustering.cluster(graph.undirected, seed=seed).interval
         assert third is not None
         held += (
             low - ROUNDING <= exact.average <= high + ROUNDING,
@@ -252,7 +252,7 @@ def test_some_numbers_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tokens_and_blocks_have_the_same_eigenvalues(block: int) -> None:
     """Ragged last blocks included."""
     graph = lb.BlockWindow(3, block) | lb.RandomBlocks(1, block) | lb.GlobalTokens([0])
-    undirected = digraphs(graph, 300, 1)[0].undirected
+    undirected = union_of(graph.layout(300)).undirected
     assert not undirected.part.nnz
     dense = np.linalg.eigvalsh(spectrum._dense(undirected))
     blocks = spectrum._of_blocks(undirected)

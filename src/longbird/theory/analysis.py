@@ -17,7 +17,7 @@ from longbird.folders.paths import check_picture
 from longbird.graph.arguments import integer
 from longbird.graph.base import Graph
 from longbird.theory.clustering import cluster
-from longbird.theory.digraph import Digraph, Ints, digraphs
+from longbird.theory.digraph import Digraph, Ints, head_of, union_of
 from longbird.theory.hops import MOST_STEPS, count_hops
 from longbird.theory.small_world import SmallWorld, small_world
 from longbird.theory.spectrum import MOST_STEPS as MOST_LANCZOS_STEPS
@@ -261,13 +261,14 @@ class Analysis(Measures):
 def analyse(graph: Graph, n: int, heads: int = 1, *, name: str | None = None) -> Analysis:
     """What `graph.analyse` does; `name` is what to call the graph, by default as it is written."""
     n, heads = integer(n, "n"), integer(heads, "heads", least=1)
-    union, each = digraphs(graph, n, heads)
-    different = dict.fromkeys((union, *each))
-    measured = {one: measure(one, 1 / len(different)) for one in different}
-    fields = {
-        field.name: getattr(measured[union], field.name) for field in dataclasses.fields(Measures)
-    }
-    per_head = tuple(measured[head] for head in each)
+    layout = graph.layout(n, heads)
+    different = len(layout.row_ptr)
+    effort = 1 / (1 + different) if different > 1 else 1.0
+    union = measure(union_of(layout), effort)
+    per_head = (union,) * heads
+    if different > 1:
+        per_head = tuple(measure(head_of(layout, head), effort) for head in range(heads))
+    fields = {field.name: getattr(union, field.name) for field in dataclasses.fields(Measures)}
     return Analysis(**fields, graph=name or repr(graph), heads=heads, per_head=per_head)
 
 
@@ -283,7 +284,7 @@ def measure(graph: Digraph, effort: float = 1.0) -> Measures:
     steps = int(effort * MOST_STEPS)
     hops = count_hops(graph, steps)
     both_ways = hops if undirected.edges == graph.edges else count_hops(undirected, steps)
-    clustering = cluster(undirected)
+    clustering = cluster(undirected, effort)
     intervals: dict[str, tuple[float, float]] = {}
     if hops.average_interval is not None:
         intervals["average_path_length"] = hops.average_interval
@@ -296,8 +297,8 @@ def measure(graph: Digraph, effort: float = 1.0) -> Measures:
     world = without = small_world(undirected, clustering, both_ways)
     if undirected.hubs:
         rest = undirected.without_hubs
-        without = small_world(rest, cluster(rest), count_hops(rest, steps))
-    seen, seeing = graph.transposed.degrees, graph.degrees
+        without = small_world(rest, cluster(rest, effort), count_hops(rest, steps))
+    seen, seeing = graph.seen_by, graph.degrees
     return Measures(
         n=n,
         edges=graph.edges,

@@ -17,8 +17,10 @@ from longbird.theory.digraph import Digraph, Floats, Ints
 from longbird.theory.hops import runs
 from longbird.theory.sample import share_interval
 
-# Pairs of neighbours that are looked at one by one: some seconds.
+# Pairs of neighbours that are looked at one by one: some seconds. Of each of many graphs, as many
+# as take less than two.
 MOST_WEDGES = 2**27
+FEWEST_WEDGES = 2**25
 # Hoeffding: off by more than 0.01 in one case of a hundred. [1] Seshadhri, Pinar, Kolda, "Wedge
 # sampling for computing clustering coefficients and triangle counts on large graphs", 2014.
 SAMPLES = 26_492
@@ -34,13 +36,20 @@ class Clustering:
     interval: tuple[float, float] | None = None
 
 
-def cluster(graph: Digraph, seed: int = 0) -> Clustering:
-    """The clustering coefficient of an undirected graph; see `Digraph.undirected`."""
+def cluster(graph: Digraph, effort: float = 1.0, seed: int = 0) -> Clustering:
+    """The clustering coefficient of an undirected graph; see `Digraph.undirected`.
+
+    Args:
+        graph: The graph.
+        effort: The share of the usual work after which a sample is taken instead.
+        seed: Of the sample.
+    """
     n = graph.n
     if n < 3:
         return Clustering(0.0)
     rest = graph.without_hubs
-    joined = _joined(rest)
+    wedges = min(MOST_WEDGES, max(effort * MOST_WEDGES, FEWEST_WEDGES))
+    joined = _joined(rest, wedges)
     if joined is not None:
         # Hubs are neighbours of every token and of all its neighbours.
         hubs, degree = graph.hubs, rest.degrees
@@ -73,7 +82,7 @@ def _shares(joined: Floats, degree: Ints) -> Floats:
     return np.divide(joined, pairs, out=np.zeros(len(pairs)), where=pairs > 0)
 
 
-def _joined(graph: Digraph) -> Floats | None:
+def _joined(graph: Digraph, most: float) -> Floats | None:
     """For each position, the pairs of its neighbours that are joined; None if that takes long."""
     if not graph.ordinary:
         return np.zeros(0)
@@ -82,7 +91,7 @@ def _joined(graph: Digraph) -> Floats | None:
         return _joined_in_runs(*(each.astype(np.float64) for each in found))
     if not graph.part.nnz and len(graph.lengths) <= MOST_TILES:
         return _joined_in_tiles(graph)
-    if (graph.degrees.astype(np.float64) ** 2).sum() <= MOST_WEDGES:
+    if (graph.degrees.astype(np.float64) ** 2).sum() <= most:
         return _joined_in_lists(graph)
     return None
 

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from longbird.graph.base import Graph
 from longbird.layout.layout import Layout
 from longbird.layout.tiles import ranges, split, unpack
 from longbird.machine import check_memory, many
@@ -97,6 +96,19 @@ class Digraph:
     def degrees(self) -> Ints:
         """How many others the token at each position sees: int64 [n]."""
         return np.rint(self.times(np.ones(self.n))).astype(np.int64) - self.loops
+
+    @cached_property
+    def seen_by(self) -> Ints:
+        """How many others see the token at each position: int64 [n]."""
+        if self.symmetric:
+            return self.degrees
+        found = np.full(self.n, self.n - 1 if self.hubs else 0)
+        if self.ordinary:
+            by_tiles = np.rint(self.full.T @ self.lengths.astype(np.float64)).astype(np.int64)
+            listed = np.bincount(self.part.indices, minlength=self.ordinary)
+            inside = by_tiles[self.tile] + listed - self.loops[: self.ordinary]
+            found[: self.ordinary] = inside + self.hubs
+        return found
 
     @property
     def edges(self) -> int:
@@ -226,18 +238,23 @@ class Digraph:
         return Digraph(tokens, self.starts, self.full, self.part, none, self.symmetric)
 
 
-def digraphs(graph: Graph, n: int, heads: int) -> tuple[Digraph, tuple[Digraph, ...]]:
-    """The union of all heads, and each head; heads that share their edges are one object."""
-    layout = graph.layout(n, heads)
+def union_of(layout: Layout) -> Digraph:
+    """The edges of all heads together."""
     _check_memory(layout)
-    found = [_entries(layout, head) for head in range(len(layout.row_ptr))]
-    tokens, starts, hubs = _order(layout)
-    loops = np.ones(hubs, bool)
-    each = [_built(tokens, starts, full, part, loops) for full, part in found]
-    if len(each) == 1:
-        return each[0], (each[0],) * heads
-    full, part = (_distinct(np.concatenate(codes)) for codes in zip(*found, strict=True))
-    return _built(tokens, starts, full, part, loops), tuple(each)
+    different = len(layout.row_ptr)
+    if different == 1:
+        return head_of(layout, 0)
+    found = zip(*(_entries(layout, head) for head in range(different)), strict=True)
+    full, part = (_distinct(np.concatenate(codes)) for codes in found)
+    return _of_layout(layout, full, part)
+
+
+def head_of(layout: Layout, head: int) -> Digraph:
+    """The edges of one of the heads that differ: `len(layout.row_ptr)`, 1 if all are alike.
+
+    Each call makes it anew. Many heads take less memory if they are measured one by one.
+    """
+    return _of_layout(layout, *_entries(layout, head))
 
 
 def undirected_of(n: int, i: Ints, j: Ints) -> Digraph:
@@ -245,6 +262,11 @@ def undirected_of(n: int, i: Ints, j: Ints) -> Digraph:
     codes = _distinct(np.concatenate([i * n + j, j * n + i]))
     none, starts = np.zeros(0, np.int64), np.array([0, n])
     return _built(np.arange(n), starts, none, codes, np.zeros(0, bool), symmetric=True)
+
+
+def _of_layout(layout: Layout, full: Ints, part: Ints) -> Digraph:
+    tokens, starts, hubs = _order(layout)
+    return _built(tokens, starts, full, part, np.ones(hubs, bool))
 
 
 def _order(layout: Layout) -> tuple[Ints, Ints, int]:
@@ -317,7 +339,7 @@ def _built(
     graph = _made(tokens, starts, full, part, hub_loops, symmetric)
     others = graph.n - 1
     m = graph.ordinary
-    hub = (graph.degrees[:m] == others) & (graph.transposed.degrees[:m] == others)
+    hub = (graph.degrees[:m] == others) & (graph.seen_by[:m] == others)
     if not hub.any():
         return graph
     loops = np.concatenate([graph.loops[:m][hub], hub_loops])

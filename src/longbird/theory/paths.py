@@ -7,7 +7,7 @@ import numpy as np
 from longbird.graph.arguments import integer
 from longbird.graph.base import Graph
 from longbird.theory.breadth import hops_from
-from longbird.theory.digraph import digraphs
+from longbird.theory.digraph import union_of
 
 
 def shortest_path(
@@ -17,7 +17,7 @@ def shortest_path(
     n = integer(n, "n")
     i, j = _token(i, "i", n), _token(j, "j", n)
     heads = graph._heads if heads is None else integer(heads, "heads", least=1)
-    union, _ = digraphs(graph, n, heads)
+    union = union_of(graph.layout(n, heads))
     here, goal = int(union.places[i]), int(union.places[j])
     if here == goal:
         return [i]

@@ -26,7 +26,7 @@ from longbird.graph import (
     bigbird,
 )
 from longbird.theory.clustering import cluster
-from longbird.theory.digraph import Digraph, digraphs
+from longbird.theory.digraph import Digraph, union_of
 from longbird.theory.hops import Hops, count_hops
 from longbird.theory.small_world import EULER
 from longbird.theory.spectrum import spectrum
@@ -134,7 +134,7 @@ def clustering(lengths: Sequence[int] = LENGTHS) -> Plot:
         "clustering coefficient",
         {
             name: [
-                (n, cluster(digraphs(WattsStrogatz(k, beta), n, 1)[0].undirected).value)
+                (n, cluster(union_of(WattsStrogatz(k, beta).layout(n)).undirected).value)
                 for n in lengths
             ]
             for name, beta in rewired.items()
@@ -170,7 +170,7 @@ def rewiring(n: int = 1000, k: int = 16) -> Plot:
     length: list[tuple[float, float | None]] = []
     first = (1.0, 1.0)
     for beta in betas:
-        undirected = digraphs(WattsStrogatz(k, beta), n, 1)[0].undirected
+        undirected = union_of(WattsStrogatz(k, beta).layout(n)).undirected
         found = cluster(undirected).value, count_hops(undirected).average or 0.0
         if not beta:
             first = found
@@ -207,7 +207,7 @@ def spectral_gaps(lengths: Sequence[int] = LENGTHS) -> Plot:
         "tokens",
         "spectral gap",
         {
-            name: [(n, 1 - _second(digraphs(graph(n), n, 1)[0].undirected)) for n in lengths]
+            name: [(n, 1 - _second(union_of(graph(n).layout(n)).undirected)) for n in lengths]
             for name, graph in graphs.items()
         },
         {
@@ -233,7 +233,7 @@ def second_eigenvalues(n: int = 1024, degrees: Sequence[int] = (4, 8, 16, 32, 64
     for name, graph in graphs.items():
         curves[name] = []
         for degree in degrees:
-            undirected = digraphs(graph(degree), n, 1)[0].undirected
+            undirected = union_of(graph(degree).layout(n)).undirected
             curves[name].append((float(undirected.degrees.mean()), _second(undirected)))
     return Plot(
         f"Second eigenvalue of the normalised adjacency, {n:,} tokens",
@@ -323,7 +323,7 @@ def draw_all(folder: str | Path, ending: str = "png") -> list[Path]:
 
 
 def _hops(graph: Graph, n: int) -> Hops:
-    return count_hops(digraphs(graph, n, 1)[0])
+    return count_hops(union_of(graph.layout(n)))
 
 
 def _second(undirected: Digraph) -> float:

@@ -82,10 +82,11 @@ def spectrum(graph: Digraph, steps: int | None = None) -> Spectrum | None:
         operator, first = _operator(graph)
         start = _start(graph, first)
         products = steps // (graph.part.nnz + 16 * graph.n)
-        smallest = _plain(operator, start, "SA", products)
-        second = Eigenvalue(1.0)
-        if parts == 1:
-            second = _banded(graph) or _restarted(operator, start, products)
+        known = Eigenvalue(1.0) if parts > 1 else _banded(graph)
+        largest, smallest = _plain(operator, start, products, smallest_alone=known is not None)
+        if largest.interval is not None and known is None and products > MOST_PLAIN_STEPS:
+            known = _restarted(operator, start, products)
+        second = known or largest
     return Spectrum(second if parts <= 1 else Eigenvalue(1.0), smallest)
 
 
@@ -147,8 +148,8 @@ def _start(graph: Digraph, first: Floats) -> Floats:
     return start - first * (first @ start)
 
 
-def _restarted(operator: LinearOperator, start: Floats, products: int) -> Eigenvalue:
-    """The largest eigenvalue, by Lanczos with restarts; what is known if products are too few."""
+def _restarted(operator: LinearOperator, start: Floats, products: int) -> Eigenvalue | None:
+    """The largest eigenvalue, by Lanczos with restarts; None if products are too few."""
     restarts = int(np.clip(2 * products // LANCZOS_VECTORS, 1, MOST_RESTARTS))
     try:
         (value,), _ = _eigsh(
@@ -157,21 +158,24 @@ def _restarted(operator: LinearOperator, start: Floats, products: int) -> Eigenv
         )  # fmt: skip
         return Eigenvalue(float(value))
     except (ArpackNoConvergence, ArpackError):
-        return _plain(operator, start, "LA", products)
+        return None
 
 
-def _plain(operator: LinearOperator, start: Floats, end: str, products: int) -> Eigenvalue:
-    """What plain Lanczos knows: the extreme eigenvalue is beyond that of the space it searched.
+def _plain(
+    operator: LinearOperator, start: Floats, products: int, *, smallest_alone: bool
+) -> tuple[Eigenvalue, Eigenvalue]:
+    """What Lanczos without restarts knows of the largest and the smallest eigenvalue.
 
-    How far beyond, the residual tells, if the start has anything of the right vector at all.
+    Each is beyond what is found in the space that was searched. How far beyond, the residual
+    tells, if the start has anything of the right vector at all. It stops when both are found to
+    the last digits, or `smallest_alone` is.
     """
-    place, sign = (-1, 1.0) if end == "LA" else (0, -1.0)
     steps = int(np.clip(products, FEWEST_STEPS, MOST_PLAIN_STEPS)) // 8 * 8
     vectors = np.zeros((steps + 1, len(start)))
     vectors[0] = start / np.linalg.norm(start)
     diagonal: list[float] = []
     beside: list[float] = []
-    value = residual = 0.0
+    values, residuals = np.zeros(1), np.zeros(1)
     for step in range(steps):
         found = np.asarray(operator @ vectors[step])
         diagonal.append(float(found @ vectors[step]))
@@ -182,13 +186,20 @@ def _plain(operator: LinearOperator, start: Floats, end: str, products: int) -> 
         exhausted = beside[-1] < TOLERANCE**2
         if step % 8 == 7 or exhausted:
             values, inside = eigh_tridiagonal(diagonal, beside[:-1])
-            value = float(values[place])
-            residual = beside[-1] * abs(float(inside[-1, place]))
-            if residual < TOLERANCE:
-                return Eigenvalue(value)
+            residuals = beside[-1] * np.abs(inside[-1])
+            wanted = residuals[:1] if smallest_alone else residuals[[0, -1]]
+            if exhausted or (wanted < TOLERANCE).all():
+                break
         vectors[step + 1] = found / beside[-1]
-    edges = sorted((value, sign * min(1.0, sign * value + residual)))
-    return Eigenvalue(value, (edges[0], edges[1]))
+    return _bounded(values[-1], residuals[-1], 1.0), _bounded(values[0], residuals[0], -1.0)
+
+
+def _bounded(value: float, residual: float, end: float) -> Eigenvalue:
+    """An eigenvalue at one end, 1 or -1, of the spectrum, and how far beyond it may lie."""
+    if residual < TOLERANCE:
+        return Eigenvalue(float(value))
+    low, high = sorted((float(value), end * min(1.0, float(end * value + residual))))
+    return Eigenvalue(float(value), (low, high))
 
 
 def _banded(graph: Digraph) -> Eigenvalue | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from longbird.graph.arguments import integer
 from longbird.graph.base import Graph
-from longbird.theory.digraph import Digraph, Ints, digraphs
+from longbird.theory.digraph import Digraph, Ints, head_of
 
 # Edges that are named as missing.
 NAMED = 8
@@ -63,16 +63,17 @@ def contains_star(graph: Graph, n: int, heads: int | None = None) -> Star:
     """What `graph.contains_star` does: the star has to be in every head."""
     n = integer(n, "n")
     heads = graph._heads if heads is None else integer(heads, "heads", least=1)
-    _, each = digraphs(graph, n, heads)
-    each = tuple(dict.fromkeys(each))
     if not n:
         return Star(False, None, (), (), 0)
-    lacking = np.max([_lacking(head) for head in each], axis=0)
+    layout = graph.layout(n, heads)
+    different = range(len(layout.row_ptr))
+    each = np.stack([_lacking(head_of(layout, head)) for head in different])  # [heads, n]
+    lacking = each.max(axis=0)
     centres = np.flatnonzero(lacking == 0)
     if len(centres):
         return Star(True, int(centres[0]), tuple(centres.tolist()), (), 0)
     centre = int(lacking.argmin())
-    worst = max(each, key=lambda head: int(_lacking(head)[centre]))
+    worst = head_of(layout, int(each[:, centre].argmax()))
     missing = tuple(_missing(worst, centre)[:NAMED])
     return Star(False, centre, (), missing, int(lacking[centre]))
 
@@ -80,7 +81,7 @@ def contains_star(graph: Graph, n: int, heads: int | None = None) -> Star:
 def _lacking(graph: Digraph) -> Ints:
     """For each token, how many edges are missing for a star around it."""
     others = graph.n - 1
-    spokes = 2 * others - graph.degrees - graph.transposed.degrees
+    spokes = 2 * others - graph.degrees - graph.seen_by
     loops = (~graph.loops).sum() - ~graph.loops
     found = np.empty(graph.n, np.int64)
     found[graph.tokens] = spokes + loops
