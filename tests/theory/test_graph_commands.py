@@ -65,7 +65,7 @@ def test_paths_of_tokens() -> None:
         ("analyse Nonsense -n 10", "Nonsense"),
         ("analyse Full -n 10 -o a.txt", r"ends in \.png"),
         ("analyse Full -n 10 -o nowhere/a.png", "there is no folder nowhere for a.png"),
-        ("path Full 10 0 -n 10", "less than n=10, received 10"),
+        ("path Full 10 0 -n 10", "READER is token 10, and the last of 10 tokens is 9"),
     ],
 )
 def test_mistakes(line: str, message: str) -> None:

@@ -46,16 +46,18 @@ def test_a_machine_is_read() -> None:
         ("go a -> b R go", "end a -> b R go", r"line 7: 'end' is a halt state"),
         ("start: go", "start: begin", r"line 3: state 'begin' has no transitions"),
         ("start: go", "start: go end", r"line 3: 'start' takes one word, received 2"),
+        ("blank: _", "blank: _ # nothing", r"line 5: .* received 3; a comment needs a line"),
+        ("go a -> b R go", "go a -> b R go # on", r"line 7: '#' is behind .* needs a line"),
         ("start: go", "blank: _", r"line 5: 'blank' was already given in line 3"),
         ("start: go", "", r"has no line 'start: ...'"),
         ("blank: _", "", r"has no line 'blank: ...'"),
         ("input: aab", "input: abc", r"line 6: the input .* has 'c' at position 2"),
         ("input: aab", "symbols: _ a", r"line 7: symbol 'b' is not among the symbols of line 6"),
         ("input: aab", "symbols: a b", r"line 5: symbol '_' is not among the symbols of line 6"),
-        ("input: aab", "states: go", r"line 9: state 'end' is not among the states of line 6"),
+        ("input: aab", "states: go", r"line 4: state 'end' is not among the states of line 6"),
     ],
 )
-@pytest.mark.fast_cases(15)
+@pytest.mark.fast_cases(17)
 def test_mistakes_name_their_line(old: str, new: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"my.tm,? {message}"):
         Machine.parse(GOOD.replace(old, new), "my.tm")
@@ -72,6 +74,25 @@ def test_symbols_of_several_characters() -> None:
     assert machine.read("x1") == ("x1",) and machine.read("") == ()
     with pytest.raises(ValueError, match="spaces between them"):
         machine.read("x1#")
+
+
+def test_an_arrow_is_a_symbol() -> None:
+    machine = Machine.parse("start: a\nblank: ->\nsymbols: -> 0\na -> -> 0 R a\na 0 -> -> L a")
+    assert machine.symbols == ("->", "0") and machine.table["a", "->"] == ("0", 1, "a")
+
+
+def test_an_input_that_can_be_read_in_two_ways() -> None:
+    machine = Machine.parse("start: a\nblank: _\nsymbols: _ 1 11\na 1 -> 11 R a")
+    assert machine.read("1") == ("1",) and machine.read("1 11") == ("1", "11")
+    assert machine.read(["11"]) == ("11",) and machine.read("111") == ("1", "1", "1")
+    with pytest.raises(ValueError, match="is a symbol, and so are its characters"):
+        machine.read("11")
+
+
+def test_marks_and_empty_files() -> None:
+    assert Machine.parse("\ufeff" + GOOD).states == ("go", "end")
+    with pytest.raises(ValueError, match=r"my\.tm is empty"):
+        Machine.parse(" \n", "my.tm")
 
 
 def test_it_stops_where_there_is_no_transition() -> None:

@@ -239,6 +239,106 @@ def test_intervals_hold_what_they_promise(name: str, monkeypatch: pytest.MonkeyP
     assert (held >= 0.88 * samples).all(), held / samples
 
 
+SLOW_TAILS = {
+    "small world": lb.WattsStrogatz(6, 0.02),
+    "window and a few": lb.Window(4) | lb.ErdosRenyi(0.00002),
+}
+
+
+@pytest.mark.parametrize("name", SLOW_TAILS)
+def test_the_last_hops_of_a_sample(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where hardly any pair is left, intervals hold, and nothing contradicts the diameter."""
+    graph, samples = union_of(SLOW_TAILS[name].layout(1500)), 40
+    exact = hops.count_hops(graph)
+    assert exact.exact and exact.diameter is not None
+    monkeypatch.setattr(hops, "FEW_TOKENS", 0)
+    share = exact.within / (1500 * 1499)
+    missed = np.zeros(len(share))
+    for seed in range(samples):
+        found = hops.count_hops(graph, 2**20, seed)
+        assert found.reached_intervals and found.diameter
+        assert len(found.within) == found.diameter <= exact.diameter
+        assert (found.within[:-1] < found.within[-1]).all() and (found.fewest[:-1] < 1500).all()
+        assert (found.fewest >= exact.fewest[: len(found.fewest)])[:-1].all()
+        low, high = np.array(found.reached_intervals).T
+        middle = (share[: len(low)] > 0.3) & (share[: len(low)] < 0.7)
+        assert ((high - low)[middle] < 0.25).all()
+        # The last layer is that of the diameter that was seen; what lies beyond it is not known.
+        within = (low - ROUNDING <= share[: len(low)]) & (share[: len(low)] <= high + ROUNDING)
+        missed[: len(low) - 1] += ~within[:-1]
+    assert missed.max() <= 0.15 * samples, missed / samples
+
+
+@pytest.mark.parametrize("n", [2, 9, 60])
+@pytest.mark.parametrize(
+    "graph", [lb.Window(1), lb.Window(3), lb.ErdosRenyi(0.2), lb.Full()], ids=repr
+)
+def test_the_walk_has_mixed_in_time(graph: lb.Graph, n: int) -> None:
+    """By walking: so many steps from any token, and its place is within 1/4 of the limit."""
+    found = graph.analyse(n)
+    mask = graph.mask(n)[0]
+    joined = (mask | mask.T) & ~np.eye(n, dtype=bool)
+    if found.mixing_time is None:
+        part = nx.from_numpy_array(joined)
+        assert not nx.is_connected(part) or nx.is_bipartite(part)
+        return
+    degree = joined.sum(axis=1)
+    walk = np.linalg.matrix_power(joined / degree[:, None], found.mixing_time)
+    apart = np.abs(walk - degree / degree.sum()).sum(axis=1) / 2
+    assert apart.max() <= 0.25
+    # And no more than the formula takes.
+    largest = np.sort(np.abs(np.linalg.eigvals(joined / degree[:, None])))[-2]
+    assert found.mixing_time == np.ceil(np.log(4 * degree.sum() / degree.min()) / (1 - largest))
+
+
+def test_two_halves_never_mix_however_long() -> None:
+    ladder = [(i, i + 1) for i in range(1199)] + [(i, i + 33) for i in range(1200 - 33)]
+    for graph in (
+        lb.Edges(ladder),
+        lb.Window(1),
+        lb.GlobalTokens([3]) & lb.Edges([(3, i) for i in range(1200)]),
+    ):
+        found = graph.analyse(1200)
+        assert found.smallest_eigenvalue == pytest.approx(-1, abs=1e-12), graph
+        assert found.walk_gap == 0, graph
+        assert found.mixing_time is None and found.exact("mixing_time")
+    odd = lb.Edges([*ladder, (0, 2)]).analyse(1200)  # a triangle
+    assert odd.walk_gap > 0 and odd.smallest_eigenvalue > -1
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_few_steps_of_lanczos_say_so(name: str) -> None:
+    """What has not converged has an interval, and LAPACK's value is in it."""
+    n = 1200
+    undirected = union_of(LARGE[name].layout(n)).undirected
+    values = np.linalg.eigvalsh(spectrum._dense(undirected))
+    for steps in (0, 2**20):
+        found = spectrum.spectrum(undirected, steps)
+        assert found is not None
+        for each, value in ((found.second, values[-2]), (found.smallest, values[0])):
+            low, high = each.interval or (each.value - 1e-9, each.value + 1e-9)
+            assert low - 1e-9 <= value <= high + 1e-9, (steps, each, value)
+
+
+def test_lanczos_that_is_cut_short_has_an_interval() -> None:
+    undirected = union_of((lb.Window(6) | lb.ErdosRenyi(0.0004)).layout(1200)).undirected
+    found = spectrum.spectrum(undirected, 0)
+    assert found is not None and found.smallest.interval is not None
+    assert -1 <= found.smallest.interval[0] < found.smallest.value == found.smallest.interval[1]
+
+
+def test_what_cannot_be_measured_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="measuring 2,147,483,647 tokens"):
+        lb.Window(3).analyse(2**31 - 1)
+    with pytest.raises(ValueError, match="heads must be an integer from 1 to 65536"):
+        lb.Window(3).analyse(20, heads=10**9)
+
+
+def test_hardly_a_lattice_has_no_omega() -> None:
+    world = (lb.Window(1) | lb.Edges([(0, 2), (10, 12)])).analyse(100).small_world
+    assert world is not None and world.omega is None and world.sigma > 0
+
+
 def test_some_numbers_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analysis, "MOST_STEPS", 0)
     found = lb.ErdosRenyi(0.01).analyse(1500)

@@ -120,6 +120,23 @@ def test_small_cases() -> None:
         Decoder(Machine.load("busy-beaver-5")).run(steps=10**7)
 
 
+def test_a_machine_without_a_line_is_stuck() -> None:
+    table = "blank: _\nright 1 -> 1 R right\nright _ -> 1 S done"
+    run = Decoder(Machine.parse(f"start: right\nhalt: done\nsymbols: _ 0 1\n{table}")).run("10")
+    assert run.ok and run.halted and run.stuck
+    assert "is stuck in right" in str(run) and "no line for right on 0" in str(run)
+    # If no halt state is named, this is how it halts.
+    table = table.replace("S done", "S right")
+    run = Decoder(Machine.parse(f"start: right\nsymbols: _ 0 1\n{table}")).run("10")
+    assert run.halted and not run.stuck and "halts in right" in str(run)
+
+
+def test_many_states_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longbird.machine.available_bytes", lambda: 10_000)
+    with pytest.raises(ValueError, match="choose a machine with fewer states"):
+        Decoder(Machine.load("palindrome"))
+
+
 def test_many_nodes_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turing, "AT_ONCE", 50)
     assert Decoder(MACHINE).run(TEXT, steps=25).raise_if_failed().nodes == 351

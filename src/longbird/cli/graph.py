@@ -17,6 +17,16 @@ from longbird.cli.terminal import say, stdout, working
 if TYPE_CHECKING:
     from longbird.graph import Graph
 
+AllHeads = Annotated[
+    int | None,
+    typer.Option(
+        "--heads",
+        help="Heads; all their edges count. By default as many as the graph names.",
+        min=1,
+        show_default=False,
+    ),
+]
+
 graph = typer.Typer(
     cls=Group, no_args_is_help=True, help="See what attends to what, and measure it."
 )
@@ -65,7 +75,7 @@ def show(
 def analyse(
     graph: GraphArgument,
     n: Tokens = 4096,
-    heads: Heads = 1,
+    heads: AllHeads = None,
     json: AsJson = False,
     out: Picture = None,
 ) -> None:
@@ -79,7 +89,7 @@ def analyse(
     with working(f"Measuring {n:,} tokens"):
         from longbird.theory import analyse as measure
 
-        found = measure(parsed, n, heads, name=graph.strip())
+        found = measure(parsed, n, heads or parsed._heads, name=graph.strip())
         if out is not None:
             found.save(out)
     typer.echo(dumps(found.as_json(), indent=2) if json else str(found))
@@ -96,7 +106,7 @@ def compare(
         ),
     ],
     n: Tokens = 4096,
-    heads: Heads = 1,
+    heads: AllHeads = None,
     json: AsJson = False,
 ) -> None:
     """Measure several graphs at one length, a row for each."""
@@ -113,11 +123,12 @@ def compare(
     found = []
     for text, graph in zip(graphs, parsed, strict=True):
         with working(f"Measuring {n:,} tokens of {text}"):
-            found.append(measure(graph, n, heads, name=text.strip()))
+            found.append(measure(graph, n, heads or graph._heads, name=text.strip()))
     if json:
         typer.echo(dumps([each.as_json() for each in found], indent=2))
         return
-    say(f"{n:,} tokens" + (f", union of {heads} heads" if heads > 1 else ""))
+    most = max(each.heads for each in found)
+    say(f"{n:,} tokens" + (f", union of {'all' if heads is None else heads} heads") * (most > 1))
     typer.echo(table(found))
 
 
@@ -127,20 +138,26 @@ def path(
     reader: Annotated[int, typer.Argument(help="The token that reads, counted from 0.", min=0)],
     read: Annotated[int, typer.Argument(help="The token that it may hear of.", min=0)],
     n: Tokens = 4096,
-    heads: Annotated[
-        int | None, typer.Option(help="Heads; all their edges count.", min=1, show_default=False)
-    ] = None,
+    heads: AllHeads = None,
     json: AsJson = False,
 ) -> None:
     """Tell in how many layers one token hears of another, and along which tokens."""
     from json import dumps
 
+    for name, token in (("READER", reader), ("READ", read)):
+        if token >= n:
+            raise ValueError(
+                f"{name} is token {token:,}, and the last of {n:,} tokens is {n - 1:,}: choose "
+                "another, or more tokens with -n"
+            )
     found = parse_graph(graph).path(reader, read, n, heads)
     if json:
         layers = None if found is None else len(found) - 1
         typer.echo(dumps({"layers": layers, "path": found}))
     elif found is None:
         say(f"token {reader:,} never hears of token {read:,}")
+    elif reader == read:
+        say(f"token {reader:,} has its own content from the start")
     else:
         layers = "1 layer" if len(found) == 2 else f"{len(found) - 1:,} layers"
         say(f"token {reader:,} hears of token {read:,} after {layers}: each sees the next")

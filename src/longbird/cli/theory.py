@@ -59,7 +59,7 @@ def turing(
     loaded = Machine.load(machine)
     loaded.read(text)  # a wrong input is a mistake before anything is loaded
     with working(f"Decoding {loaded.name}"):
-        from longbird.theory.turing import Decoder
+        from longbird.theory.turing import BLANK, INPUT, Decoder
 
         run = Decoder(loaded).run(text, steps)
     if out is not None:
@@ -67,19 +67,21 @@ def turing(
 
         draw_run(run, out)
     if as_json:
+        names = {BLANK: "blank", INPUT: "input"}
         _print_json(
             machine=loaded.name,
             input=run.text,
             ok=run.ok,
             problem=run.problem,
             halted=run.halted,
+            stuck=run.stuck,
             steps=run.steps,
             nodes=run.nodes,
             edges=run.edges,
             most_edges=run.most_edges,
             tape={str(cell): symbol for cell, symbol in run.tape().items()},
             configurations=run.configurations,
-            sources=run.sources,
+            sources=[names.get(source, source) for source in run.sources],
         )
     else:
         say(str(run))
@@ -251,8 +253,8 @@ def _print_outcomes(outcomes: list[Any]) -> None:
             f"{each.within[min(2, len(each.within)) - 1]:.0%}",
         )
     stdout.print(table)
-    say("layers    until every vector has found the furthest")
-    say("at least  n(n-1)/edges, for any solution whose tokens carry one vector each")
+    say("layers    until every vector has found the furthest; - for graphs without a solution")
+    say("at least  n(n-1)/edges, for any solution that compares one pair per edge and layer")
     say("halfway   the share that has found it after half of the layers")
     say("2 hops    the share whose furthest is within two hops")
 

@@ -16,6 +16,7 @@ import numpy as np
 from longbird.folders.paths import check_picture
 from longbird.graph.arguments import integer
 from longbird.graph.base import Graph
+from longbird.machine import check_memory
 from longbird.theory.clustering import cluster
 from longbird.theory.digraph import Digraph, Ints, head_of, union_of
 from longbird.theory.hops import MOST_STEPS, count_hops
@@ -33,8 +34,13 @@ BOUNDED = (
     "diameter", "spectral_gap", "second_eigenvalue", "smallest_eigenvalue", "walk_gap",
     "mixing_time",
 )  # fmt: skip
+# What degrees, orders and a few vectors take, before any edge is listed.
+BYTES_PER_TOKEN = 200
+MOST_HEADS = 1 << 16
 # Layers that a table lists.
 LISTED = 4
+# Letters of a graph that a table has room for.
+WIDEST = 48
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,8 @@ class Measures:
             random walk, which forgets where it began only if this is above 0. It is 0 if the graph
             is not connected, also if a token has no neighbour.
         mixing_time: Steps after which the random walk is within 1/4 of its limit in total
-            variation, at most: ln(4 / smallest probability) / walk_gap; None if it never is.
+            variation, at most: ln(4 / smallest probability) / walk_gap, by the lower end of the
+            gap's interval if it has one; None if it never is, or that end is 0.
         global_tokens: How many tokens see all others and are seen by all others.
         edges_to_globals: The fewest edges that cut a token off from all tokens that everyone sees,
             so that it cannot read from them over any number of hops; None without such tokens, or
@@ -130,8 +137,13 @@ class Measures:
             >>> Window(8).analyse(1000).exact("diameter")
             True
         """
-        if name not in {field.name for field in dataclasses.fields(self)}:
-            raise ValueError(f"there is no measure called {name!r:.80}")
+        measures = [
+            each.name for each in dataclasses.fields(Measures) if "interv" not in each.name
+        ]
+        if name not in measures:
+            raise ValueError(
+                f"there is no measure called {name!r:.80}; expected one of {', '.join(measures)}"
+            )
         if name.startswith(("receptive", "reached")):
             return self.reached_intervals is None
         if name.startswith("small_world"):
@@ -147,35 +159,34 @@ class Measures:
     def rows(self) -> list[tuple[str, str, str]]:
         """What the table has: the measure, its value, and whether it is exact."""
         far = self.reached[-1] if self.reached else 1.0
+        never = "none" if self.walk_gap is None else "not known" if self.walk_gap else "never"
         found = [
             ("density", "density", _number(self.density)),
             ("edges", "edges", f"{self.edges:,}"),
             ("keys a query sees", "out_degree", str(self.out_degree)),
             ("queries that see a key", "in_degree", str(self.in_degree)),
             ("global tokens", "global_tokens", f"{self.global_tokens:,}"),
-            ("edge cut to global tokens", "edges_to_globals", _number(self.edges_to_globals)),
+            ("cut to tokens all see", "edges_to_globals", _cut_text(self.edges_to_globals)),
             (
-                "edge cut from global tokens",
+                "cut from tokens seeing all",
                 "edges_from_globals",
-                _number(self.edges_from_globals),
+                _cut_text(self.edges_from_globals),
             ),
             ("diameter", "diameter", _number(self.diameter, "none: not all pairs are connected")),
             ("average path length", "average_path_length", _number(self.average_path_length)),
-            ("pairs that are connected", "reached", f"{100 * far:.6g}%"),
+            ("pairs that are connected", "connected", f"{100 * far:.6g}%"),
             ("pairs reached by layer", "reached", _layers(self.reached, "{:.3%}")),
             ("tokens seen, mean", "receptive_field_mean", _layers(self.receptive_field_mean)),
             ("tokens seen, fewest", "receptive_field_min", _layers(self.receptive_field_min)),
             ("clustering", "clustering", _number(self.clustering)),
             ("spectral gap", "spectral_gap", _number(self.spectral_gap)),
             ("gap of the random walk", "walk_gap", _number(self.walk_gap)),
-            ("mixing time, at most", "mixing_time", _number(self.mixing_time, "never")),
+            ("mixing time, at most", "mixing_time", _number(self.mixing_time, never)),
             *_small_world_rows(self.small_world, "small_world", ""),
         ]
         if self.small_world_without_globals != self.small_world:
             other = self.small_world_without_globals
-            found += _small_world_rows(
-                other, "small_world_without_globals", " without global tokens"
-            )
+            found += _small_world_rows(other, "small_world_without_globals", " without hubs")
         return [(label, value, self._how(name)) for label, name, value in found]
 
     def _how(self, name: str) -> str:
@@ -183,12 +194,28 @@ class Measures:
         if name.startswith("small_world"):
             world: SmallWorld | None = getattr(self, name)
             return "" if world is None else _against(world, which)
+        if name == "connected":
+            if self.reached_intervals is None or self.diameter is not None:
+                return "exact"
+            return "95%: {:.5g}% to {:.5g}%".format(*(100 * x for x in self.reached_intervals[-1]))
         if self.exact(name):
             return "exact"
         if name not in self.intervals:
-            return "for this gap" if name == "mixing_time" else "sampled"
+            return "the gap may be 0" if name == "mixing_time" else self._sampled(name)
         low, high = (f"{bound:,.5g}" for bound in self.intervals[name])
         return f"between {low} and {high}" if name in BOUNDED else f"95%: {low} to {high}"
+
+    def _sampled(self, name: str) -> str:
+        """Of what is counted layer by layer: the interval of the last layer that is listed."""
+        assert self.reached_intervals is not None
+        if name == "receptive_field_min":
+            return "of a sample"
+        layer = min(LISTED, len(self.reached)) - 1
+        low, high = self.reached_intervals[layer]
+        if name == "reached":
+            return f"layer {layer + 1}, 95%: {low:.3%} to {high:.3%}"
+        low, high = (1 + each * (self.n - 1) for each in (low, high))
+        return f"layer {layer + 1}, 95%: {low:,.5g} to {high:,.5g}"
 
 
 @dataclass(frozen=True)
@@ -218,7 +245,11 @@ class Analysis(Measures):
         title = f"{textwrap.shorten(self.graph, 90)}, {self.n:,} tokens"
         if self.heads > 1:
             title += f", union of {self.heads} heads"
-        return f"{title}\n{_table(self.rows())}"
+        parts = [title, _table(self.rows())]
+        if len(set(map(id, self.per_head))) > 1:
+            heads = [(f"head {number}", head) for number, head in enumerate(self.per_head)]
+            parts += ["", *_compared(heads, "head")]
+        return "\n".join(parts)
 
     def figure(self) -> Figure:
         """The drawing: what has been reached, and what tokens have seen, after each layer."""
@@ -230,7 +261,11 @@ class Analysis(Measures):
         layer = np.arange(1, len(self.reached) + 1)
         for head in self.per_head if self.heads > 1 else ():
             left.plot(np.arange(1, len(head.reached) + 1), head.reached, color="silver", lw=1)
-        left.plot(layer, self.reached, color="#0072b2", marker=_marker(layer))
+        label = "all heads together (grey: each)" if self.heads > 1 else None
+        left.plot(layer, self.reached, color="#0072b2", marker=_marker(layer), label=label)
+        if label:
+            left.legend(frameon=False)
+        left.set_xlim(0.5, len(self.reached) + 0.5)
         if self.reached_intervals is not None:
             low, high = np.array(self.reached_intervals).T
             left.fill_between(layer, low, high, color="#0072b2", alpha=0.3, lw=0)
@@ -260,7 +295,8 @@ class Analysis(Measures):
 
 def analyse(graph: Graph, n: int, heads: int = 1, *, name: str | None = None) -> Analysis:
     """What `graph.analyse` does; `name` is what to call the graph, by default as it is written."""
-    n, heads = integer(n, "n"), integer(heads, "heads", least=1)
+    n, heads = integer(n, "n"), integer(heads, "heads", least=1, most=MOST_HEADS)
+    check_memory(n * BYTES_PER_TOKEN, f"measuring {n:,} tokens", "choose fewer tokens")
     layout = graph.layout(n, heads)
     different = len(layout.row_ptr)
     effort = 1 / (1 + different) if different > 1 else 1.0
@@ -346,7 +382,8 @@ def _eigenvalues(
     mixing = None
     if walk > 0:
         away = log(graph.degrees.sum() / graph.degrees.min() / MIXED)
-        mixing = ceil(away / walk)
+        # Not by the gap that was found: one that is smaller takes longer.
+        mixing = ceil(away / least) if least > 0 else None
         if least < most:
             intervals["walk_gap"] = least, most
         if 0 < least < most:
@@ -374,11 +411,7 @@ def _cut(degree: Ints, is_global: Any) -> int | None:
 def _degrees(degree: Ints) -> Degrees:
     if not len(degree):
         return Degrees(0, 0.0, 0)
-    return Degrees(int(degree.min()), _mean(degree), int(degree.max()))
-
-
-def _mean(values: Ints) -> float:
-    return float(values.mean()) if len(values) else 0.0
+    return Degrees(int(degree.min()), float(degree.mean()), int(degree.max()))
 
 
 # Text.
@@ -396,13 +429,22 @@ def compare(analyses: Sequence[Analysis]) -> str:
         Window(9)  0.181    11        4.2   0.7356      0.01722  ~1.907  ~-0.6006
         ~ from a sample, or against random graphs; `longbird graph analyse` says which
     """
-    head = ["graph", "density", "diameter", "path", "clustering", "gap", "sigma", "omega"]
-    rows = [head]
+    names = [each.graph for each in analyses]
+    legend: list[str] = []
+    if any(len(name) > WIDEST for name in names):
+        legend = [f"{number}: {name}" for number, name in enumerate(names, start=1)]
+        names = [str(number) for number in range(1, len(names) + 1)]
+    return "\n".join([*legend, *_compared(list(zip(names, analyses, strict=True)), "graph")])
+
+
+def _compared(measured: Sequence[tuple[str, Measures]], what: str) -> list[str]:
+    """The lines of a table that has a row for each of several, by name."""
+    rows = [[what, "density", "diameter", "path", "clustering", "gap", "sigma", "omega"]]
     inexact = False
-    for each in analyses:
+    for name, each in measured:
         world = each.small_world
-        cells = [textwrap.shorten(each.graph, 48)]
-        for name, text in (
+        cells = [name]
+        for measure, text in (
             ("density", _number(each.density)),
             ("diameter", _number(each.diameter)),
             ("average_path_length", _number(each.average_path_length)),
@@ -411,15 +453,15 @@ def compare(analyses: Sequence[Analysis]) -> str:
             ("small_world", _number(world and world.sigma)),
             ("small_world", _number(world and world.omega)),
         ):
-            cells.append(text if each.exact(name) else f"~{text}")
-            inexact |= not each.exact(name)
+            cells.append(text if each.exact(measure) else f"~{text}")
+            inexact |= not each.exact(measure)
         rows.append(cells)
     lines = _aligned(rows)
     if inexact:
         lines.append(
             "~ from a sample, or against random graphs; `longbird graph analyse` says which"
         )
-    return "\n".join(lines)
+    return lines
 
 
 def _small_world_rows(
@@ -437,6 +479,12 @@ def _against(world: SmallWorld, which: str) -> str:
     against = f"{world.drawn} drawn" if world.drawn else "formulas for"
     how = "" if interval is None else "95%: {:,.4g} to {:,.4g}, ".format(*interval)
     return f"{how}{'' if world.exact else 'sampled, '}against {against} random graphs"
+
+
+def _cut_text(edges: int | None) -> str:
+    if edges is None:
+        return "there are none"
+    return "1 edge" if edges == 1 else f"{edges:,} edges"
 
 
 def _number(value: float | None, missing: str = "none") -> str:

@@ -33,8 +33,12 @@ from longbird.ops.api import attention
 
 HARD = 1e9
 """What scores are multiplied by: one that is lower by a millionth has weight 0 in float64."""
-ALIKE = 1e-9
-"""Inner products that differ by less are the same."""
+ALIKE = 745 / HARD
+"""Inner products that differ by less are the same: both keys have a weight above 0 in float64."""
+EXACT = 1e-9
+"""By how much a mean of several vectors may be off."""
+UNIT = 1e-6
+"""By how much the length of a unit vector may be off: that of float32."""
 CLOSE = 2.0**-20
 """By how much the furthest of `close` is further than the next: 1000 after scaling."""
 
@@ -57,13 +61,13 @@ def planted(n: int, seed: int = 0) -> Tensor:
     integer(n, "n", least=2)
     size = _size(n)
     generator = np.random.default_rng(seed)
-    pairs = np.empty((0, size))
-    while len(pairs) < n:
+    pairs, made = np.empty((n + 1, size)), 0
+    while made < n:
         drawn = generator.choice([-1.0, 1.0], size)
-        if (np.abs(pairs @ drawn) <= size / 2).all():  # others stay far from opposite
-            other = -drawn
-            other[generator.integers(size)] *= -1
-            pairs = np.concatenate([pairs, [drawn, other]])
+        if (np.abs(pairs[:made] @ drawn) <= size / 2).all():  # others stay far from opposite
+            pairs[made], pairs[made + 1] = drawn, -drawn
+            pairs[made + 1, generator.integers(size)] *= -1
+            made += 2
     return torch.from_numpy(pairs[:n]) / math.sqrt(size)
 
 
@@ -128,7 +132,7 @@ def solved(u: Tensor, found: Tensor) -> Tensor:
 def _is_mean(found: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> bool:
     """Whether a vector is a mean of others: weights of at least 0 that add up to 1."""
     _, error = nnls(np.vstack([of.T, np.ones(len(of))]), np.append(found, 1.0))
-    return bool(error < ALIKE)
+    return bool(error < EXACT)
 
 
 # ---- Solutions ----
@@ -187,7 +191,9 @@ class FullLayer:
         size = u.shape[1]
         x = torch.cat([u, torch.zeros_like(u)], dim=1)
         x = x + self.weights(size)(x, self.graph(len(u)))
-        yield x[:, size:]
+        # A token that has lost its own vector has found nothing.
+        kept = (x[:, :size] == u).all(dim=1, keepdim=True)
+        yield torch.where(kept, x[:, size:], torch.nan)
 
 
 @dataclass(frozen=True)
@@ -211,8 +217,9 @@ class Ring:
 
     def graph(self, n: int) -> Graph:
         """The edges between 2n tokens."""
+        _check_fits("reach", self.reach, n)
         i = np.arange(n)
-        behind = [np.stack([i, n + (i - back) % n], 1) for back in range(min(self.reach, n))]
+        behind = [np.stack([i, n + (i - back) % n], 1) for back in range(self.reach)]
         handed = np.stack([n + i, n + (i - self.reach) % n], axis=1)
         return Edges(np.concatenate([np.stack([i, i], axis=1), *behind, handed]))
 
@@ -264,21 +271,18 @@ class Hub:
 
     def graph(self, n: int) -> Graph:
         """Hubs see all vectors; vectors see the hubs and themselves."""
-        hub, token = np.arange(self._used(n)), self._used(n) + np.arange(n)
+        _check_fits("hubs", self.hubs, n)
+        hub, token = np.arange(self.hubs), self.hubs + np.arange(n)
         down = np.stack(np.meshgrid(hub, token, indexing="ij"), axis=-1).reshape(-1, 2)
         return Edges(np.concatenate([down, down[:, ::-1], np.stack([token, token], axis=1)]))
 
     def homes(self, n: int) -> npt.NDArray[np.int64]:
         """The tokens that hold the vectors."""
-        return self._used(n) + np.arange(n)[None]
+        return self.hubs + np.arange(n)[None]
 
     def takes(self, n: int) -> int:
         """Layers for n vectors."""
-        return -(-n // self._used(n)) + 1
-
-    def _used(self, n: int) -> int:
-        """As many hubs as there are vectors at most."""
-        return min(self.hubs, n)
+        return -(-n // self.hubs) + 1
 
     def weights(self, size: int, first: int = 0) -> Weights:
         """Of a layer in which hub h asks for the position first + h.
@@ -293,13 +297,13 @@ class Hub:
         key[size, place] = 1
         query[size + 1, is_hub], key[size + 1, square] = -1, 1
         # A hub that has loaded nothing yet must not win.
-        query[size + 2, is_hub], query[size + 2, one], key[size + 2, empty] = 1, -1, 4
+        query[size + 2, one], key[size + 2, empty] = -1, 4
         return Weights(query, key, torch.eye(2 * size, 2 * size + 6).double())
 
     def layers(self, u: Tensor) -> Iterator[Tensor]:
         """What each vector has found, after each layer, without end."""
         n, size = u.shape
-        graph, hubs = self.graph(n), self._used(n)
+        graph, hubs = self.graph(n), self.hubs
         x = u.new_zeros(hubs + n, 2 * size + 6)
         x[hubs:, :size] = x[hubs:, size : 2 * size] = u
         x[hubs:, 2 * size] = torch.arange(n)
@@ -314,6 +318,11 @@ class Hub:
             x[:hubs, size : 2 * size], x[hubs:, size : 2 * size] = loaded[:hubs], kept[hubs:]
             x[:, 2 * size + 4] = 0
             yield x[hubs:, size : 2 * size].clone()
+
+
+def _check_fits(name: str, number: int, n: int) -> None:
+    if not 1 <= number <= n:
+        raise ValueError(f"{name} must be from 1 to the {n} vectors, received {number}")
 
 
 Solution = FullLayer | Ring | Hub
@@ -387,13 +396,33 @@ def share_within(
     return tuple(float((nearest <= k).mean()) for k in range(1, most + 1))
 
 
-def solve(solution: Solution, u: Tensor, most: int | None = None) -> Outcome:
+def _unit(u: Tensor | npt.ArrayLike) -> Tensor:
+    """The vectors in float64; only among unit vectors is the smallest product the furthest."""
+    found = torch.as_tensor(u, dtype=torch.float64)
+    if found.ndim != 2 or len(found) < 2:
+        shape = " x ".join(map(str, found.shape)) or "a number"
+        raise ValueError(f"received {shape}, expected at least two vectors: [n, size]")
+    lengths = found.norm(dim=1)
+    wrong = ~((lengths - 1).abs() < UNIT)  # also where it is not a number
+    if wrong.any():
+        first = int(wrong.nonzero()[0, 0])
+        raise ValueError(
+            f"vector {first} has length {lengths[first]:.6g}, expected vectors of length 1: "
+            "torch.nn.functional.normalize makes them such"
+        )
+    return found
+
+
+def solve(solution: Solution, u: Tensor | npt.ArrayLike, most: int | None = None) -> Outcome:
     """Runs a solution until every vector has found the furthest.
 
     Args:
         solution: The solution.
-        u: The vectors.
+        u: The vectors, each of length 1: [n, size].
         most: Layers at most; by default those that the solution promises.
+
+    Raises:
+        ValueError: These are no such vectors, or the solution does not fit so few.
 
     Examples:
         >>> outcome = solve(Ring(), planted(32))
@@ -402,6 +431,7 @@ def solve(solution: Solution, u: Tensor, most: int | None = None) -> Outcome:
         >>> solve(FullLayer(), planted(32)).layers
         1
     """
+    u = _unit(u)
     n = len(u)
     _check_memory(int(solution.homes(n).max()) + 1)
     most = solution.takes(n) if most is None else most
@@ -422,9 +452,10 @@ def solve(solution: Solution, u: Tensor, most: int | None = None) -> Outcome:
     )
 
 
-def measure(graph: Graph | str, u: Tensor, most: int = 8) -> Outcome:
+def measure(graph: Graph | str, u: Tensor | npt.ArrayLike, most: int = 8) -> Outcome:
     """What limits any solution over a graph, without one: hops and comparisons."""
-    graph, n = as_graph(graph), len(u)
+    graph, u = as_graph(graph), _unit(u)
+    n = len(u)
     if graph._heads > 1:
         raise ValueError(
             f"{graph!r:.80} has a graph for each of {graph._heads} heads, expected one graph: "
@@ -473,7 +504,7 @@ def experiment(
         graphs: Graphs without a solution.
 
     Raises:
-        ValueError: There is no such instance.
+        ValueError: There is no such instance, or no memory for so many vectors.
     """
     if instance not in INSTANCES:
         raise ValueError(
@@ -481,6 +512,7 @@ def experiment(
         )
     chosen = (FullLayer(), Ring(), Hub()) if solutions is None else solutions
     outcomes: list[Outcome] = []
+    _check_memory(max(sizes))
     for n in sizes:
         u = INSTANCES[instance](n, seed)
         outcomes += [solve(solution, u) for solution in chosen]

@@ -128,20 +128,31 @@ def _counted(n: int, table: Table, lengths: Ints) -> Hops:
 
 
 def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
-    """As `_counted`, from a sample; the diameter and the fewest are for the caller to say."""
+    """As `_counted`, from a sample; the diameter is for the caller to say.
+
+    If the graph is connected, some pair is known to be as many hops apart as there are rows.
+    """
     n = graph.n
     pairs = n * (n - 1)
     # The first hop is known of all tokens: what is estimated is how many more there are.
     known, beyond = int(graph.degrees.sum()), table - table[0]
-    total = np.minimum(known + sample.total(beyond), pairs)
-    if graph.connected:
-        total[-1] = pairs
+    total = np.minimum(known + sample.total(beyond), pairs - graph.connected)
     share, error = total / pairs, sample.error(beyond) / pairs
+    # Where all that were drawn have arrived, one token in so many may not have. (If an event did
+    # not occur in k draws, its chance is 3 / k at most, with 95% confidence.) It then lacks no
+    # more than others lacked a hop before.
+    lacking = (table[-1] - table).max(axis=1, initial=0)
+    lacking[lacking == 0] = lacking[lacking > 0].min(initial=n)  # as long as others go on
+    rare = 3 / len(sample.positions) * np.append(0, lacking[:-1]) / (n - 1)
     bounds = [
         (max(known / pairs, low), min(1.0, high))
-        for low, high in zip((share - error).tolist(), (share + error).tolist(), strict=True)
+        for low, high in zip(share - np.maximum(error, rare), share + error, strict=True)
     ]
-    found = Hops(n, total, table.min(axis=1).astype(np.int64) + 1, None, None, None, bounds)
+    fewest = table.min(axis=1).astype(np.int64) + 1
+    if graph.connected:
+        fewest = np.minimum(fewest, n - 1)
+        total[-1], fewest[-1], bounds[-1] = pairs, n, (1.0, 1.0)
+    found = Hops(n, total, fewest, None, None, None, bounds)
     average = found.average
     if average is None:
         return found
@@ -207,7 +218,7 @@ def _by_runs(graph: Digraph, low: Places, high: Places, steps: int, seed: int) -
     queries = np.concatenate([probe, sample.positions.astype(np.int32)])
     table = np.array(list(_walk(low, high, queries)))
     found = _estimated(graph, table[:, len(probe) :], sample)
-    fewest = table.min(axis=1).astype(np.int64) + 1
+    fewest = np.minimum(found.fewest, table.min(axis=1) + 1)
     # No pair is farther apart than the two ends, which were looked at.
     diameter = len(table) if graph.connected else None
     return dataclasses.replace(found, fewest=fewest, diameter=diameter, most=diameter)
@@ -347,14 +358,17 @@ def _by_sample(graph: Digraph, size: int, many: bool, seed: int) -> Hops:
     extra = np.setdiff1d(ends, sample.positions)
     queries = np.concatenate([extra, sample.positions])
     table = _from_some(graph, queries, many)
-    found = _estimated(graph, table[:, len(extra) :], sample)
-    fewest = table.min(axis=1).astype(np.int64) + 1
     if not graph.connected:
-        return dataclasses.replace(found, fewest=fewest)
+        found = _estimated(graph, table[:, len(extra) :], sample)
+        return dataclasses.replace(found, fewest=table.min(axis=1).astype(np.int64) + 1)
     # No pair is farther apart than there and back again over any one token.
     there = (table < n - 1).sum(axis=0) + 1
     back = _from_some(graph.transposed, queries[: 4 if many else 64], many)
     again = (back < n - 1).sum(axis=0) + 1
     longest = int(max(there.max(), again.max()))
     most = int((there[: len(again)] + again).min())
+    # Back from some it may be farther than from all that were drawn.
+    table = np.pad(table, ((0, longest - len(table)), (0, 0)), mode="edge")
+    found = _estimated(graph, table[:, len(extra) :], sample)
+    fewest = np.minimum(found.fewest, table.min(axis=1) + 1)
     return dataclasses.replace(found, fewest=fewest, diameter=longest, most=most)

@@ -130,8 +130,10 @@ class Machine:
     def read(self, text: str | Sequence[str] | None = None) -> tuple[str, ...]:
         """The symbols of an input: its characters, or its words if it has spaces.
 
+        A single word that is a symbol is that symbol.
+
         Raises:
-            ValueError: It has a symbol that the machine does not know.
+            ValueError: It has a symbol that the machine does not know, or can be read both ways.
         """
         text = self.usual_input if text is None else text
         symbols = self._split(text) if isinstance(text, str) else tuple(text)
@@ -146,8 +148,16 @@ class Machine:
 
     def _split(self, text: str) -> tuple[str, ...]:
         words = tuple(text.split())
-        if len(words) == 1 and words[0] not in self.symbols:
-            return tuple(words[0])
+        if len(words) != 1:
+            return words
+        (word,) = words
+        if word not in self.symbols:
+            return tuple(word)
+        if len(word) > 1 and set(word) <= set(self.symbols):
+            raise ValueError(
+                f"the input {word!r} of {self.name} is a symbol, and so are its characters; give "
+                "its symbols as a list, or use other symbols"
+            )
         return words
 
     def transition(self, state: str, symbol: str) -> Transition:
@@ -200,6 +210,9 @@ class _Parser:
         self.lines: dict[tuple[str, str], int] = {}
 
     def parse(self, text: str) -> Machine:
+        text = text.removeprefix("\ufeff")
+        if not text.strip():
+            raise ValueError(f"{self.name} is empty; expected settings and transitions")
         for number, line in enumerate(text.splitlines(), start=1):
             line = line.strip()
             if line and not line.startswith("#"):
@@ -209,6 +222,10 @@ class _Parser:
         if not self.table:
             raise ValueError(f"{self.name} has no transitions; {_A_TRANSITION}")
         self._check_halts(halts)
+        if "states" in self.settings:
+            for state in halts:
+                declared = set(self._declared("states", ()))
+                self._check_known("state", state, declared, self.settings["halt"][0])
         working = {state for state, _ in self.table}
         known = (working | set(halts)) & set(self._declared("states", working | set(halts)))
         self._check_known("state", start, known, self.settings["start"][0])
@@ -243,8 +260,10 @@ class _Parser:
         return machine
 
     def _read(self, number: int, line: str) -> None:
+        words = line.split()
+        is_transition = len(words) == 6 and words[2] == "->"
         setting = SETTING.fullmatch(line)
-        if setting and "->" not in line.split():
+        if setting and not is_transition:
             if setting[1] in self.settings:
                 first = self.settings[setting[1]][0]
                 self._fail(number, f"{setting[1]!r} was already given in line {first}")
@@ -254,12 +273,13 @@ class _Parser:
                     if word.startswith("#"):
                         self._fail(
                             number,
-                            f"{word!r} cannot be a state; a comment needs a line of its own",
+                            f"{word!r} cannot be a state; {_A_COMMENT}",
                         )
             self.settings[setting[1]] = number, words
             return
-        words = line.split()
-        if len(words) != 6 or words[2] != "->":
+        if words[2:3] == ["->"] and len(words) > 6 and words[6].startswith("#"):
+            self._fail(number, f"{words[6]!r} is behind a transition; {_A_COMMENT}")
+        if not is_transition:
             self._fail(number, f"{line!r} is neither a setting nor a transition; {_A_TRANSITION}")
         state, symbol, _, write, move, then = words
         if move not in MOVES:
@@ -275,7 +295,8 @@ class _Parser:
             raise ValueError(f"{self.name} has no line '{setting}: ...', which is needed")
         line, words = self.settings[setting]
         if len(words) != 1:
-            self._fail(line, f"{setting!r} takes one word, received {len(words)}")
+            comment = f"; {_A_COMMENT}" if any(word.startswith("#") for word in words[1:]) else ""
+            self._fail(line, f"{setting!r} takes one word, received {len(words)}{comment}")
         return words[0]
 
     def _declared(self, setting: str, otherwise: Sequence[str] | set[str]) -> list[str]:
@@ -302,4 +323,5 @@ class _Parser:
         raise ValueError(f"{self.name}, line {line}: {problem}")
 
 
+_A_COMMENT = "a comment needs a line of its own"
 _A_TRANSITION = "a transition is 'state symbol -> symbol move state', as in 'right 1 -> 0 L carry'"

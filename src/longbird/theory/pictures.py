@@ -120,6 +120,7 @@ def draw_codes(reports: Sequence[Report], path: str | Path) -> None:
     check_picture(path)
     figure = Figure(figsize=(1 + 5 * len(reports), 4.8), layout="constrained")
     panels = figure.subplots(1, len(reports), squeeze=False)[0]
+    labels: dict[str, Any] = {}
     for axes, report in zip(panels, reports, strict=True):
         owners = Counter(code for result in report.results.values() for code in result.codes)
         rank = {code: place for place, code in enumerate(sorted(owners), start=1)}
@@ -144,14 +145,17 @@ def draw_codes(reports: Sequence[Report], path: str | Path) -> None:
                 edgecolors=WARNING,
                 label="the same code as another",
             )
-        star = "no star" if report.centre is None else f"star around token {report.centre}"
+        star = "no star" if report.centre is None else f"star around position {report.centre}"
         total = sum(owners.values())
         axes.set_title(
             f"{report.graph!r:.60}\n{star}: {report.distinct} codes for {total} tokens", fontsize=9
         )
         axes.set(xlabel="sequence, in lexicographic order", ylabel="code, by rank")
-        axes.legend(frameon=False, fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
+        labels |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels())}  # noqa: B905
+    figure.legend(
+        labels.values(), labels, loc="outside lower center", ncols=6, frameon=False, fontsize=8
+    )
     figure.savefig(path, dpi=130)
 
 
@@ -172,7 +176,8 @@ def draw_furthest(outcomes: Sequence[Outcome], path: str | Path) -> None:
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = dict.fromkeys(outcome.name for outcome in outcomes)
-    largest = max(outcome.n for outcome in outcomes)
+    every = sorted({outcome.n for outcome in outcomes})
+    largest, alone = every[-1], len(every) == 1  # a line takes two points
     lines: list[Line2D] = []
     for name, colour in zip(names, cycle((COLOURS[0], WARNING, *COLOURS[2:])), strict=False):
         own = [outcome for outcome in outcomes if outcome.name == name]
@@ -181,21 +186,21 @@ def draw_furthest(outcomes: Sequence[Outcome], path: str | Path) -> None:
                 _draw_layers(left, outcome, colour)
         sizes = [outcome.n for outcome in own]
         bounds = [outcome.comparisons for outcome in own]
-        right.plot(sizes, bounds, ":", color=colour)
+        right.plot(sizes, bounds, "D:" if alone else ":", ms=4, color=colour, mfc="none")
         done = [(outcome.n, outcome.layers) for outcome in own if outcome.layers]
         if done:
             right.plot(*zip(*done, strict=True), "o-", ms=4, color=colour)
         lines.append(Line2D([], [], color=colour, label=name))
-    every = sorted({outcome.n for outcome in outcomes})
-    (order,) = right.plot(
-        every, every, color="#bbbbbb", lw=5, zorder=0, label="n, the order of the paper's bound"
-    )
+    label = "n, the order of the paper's bound"
+    marker = "s" if alone else ""
+    (order,) = right.plot(every, every, marker, color="#bbbbbb", lw=5, zorder=0, label=label)
     lines.append(order)
     left.set(xlabel="layers", ylabel="share of vectors")
     left.set_title(f"{largest} vectors: furthest found, and (dashed) within hops", fontsize=10)
     left.set_xscale("log", base=2)
     right.set(xlabel="vectors", ylabel="layers")
-    right.set_title("layers until all have found it, and (dotted) n(n-1)/edges", fontsize=10)
+    bound = "diamonds" if alone else "dotted"
+    right.set_title(f"layers until all have found it, and ({bound}) n(n-1)/edges", fontsize=10)
     right.set_xscale("log", base=2)
     right.set_yscale("log", base=2)
     figure.legend(handles=lines, loc="outside lower center", ncols=4, frameon=False)

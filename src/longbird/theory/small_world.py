@@ -35,7 +35,8 @@ class SmallWorld:
     Attributes:
         sigma: (C / C_random) / (L / L_random) [1]: above 1, a small world. It grows with n.
         omega: L_random / L - C / C_lattice [2]: near 0 a small world, towards -1 a lattice and
-            towards 1 a random graph.
+            towards 1 a random graph. None if tokens have fewer than three neighbours in the mean:
+            such a lattice has hardly a triangle to compare with.
         clustering: C of the graph.
         average_path_length: L of the graph, as undirected.
         random_clustering: C of a random graph, drawn, or the share k / (n - 1) of all pairs.
@@ -56,7 +57,7 @@ class SmallWorld:
     """
 
     sigma: float
-    omega: float
+    omega: float | None
     clustering: float
     average_path_length: float
     random_clustering: float
@@ -89,7 +90,7 @@ def small_world(graph: Digraph, clustering: Clustering, hops: Hops) -> SmallWorl
     random_clustering, random_length = found.mean(axis=0).tolist()
     lattice = lattice_clustering(n, degree)
     sigma = clustering.value / random_clustering / (length / random_length)
-    omega = random_length / length - clustering.value / lattice
+    omega = random_length / length - clustering.value / lattice if degree >= 3 else None
     return SmallWorld(
         sigma=sigma,
         omega=omega,
@@ -100,7 +101,7 @@ def small_world(graph: Digraph, clustering: Clustering, hops: Hops) -> SmallWorl
         lattice_clustering=lattice,
         drawn=draws,
         sigma_interval=_times(sigma, found),
-        omega_interval=_plus(omega, found[:, 1] / length),
+        omega_interval=None if omega is None else _plus(omega, found[:, 1] / length),
         exact=clustering.interval is None and hops.exact,
     )
 

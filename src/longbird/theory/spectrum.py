@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from longbird.graph.random import uniform
+from longbird.theory.breadth import hops_from
 from longbird.theory.digraph import Digraph, Floats, Ints
 from longbird.theory.hops import spans
 
@@ -33,6 +34,8 @@ CHUNK = 4096
 TOLERANCE = 1e-6
 LANCZOS_VECTORS = 48
 MOST_RESTARTS = 16
+# From here on, whether a smallest eigenvalue is -1 is decided without eigenvalues.
+ALMOST_BIPARTITE = -0.999
 # Of Lanczos without restarts, the products; the ends of the spectrum are looked at every eighth.
 FEWEST_STEPS = 32
 MOST_PLAIN_STEPS = 128
@@ -84,10 +87,23 @@ def spectrum(graph: Digraph, steps: int | None = None) -> Spectrum | None:
         products = steps // (graph.part.nnz + 16 * graph.n)
         known = Eigenvalue(1.0) if parts > 1 else _banded(graph)
         largest, smallest = _plain(operator, start, products, smallest_alone=known is not None)
+        if smallest.value < ALMOST_BIPARTITE and _bipartite(graph):
+            smallest = Eigenvalue(-1.0)
         if largest.interval is not None and known is None and products > MOST_PLAIN_STEPS:
             known = _restarted(operator, start, products)
         second = known or largest
     return Spectrum(second if parts <= 1 else Eigenvalue(1.0), smallest)
+
+
+def _bipartite(graph: Digraph) -> bool:
+    """Whether the tokens are in two halves without an edge inside either; of a connected graph."""
+    if not graph.connected:
+        return False
+    if graph.hubs:  # a star, or two hubs and what they both see
+        return graph.hubs == 1 and int(graph.degrees.sum()) == 2 * (graph.n - 1)
+    half = (hops_from(graph, 0) % 2).astype(np.float64)
+    across = np.rint(graph.times(half) - graph.loops * half).astype(np.int64)
+    return np.array_equal(across, np.where(half > 0, 0, graph.degrees))
 
 
 def _dense(graph: Digraph) -> Floats:

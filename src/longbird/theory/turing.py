@@ -155,12 +155,13 @@ class Stream:
         self, units: Iterable[tuple[Mapping[Name, float], float, Mapping[Name, float]]]
     ) -> FeedForward:
         """The layer of hidden units: what goes in, the bias, and what is added for it."""
-        inward, bias, outward = zip(*units, strict=True)
-        return FeedForward(
-            torch.stack([self.vector(each) for each in inward]),
-            torch.tensor(bias, dtype=torch.float64),
-            torch.stack([self.vector(each) for each in outward]),
-        )
+        into, bias, out = zip(*units, strict=True)
+        inward, outward = torch.zeros(2, len(bias), len(self.names), dtype=torch.float64)
+        for unit, (reads, adds) in enumerate(zip(into, out, strict=True)):
+            for weights, row in ((reads, inward[unit]), (adds, outward[unit])):
+                for name, weight in weights.items():
+                    row[self.index[name]] += weight
+        return FeedForward(inward, torch.tensor(bias, dtype=torch.float64), outward)
 
 
 class Decoder:
@@ -184,6 +185,12 @@ class Decoder:
         self.machine = machine
         states, symbols = (*machine.states, BEGIN), machine.symbols
         self.stream = stream = Stream(states, symbols)
+        lines, width = len(states) * len(symbols), len(stream.names)
+        check_memory(
+            3 * 8 * lines * width,
+            f"the weights for {lines:,} lines of a table, of {width:,} each way,",
+            "choose a machine with fewer states",
+        )
         self.step = stream.feed_forward(self._step_units())
         self.recall = Attention(
             query=self._heads(["one"]),
@@ -526,6 +533,13 @@ class Run:
         return self.problem is None
 
     @property
+    def stuck(self) -> bool:
+        """Did it stop because the table has no line, in a state that is not named by 'halt'?"""
+        last = self.configurations[-1] if self.configurations else None
+        named = self.machine.halts
+        return self.halted and last is not None and bool(named) and last.state not in named
+
+    @property
     def steps(self) -> int:
         """Steps of the machine."""
         return len(self.configurations) - 1
@@ -574,11 +588,17 @@ class Run:
         if not self.configurations:
             return f"{self.machine.name}: FAILED  {self.problem}"
         last = self.configurations[-1]
-        ended = "halts" if self.halted else "goes on"
+        ended = "is stuck" if self.stuck else "halts" if self.halted else "goes on"
         lines = [
             f"{self.machine.name}: {ended} in {last.state} after {self.steps:,} steps, the head "
             f"on cell {last.cell}",
-            f"{self.nodes:,} nodes, {self.edges:,} edges, at most {self.most_edges} a node",
+            *(
+                [f"it is no halt state: the table has no line for {last.state} on {last.symbol}"]
+                if self.stuck
+                else []
+            ),
+            f"{self.nodes:,} node{'s' * (self.nodes != 1)}, {self.edges:,} edges, at most "
+            f"{self.most_edges} a node",
         ]
         agreed = "every step agrees with the direct simulation"
         lines.append(agreed if self.ok else f"FAILED  {self.problem}")

@@ -354,11 +354,26 @@ class Report:
             for digits, result in self.results.items()
         )
 
+    @cached_property
+    def alike(self) -> tuple[Digits, Digits] | None:
+        """Two sequences in order of which the centre has no less for the later, if there are any.
+
+        The same number for both, if there are such.
+        """
+        first: dict[Number, Digits] = {}
+        for digits, result in self.results.items():
+            if result.centre in first:
+                return first[result.centre], digits
+            first[result.centre] = digits
+        for one, other in itertools.pairwise(self.results):
+            if self.results[one].centre <= self.results[other].centre:
+                return one, other
+        return None
+
     @property
     def falls(self) -> bool:
         """Does the centre have less for each sequence than for the one before it?"""
-        centres = [result.centre for result in self.results.values()]
-        return all(before > after for before, after in itertools.pairwise(centres))
+        return self.alike is None
 
     @cached_property
     def separates(self) -> bool:
@@ -393,9 +408,11 @@ class Report:
     def __repr__(self) -> str:
         """The report as a few lines."""
         n, sequences = self.construction.n, len(self.results)
-        star = "no star" if self.centre is None else f"a star around token {self.centre}"
+        star = f"contains a star around position {self.centre}"
+        if self.centre is None:
+            star = str(self.graph.contains_star(n + 1))
         lines = [
-            f"{self.graph!r:.200} over {n + 1} tokens contains {star}",
+            f"{self.graph!r:.200} over {n + 1} tokens {star}",
             f"{2 * n + 1} layers; {sequences:,} sequences of {n} tokens: {self.distinct:,} codes, "
             f"{n * sequences:,} expected",
         ]
@@ -410,8 +427,12 @@ class Report:
             )
         elif self.wrong is not None:
             lines.append("no two tokens have the same code, but by luck: the proof does not hold")
-        if not self.falls and self.wrong is None:
-            lines.append("FAILED  the centre does not tell all sequences apart")
+        if self.alike is not None and self.wrong is None:
+            one, other = self.alike
+            lines.append(
+                f"FAILED  the centre has {self.results[one].centre} for {_written(one)} and "
+                f"{self.results[other].centre} for {_written(other)}: expected less for the later"
+            )
         elif not self.ok and self.wrong is None and self.collision is None:
             lines.append(
                 f"FAILED  R = {self.construction.last_factor} of the last layer does not keep "
@@ -454,7 +475,7 @@ def check(
 
     Examples:
         >>> check("Full()")
-        Full() over 4 tokens contains a star around token 0
+        Full() over 4 tokens contains a star around position 0
         7 layers; 8 sequences of 3 tokens: 24 codes, 24 expected
         every token of every sequence has a code of its own
         >>> check("Window(1)").collision
