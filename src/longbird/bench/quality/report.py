@@ -209,6 +209,8 @@ class Report:
 
     def words(self) -> list[str]:
         """What was and was not found, by rules."""
+        if self.experiment.scale != "default":
+            return [f"Nothing: scale {self.experiment.scale} shows that everything runs."]
         metric, reference = self.experiment.metrics[0], self.experiment.reference
         better, worse, alike = [], [], []
         for name, found in self.differences[metric.name].items():
