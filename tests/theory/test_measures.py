@@ -245,6 +245,7 @@ SLOW_TAILS = {
 }
 
 
+@pytest.mark.slow  # eighty samples
 @pytest.mark.parametrize("name", SLOW_TAILS)
 def test_the_last_hops_of_a_sample(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hardly any pair is left, intervals hold, and nothing contradicts the diameter."""
