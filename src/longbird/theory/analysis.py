@@ -458,9 +458,8 @@ def _compared(measured: Sequence[tuple[str, Measures]], what: str) -> list[str]:
         rows.append(cells)
     lines = _aligned(rows)
     if inexact:
-        lines.append(
-            "~ from a sample, or against random graphs; `longbird graph analyse` says which"
-        )
+        which = "; `longbird graph analyse` says which" if what == "graph" else ""
+        lines.append(f"~ from a sample, or against random graphs{which}")
     return lines
 
 
