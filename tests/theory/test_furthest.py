@@ -253,6 +253,9 @@ def test_a_token_that_loses_its_vector_is_caught(monkeypatch: pytest.MonkeyPatch
 
 def test_a_narrow_choice_is_a_tie() -> None:
     """Between what hardmax tells apart in float64 and what is the same, nothing is left over."""
+    edge = -0.8 + 745.05e-9
+    hair = [[1, 0, 0], [-0.8, 0.6, 0], [edge, 0, (1 - edge**2) ** 0.5]]
+    assert solve(FullLayer(), hair).layers == 1
     for power in range(3, 9):
         near = [[1, 0], [-1, 10.0**-power], [-1, 1.2 * 10.0**-power], [0, 1]]
         u = torch.nn.functional.normalize(torch.tensor(near).double(), dim=1)
@@ -267,10 +270,25 @@ def test_own_vectors() -> None:
         solve(FullLayer(), torch.tensor([[1.0, 0], [0, 3.0]]))
     with pytest.raises(ValueError, match="vector 0 has length nan"):
         measure("Full()", torch.full((2, 2), torch.nan))
-    with pytest.raises(ValueError, match="received 3, expected at least two vectors"):
+    with pytest.raises(ValueError, match=r"shape \[3\], expected at least two vectors"):
         solve(FullLayer(), torch.ones(3))
-    with pytest.raises(ValueError, match="hubs must be from 1 to the 8 vectors, received 20"):
+    with pytest.raises(ValueError, match="hubs must be at most the 8 vectors"):
         solve(Hub(20), planted(8))
+    with pytest.raises(TypeError, match="expected vectors of one size"):
+        solve(FullLayer(), [[1.0, 0.0], [1.0]])
+    with pytest.raises(ValueError, match="reach must be an integer >= 1, received 0"):
+        Ring(0)
+    with pytest.raises(ValueError, match="most must be an integer >= 1, received -1"):
+        solve(Ring(), planted(8), most=-1)
+
+
+def test_a_vector_that_is_met_twice() -> None:
+    """What is held and what is carried may be the same; their mean may be off by a last digit."""
+    for seed in (8, 78, 249):
+        draw = torch.Generator().manual_seed(seed)
+        u = torch.randn(8, 4, generator=draw, dtype=torch.float64)
+        u = torch.nn.functional.normalize(u, dim=1)
+        assert solve(Ring(7), u).layers is not None and solve(Ring(5), u).layers is not None
 
 
 def test_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,8 @@ def test_symbols_of_several_characters() -> None:
 def test_an_arrow_is_a_symbol() -> None:
     machine = Machine.parse("start: a\nblank: ->\nsymbols: -> 0\na -> -> 0 R a\na 0 -> -> L a")
     assert machine.symbols == ("->", "0") and machine.table["a", "->"] == ("0", 1, "a")
+    machine = Machine.parse("start: a\nblank: 0\nsymbols: 0 -> 1 _ x\na 0 -> 1 R a")
+    assert set(machine.symbols) == {"0", "->", "1", "_", "x"}
 
 
 def test_an_input_that_can_be_read_in_two_ways() -> None:

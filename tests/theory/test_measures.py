@@ -270,6 +270,26 @@ def test_the_last_hops_of_a_sample(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert missed.max() <= 0.15 * samples, missed / samples
 
 
+@pytest.mark.slow  # forty graphs
+def test_a_sample_of_what_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all pairs are reached then, and every layer reaches new ones."""
+    monkeypatch.setattr(hops, "FEW_TOKENS", 0)
+    draw = np.random.default_rng(0)
+    for _ in range(40):  # token 0 sees itself alone
+        edges = np.stack([draw.integers(1, 300, 300), draw.integers(0, 300, 300)], axis=1)
+        graph = union_of((lb.Causal() | listed(edges)).layout(300))
+        found = hops.count_hops(graph, 2**14)
+        assert found.diameter is None and found.reached_intervals is not None
+        assert found.within[-1] < 300 * 299 and found.reached_intervals[-1][1] < 1
+        assert (np.diff(found.within) > 0).all() and found.fewest[-1] == 1
+
+
+def test_a_star_takes_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longbird.machine.available_bytes", lambda: 10_000_000)
+    with pytest.raises(ValueError, match="choose fewer tokens"):
+        lb.ErdosRenyi(0.2).contains_star(2000)
+
+
 @pytest.mark.parametrize("n", [2, 9, 60])
 @pytest.mark.parametrize(
     "graph", [lb.Window(1), lb.Window(3), lb.ErdosRenyi(0.2), lb.Full()], ids=repr

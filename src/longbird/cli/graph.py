@@ -127,8 +127,10 @@ def compare(
     if json:
         typer.echo(dumps([each.as_json() for each in found], indent=2))
         return
-    most = max(each.heads for each in found)
-    say(f"{n:,} tokens" + (f", union of {'all' if heads is None else heads} heads") * (most > 1))
+    union = ""
+    if max(each.heads for each in found) > 1:
+        union = f", union of {'all' if heads is None else heads} heads"
+    say(f"{n:,} tokens{union}")
     typer.echo(table(found))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log
@@ -242,7 +241,7 @@ class Analysis(Measures):
     per_head: tuple[Measures, ...]
 
     def __str__(self) -> str:
-        title = f"{textwrap.shorten(self.graph, 90)}, {self.n:,} tokens"
+        title = f"{_shortened(self.graph)}, {self.n:,} tokens"
         if self.heads > 1:
             title += f", union of {self.heads} heads"
         parts = [title, _table(self.rows())]
@@ -275,7 +274,7 @@ class Analysis(Measures):
         right.set(xlabel="layer", ylabel="tokens seen by a query")
         right.legend(frameon=False)
         figure.suptitle(
-            f"{textwrap.shorten(self.graph, 90)}\n{self.n:,} tokens, average path "
+            f"{_shortened(self.graph)}\n{self.n:,} tokens, average path "
             f"{_number(self.average_path_length)}, clustering {_number(self.clustering)}, "
             f"spectral gap {_number(self.spectral_gap)}",
             fontsize=9,
@@ -478,6 +477,10 @@ def _against(world: SmallWorld, which: str) -> str:
     against = f"{world.drawn} drawn" if world.drawn else "formulas for"
     how = "" if interval is None else "95%: {:,.4g} to {:,.4g}, ".format(*interval)
     return f"{how}{'' if world.exact else 'sampled, '}against {against} random graphs"
+
+
+def _shortened(name: str, most: int = 90) -> str:
+    return name if len(name) <= most else f"{name[: most - 3]}..."
 
 
 def _cut_text(edges: int | None) -> str:

@@ -240,10 +240,10 @@ class Digraph:
 
 def union_of(layout: Layout) -> Digraph:
     """The edges of all heads together."""
-    _check_memory(layout)
     different = len(layout.row_ptr)
     if different == 1:
         return head_of(layout, 0)
+    _check_memory(layout)
     found = zip(*(_entries(layout, head) for head in range(different)), strict=True)
     full, part = (_distinct(np.concatenate(codes)) for codes in found)
     return _of_layout(layout, full, part)
@@ -254,6 +254,7 @@ def head_of(layout: Layout, head: int) -> Digraph:
 
     Each call makes it anew. Many heads take less memory if they are measured one by one.
     """
+    _check_memory(layout)
     return _of_layout(layout, *_entries(layout, head))
 
 

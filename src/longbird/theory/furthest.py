@@ -10,7 +10,8 @@ Proposition 1). Two hand-built solutions come to within a constant factor of tha
     hub     global tokens load one vector after the other, and all compare: n / g + 1 layers
 
 All of them run through `longbird.attention` in float64, with weights that are matrices of zeros,
-ones and a few integers. What they find is compared exactly, and in as many layers as promised.
+ones and a few integers. What they find is compared to the last digits, and in as many layers as
+promised.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ from longbird.ops.api import attention
 
 HARD = 1e9
 """What scores are multiplied by: one that is lower by a millionth has weight 0 in float64."""
-ALIKE = 745 / HARD
+ALIKE = 746 / HARD
 """Inner products that differ by less are the same: both keys have a weight above 0 in float64."""
-EXACT = 1e-9
+MEAN = 1e-9
 """By how much a mean of several vectors may be off."""
+ROUNDING = 1e-12
+"""By how much one vector may be off: where it was met twice, it is a mean of itself and itself."""
 UNIT = 1e-6
 """By how much the length of a unit vector may be off: that of float32."""
 CLOSE = 2.0**-20
@@ -114,7 +117,7 @@ INSTANCES: dict[str, Callable[[int, int], Tensor]] = {
 
 
 def solved(u: Tensor, found: Tensor) -> Tensor:
-    """Which vectors have found the furthest, exactly: bool [n].
+    """Which vectors have found the furthest, to rounding: bool [n].
 
     Where several are equally far, hardmax gives a mean of them. Then it has to be of these and no
     others: a mean of vectors, with weights that are not negative.
@@ -122,7 +125,7 @@ def solved(u: Tensor, found: Tensor) -> Tensor:
     products = u @ u.T
     furthest = products - products.amin(dim=1, keepdim=True) < ALIKE  # [n, n]
     one = furthest.sum(dim=1) == 1
-    right = (found == u[furthest.double().argmax(dim=1)]).all(dim=1)
+    right = ((found - u[furthest.double().argmax(dim=1)]).abs() < ROUNDING).all(dim=1)
     near = ((u * found).sum(dim=1) - products.amin(dim=1)).abs() < ALIKE
     for i in (~one & near).nonzero()[:, 0].tolist():
         right[i] = _is_mean(found[i].numpy(), u[furthest[i]].numpy())
@@ -132,7 +135,7 @@ def solved(u: Tensor, found: Tensor) -> Tensor:
 def _is_mean(found: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> bool:
     """Whether a vector is a mean of others: weights of at least 0 that add up to 1."""
     _, error = nnls(np.vstack([of.T, np.ones(len(of))]), np.append(found, 1.0))
-    return bool(error < EXACT)
+    return bool(error < MEAN)
 
 
 # ---- Solutions ----
@@ -210,6 +213,10 @@ class Ring:
 
     reach: int = 1
 
+    def __post_init__(self) -> None:
+        """Check the number."""
+        integer(self.reach, "reach", least=1)
+
     @property
     def name(self) -> str:
         """For tables and pictures."""
@@ -263,6 +270,10 @@ class Hub:
     """
 
     hubs: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        integer(self.hubs, "hubs", least=1)
 
     @property
     def name(self) -> str:
@@ -321,8 +332,10 @@ class Hub:
 
 
 def _check_fits(name: str, number: int, n: int) -> None:
-    if not 1 <= number <= n:
-        raise ValueError(f"{name} must be from 1 to the {n} vectors, received {number}")
+    if number > n:
+        raise ValueError(
+            f"{name} must be at most the {n} vectors that there are, received {number}"
+        )
 
 
 Solution = FullLayer | Ring | Hub
@@ -342,8 +355,8 @@ class Outcome:
         accuracy: The share of vectors that have found the furthest, after each layer.
         within: The share whose furthest lies within as many hops: no solution over this graph
             can be right more often on every input.
-        comparisons: Layers that any solution needs whose tokens carry one vector each and compare
-            it along their edges: n (n - 1) / edges, infinite without edges.
+        comparisons: Layers that any solution needs that compares one pair of vectors per edge and
+            layer: n (n - 1) / edges, infinite without edges.
     """
 
     name: str
@@ -398,10 +411,19 @@ def share_within(
 
 def _unit(u: Tensor | npt.ArrayLike) -> Tensor:
     """The vectors in float64; only among unit vectors is the smallest product the furthest."""
-    found = torch.as_tensor(u, dtype=torch.float64)
-    if found.ndim != 2 or len(found) < 2:
-        shape = " x ".join(map(str, found.shape)) or "a number"
-        raise ValueError(f"received {shape}, expected at least two vectors: [n, size]")
+    try:
+        found = torch.as_tensor(u)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"expected vectors of one size, as a tensor, an array or lists of numbers: {error}"
+        ) from None
+    if found.ndim != 2 or len(found) < 2 or found.is_complex():
+        kind = "complex numbers" if found.is_complex() else "an array"
+        raise ValueError(
+            f"received {kind} of shape {list(found.shape)}, expected at least two vectors of real "
+            "numbers: [n, size]"
+        )
+    found = found.double()
     lengths = found.norm(dim=1)
     wrong = ~((lengths - 1).abs() < UNIT)  # also where it is not a number
     if wrong.any():
@@ -433,14 +455,14 @@ def solve(solution: Solution, u: Tensor | npt.ArrayLike, most: int | None = None
     """
     u = _unit(u)
     n = len(u)
-    _check_memory(int(solution.homes(n).max()) + 1)
-    most = solution.takes(n) if most is None else most
+    graph, homes = solution.graph(n), solution.homes(n)  # says if the solution does not fit
+    _check_memory(int(homes.max()) + 1)
+    most = solution.takes(n) if most is None else integer(most, "most", least=1)
     accuracy: list[float] = []
     for found in itertools.islice(solution.layers(u), most):
         accuracy.append(float(solved(u, found).double().mean()))
         if accuracy[-1] == 1:
             break
-    graph, homes = solution.graph(n), solution.homes(n)
     edges = _edges(graph, int(homes.max()) + 1)
     return Outcome(
         name=solution.name,

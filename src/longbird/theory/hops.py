@@ -136,7 +136,9 @@ def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
     pairs = n * (n - 1)
     # The first hop is known of all tokens: what is estimated is how many more there are.
     known, beyond = int(graph.degrees.sum()), table - table[0]
-    total = np.minimum(known + sample.total(beyond), pairs - graph.connected)
+    # At least one pair is not reached before the last row, and those that were seen not to be.
+    most = pairs - np.maximum((n - 1 - table).sum(axis=1, dtype=np.int64), 1)
+    total = np.minimum(known + sample.total(beyond), most)
     share, error = total / pairs, sample.error(beyond) / pairs
     # Where all that were drawn have arrived, one token in so many may not have. (If an event did
     # not occur in k draws, its chance is 3 / k at most, with 95% confidence.) It then lacks no
@@ -144,10 +146,9 @@ def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
     lacking = (table[-1] - table).max(axis=1, initial=0)
     lacking[lacking == 0] = lacking[lacking > 0].min(initial=n)  # as long as others go on
     rare = 3 / len(sample.positions) * np.append(0, lacking[:-1]) / (n - 1)
-    bounds = [
-        (max(known / pairs, low), min(1.0, high))
-        for low, high in zip(share - np.maximum(error, rare), share + error, strict=True)
-    ]
+    low = np.maximum(share - np.maximum(error, rare), known / pairs).tolist()
+    high = np.minimum(share + error, most / pairs).tolist()
+    bounds = list(zip(low, high, strict=True))
     fewest = table.min(axis=1).astype(np.int64) + 1
     if graph.connected:
         fewest = np.minimum(fewest, n - 1)
@@ -359,6 +360,9 @@ def _by_sample(graph: Digraph, size: int, many: bool, seed: int) -> Hops:
     queries = np.concatenate([extra, sample.positions])
     table = _from_some(graph, queries, many)
     if not graph.connected:
+        # What the ends alone still reach is not in the totals.
+        news = np.flatnonzero(np.diff(table[:, len(extra) :], axis=0).any(axis=1)) + 1
+        table = table[: 1 + news.max(initial=0)]
         found = _estimated(graph, table[:, len(extra) :], sample)
         return dataclasses.replace(found, fewest=table.min(axis=1).astype(np.int64) + 1)
     # No pair is farther apart than there and back again over any one token.

@@ -224,7 +224,7 @@ class _Parser:
         self._check_halts(halts)
         if "states" in self.settings:
             for state in halts:
-                declared = set(self._declared("states", ()))
+                declared = set(self.settings["states"][1])
                 self._check_known("state", state, declared, self.settings["halt"][0])
         working = {state for state, _ in self.table}
         known = (working | set(halts)) & set(self._declared("states", working | set(halts)))
@@ -262,8 +262,9 @@ class _Parser:
     def _read(self, number: int, line: str) -> None:
         words = line.split()
         is_transition = len(words) == 6 and words[2] == "->"
+        has_move = is_transition and words[4] in MOVES
         setting = SETTING.fullmatch(line)
-        if setting and not is_transition:
+        if setting and not has_move:
             if setting[1] in self.settings:
                 first = self.settings[setting[1]][0]
                 self._fail(number, f"{setting[1]!r} was already given in line {first}")
@@ -295,7 +296,7 @@ class _Parser:
             raise ValueError(f"{self.name} has no line '{setting}: ...', which is needed")
         line, words = self.settings[setting]
         if len(words) != 1:
-            comment = f"; {_A_COMMENT}" if any(word.startswith("#") for word in words[1:]) else ""
+            comment = f"; {_A_COMMENT}" if any(word.startswith("#") for word in words) else ""
             self._fail(line, f"{setting!r} takes one word, received {len(words)}{comment}")
         return words[0]
 

@@ -39,7 +39,7 @@ class Given(NamedTuple):
 
 
 def drawn(*choices: Sequence[Any]) -> Iterator[Any]:
-    """All combinations; of more than `MOST_NODES` as many, drawn, with each of few choices.
+    """All combinations; if they are more than `MOST_NODES`, as many at random.
 
     Examples:
         >>> list(drawn("ab", (0, 1)))
@@ -70,7 +70,7 @@ def _wrong_compute(decoder: Decoder) -> str | None:
     given: list[Given] = []
     wanted: list[Given] = []
     seen: list[tuple[int, int]] = []
-    # Every line once, and all that a node may read beside it.
+    # Every line once; then, as far as there is room, each with all that a node may read.
     taken = [(line, 0, None) for line in lines]
     for (q, a), stayed, read in itertools.chain(taken, drawn(lines, (0, 1), reads)):
         write, move, then = machine.transition(q, a)

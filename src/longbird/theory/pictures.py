@@ -152,7 +152,8 @@ def draw_codes(reports: Sequence[Report], path: str | Path) -> None:
         )
         axes.set(xlabel="sequence, in lexicographic order", ylabel="code, by rank")
         axes.spines[["top", "right"]].set_visible(False)
-        labels |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels())}  # noqa: B905
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            labels.setdefault(label, handle)
     figure.legend(
         labels.values(), labels, loc="outside lower center", ncols=6, frameon=False, fontsize=8
     )

@@ -182,9 +182,9 @@ def _plain(
 ) -> tuple[Eigenvalue, Eigenvalue]:
     """What Lanczos without restarts knows of the largest and the smallest eigenvalue.
 
-    Each is beyond what is found in the space that was searched. How far beyond, the residual
-    tells, if the start has anything of the right vector at all. It stops when both are found to
-    the last digits, or `smallest_alone` is.
+    Each is beyond what is found in the space that was searched, and mostly by less than the
+    residual, which is how far some eigenvalue is; twice that is reckoned with. It stops when both
+    are found to the last digits, or `smallest_alone` is.
     """
     steps = int(np.clip(products, FEWEST_STEPS, MOST_PLAIN_STEPS)) // 8 * 8
     vectors = np.zeros((steps + 1, len(start)))
@@ -214,7 +214,7 @@ def _bounded(value: float, residual: float, end: float) -> Eigenvalue:
     """An eigenvalue at one end, 1 or -1, of the spectrum, and how far beyond it may lie."""
     if residual < TOLERANCE:
         return Eigenvalue(float(value))
-    low, high = sorted((float(value), end * min(1.0, float(end * value + residual))))
+    low, high = sorted((float(value), end * min(1.0, float(end * value + 2 * residual))))
     return Eigenvalue(float(value), (low, high))
 
 

@@ -597,7 +597,8 @@ class Run:
                 if self.stuck
                 else []
             ),
-            f"{self.nodes:,} node{'s' * (self.nodes != 1)}, {self.edges:,} edges, at most "
+            f"{self.nodes:,} node{'s' * (self.nodes != 1)}, {self.edges:,} "
+            f"edge{'s' * (self.edges != 1)}, at most "
             f"{self.most_edges} a node",
         ]
         agreed = "every step agrees with the direct simulation"

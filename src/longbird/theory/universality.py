@@ -355,10 +355,10 @@ class Report:
         )
 
     @cached_property
-    def alike(self) -> tuple[Digits, Digits] | None:
-        """Two sequences in order of which the centre has no less for the later, if there are any.
+    def out_of_order(self) -> tuple[Digits, Digits] | None:
+        """Two sequences, the later of which has no smaller number at the centre; None if all have.
 
-        The same number for both, if there are such.
+        Two that have the same number, if there are such.
         """
         first: dict[Number, Digits] = {}
         for digits, result in self.results.items():
@@ -373,7 +373,7 @@ class Report:
     @property
     def falls(self) -> bool:
         """Does the centre have less for each sequence than for the one before it?"""
-        return self.alike is None
+        return self.out_of_order is None
 
     @cached_property
     def separates(self) -> bool:
@@ -410,7 +410,7 @@ class Report:
         n, sequences = self.construction.n, len(self.results)
         star = f"contains a star around position {self.centre}"
         if self.centre is None:
-            star = str(self.graph.contains_star(n + 1))
+            star = str(self.graph.contains_star(n + 1)).replace("token", "position")
         lines = [
             f"{self.graph!r:.200} over {n + 1} tokens {star}",
             f"{2 * n + 1} layers; {sequences:,} sequences of {n} tokens: {self.distinct:,} codes, "
@@ -427,8 +427,8 @@ class Report:
             )
         elif self.wrong is not None:
             lines.append("no two tokens have the same code, but by luck: the proof does not hold")
-        if self.alike is not None and self.wrong is None:
-            one, other = self.alike
+        if self.out_of_order is not None and self.wrong is None:
+            one, other = self.out_of_order
             lines.append(
                 f"FAILED  the centre has {self.results[one].centre} for {_written(one)} and "
                 f"{self.results[other].centre} for {_written(other)}: expected less for the later"
