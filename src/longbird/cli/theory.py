@@ -253,8 +253,8 @@ def _print_outcomes(outcomes: list[Any]) -> None:
             f"{each.within[min(2, len(each.within)) - 1]:.0%}",
         )
     stdout.print(table)
-    say("layers    until every vector has found the furthest; - for graphs without a solution")
-    say("at least  n(n-1)/edges, for any solution that compares one pair per edge and layer")
+    say("layers    until every vector has found the furthest; - if no solution is known")
+    say("at least  n(n-1)/edges, with one comparison per edge and layer")
     say("halfway   the share that has found it after half of the layers")
     say("2 hops    the share whose furthest is within two hops")
 
