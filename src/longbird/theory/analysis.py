@@ -137,7 +137,9 @@ class Measures:
             True
         """
         measures = [
-            each.name for each in dataclasses.fields(Measures) if "interv" not in each.name
+            each.name
+            for each in dataclasses.fields(Measures)
+            if not each.name.endswith("intervals")
         ]
         if name not in measures:
             raise ValueError(
@@ -245,7 +247,7 @@ class Analysis(Measures):
         if self.heads > 1:
             title += f", union of {self.heads} heads"
         parts = [title, _table(self.rows())]
-        if len(set(map(id, self.per_head))) > 1:
+        if self.per_head[0] is not self.per_head[-1]:
             heads = [(f"head {number}", head) for number, head in enumerate(self.per_head)]
             parts += ["", *_compared(heads, "head")]
         return "\n".join(parts)

@@ -240,10 +240,10 @@ class Digraph:
 
 def union_of(layout: Layout) -> Digraph:
     """The edges of all heads together."""
+    check_edges(layout)
     different = len(layout.row_ptr)
     if different == 1:
         return head_of(layout, 0)
-    _check_memory(layout)
     found = zip(*(_entries(layout, head) for head in range(different)), strict=True)
     full, part = (_distinct(np.concatenate(codes)) for codes in found)
     return _of_layout(layout, full, part)
@@ -252,9 +252,9 @@ def union_of(layout: Layout) -> Digraph:
 def head_of(layout: Layout, head: int) -> Digraph:
     """The edges of one of the heads that differ: `len(layout.row_ptr)`, 1 if all are alike.
 
-    Each call makes it anew. Many heads take less memory if they are measured one by one.
+    Each call makes it anew. Many heads take less memory if they are measured one by one; whether
+    there is enough for all, `check_edges` says.
     """
-    _check_memory(layout)
     return _of_layout(layout, *_entries(layout, head))
 
 
@@ -323,7 +323,8 @@ def _entries(layout: Layout, head: int) -> tuple[Ints, Ints]:
     return full, _distinct(np.concatenate([np.zeros(0, np.int64), *found]))
 
 
-def _check_memory(layout: Layout) -> None:
+def check_edges(layout: Layout) -> None:
+    """Raises if there is no memory to list the edges of all heads."""
     inside = np.bitwise_count(layout.masks).sum(axis=(1, 2), dtype=np.int64)
     edges = int(inside[layout.mask_ids[layout.mask_ids >= 0]].sum())
     check_memory(

@@ -534,7 +534,7 @@ def experiment(
         )
     chosen = (FullLayer(), Ring(), Hub()) if solutions is None else solutions
     outcomes: list[Outcome] = []
-    _check_memory(max(sizes))
+    _check_memory(max(sizes, default=0))
     for n in sizes:
         u = INSTANCES[instance](n, seed)
         outcomes += [solve(solution, u) for solution in chosen]

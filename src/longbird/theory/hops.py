@@ -130,9 +130,12 @@ def _counted(n: int, table: Table, lengths: Ints) -> Hops:
 def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
     """As `_counted`, from a sample; the diameter is for the caller to say.
 
-    If the graph is connected, some pair is known to be as many hops apart as there are rows.
+    The last columns of the table are the sample; others were looked at besides. If the graph is
+    connected, some pair is known to be as many hops apart as there are rows.
     """
     n = graph.n
+    fewest = table.min(axis=1).astype(np.int64) + 1
+    table = table[:, -len(sample.positions) :]
     pairs = n * (n - 1)
     # The first hop is known of all tokens: what is estimated is how many more there are.
     known, beyond = int(graph.degrees.sum()), table - table[0]
@@ -149,7 +152,6 @@ def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
     low = np.maximum(share - np.maximum(error, rare), known / pairs).tolist()
     high = np.minimum(share + error, most / pairs).tolist()
     bounds = list(zip(low, high, strict=True))
-    fewest = table.min(axis=1).astype(np.int64) + 1
     if graph.connected:
         fewest = np.minimum(fewest, n - 1)
         total[-1], fewest[-1], bounds[-1] = pairs, n, (1.0, 1.0)
@@ -218,11 +220,10 @@ def _by_runs(graph: Digraph, low: Places, high: Places, steps: int, seed: int) -
     sample = draw_sample(graph, size, seed)
     queries = np.concatenate([probe, sample.positions.astype(np.int32)])
     table = np.array(list(_walk(low, high, queries)))
-    found = _estimated(graph, table[:, len(probe) :], sample)
-    fewest = np.minimum(found.fewest, table.min(axis=1) + 1)
+    found = _estimated(graph, table, sample)
     # No pair is farther apart than the two ends, which were looked at.
     diameter = len(table) if graph.connected else None
-    return dataclasses.replace(found, fewest=fewest, diameter=diameter, most=diameter)
+    return dataclasses.replace(found, diameter=diameter, most=diameter)
 
 
 def _walk(low: Places, high: Places, queries: Places | None = None) -> Iterator[Places]:
@@ -362,9 +363,7 @@ def _by_sample(graph: Digraph, size: int, many: bool, seed: int) -> Hops:
     if not graph.connected:
         # What the ends alone still reach is not in the totals.
         news = np.flatnonzero(np.diff(table[:, len(extra) :], axis=0).any(axis=1)) + 1
-        table = table[: 1 + news.max(initial=0)]
-        found = _estimated(graph, table[:, len(extra) :], sample)
-        return dataclasses.replace(found, fewest=table.min(axis=1).astype(np.int64) + 1)
+        return _estimated(graph, table[: 1 + news.max(initial=0)], sample)
     # No pair is farther apart than there and back again over any one token.
     there = (table < n - 1).sum(axis=0) + 1
     back = _from_some(graph.transposed, queries[: 4 if many else 64], many)
@@ -373,6 +372,5 @@ def _by_sample(graph: Digraph, size: int, many: bool, seed: int) -> Hops:
     most = int((there[: len(again)] + again).min())
     # Back from some it may be farther than from all that were drawn.
     table = np.pad(table, ((0, longest - len(table)), (0, 0)), mode="edge")
-    found = _estimated(graph, table[:, len(extra) :], sample)
-    fewest = np.minimum(found.fewest, table.min(axis=1) + 1)
-    return dataclasses.replace(found, fewest=fewest, diameter=longest, most=most)
+    found = _estimated(graph, table, sample)
+    return dataclasses.replace(found, diameter=longest, most=most)

@@ -223,8 +223,8 @@ class _Parser:
             raise ValueError(f"{self.name} has no transitions; {_A_TRANSITION}")
         self._check_halts(halts)
         if "states" in self.settings:
+            declared = set(self.settings["states"][1])
             for state in halts:
-                declared = set(self.settings["states"][1])
                 self._check_known("state", state, declared, self.settings["halt"][0])
         working = {state for state, _ in self.table}
         known = (working | set(halts)) & set(self._declared("states", working | set(halts)))

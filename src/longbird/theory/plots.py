@@ -28,7 +28,7 @@ from longbird.graph import (
 from longbird.theory.clustering import cluster
 from longbird.theory.digraph import Digraph, union_of
 from longbird.theory.hops import Hops, count_hops
-from longbird.theory.small_world import EULER
+from longbird.theory.small_world import EULER, lattice_clustering
 from longbird.theory.spectrum import spectrum
 
 if TYPE_CHECKING:
@@ -127,7 +127,6 @@ def clustering(lengths: Sequence[int] = LENGTHS) -> Plot:
     """Clustering stays that of the window at any length, and falls with rewiring."""
     k = 2 * RADIUS
     rewired = {"none rewired": 0.0, "1% rewired": 0.01, "10% rewired": 0.1, "all rewired": 1.0}
-    ring = 3 * (k - 2) / (4 * (k - 1))
     return Plot(
         f"Clustering of a ring with {k} neighbours",
         "tokens",
@@ -140,9 +139,11 @@ def clustering(lengths: Sequence[int] = LENGTHS) -> Plot:
             for name, beta in rewired.items()
         },
         {
-            "3 (k - 2) / 4 (k - 1)": [(n, ring) for n in lengths],
+            "3 (k - 2) / 4 (k - 1)": [(n, lattice_clustering(n, k)) for n in lengths],
             **{
-                f"the same, {name}": [(n, ring * _left(rewired[name])) for n in lengths]
+                f"the same, {name}": [
+                    (n, lattice_clustering(n, k) * _left(rewired[name])) for n in lengths
+                ]
                 for name in ("1% rewired", "10% rewired")
             },
             "degree / n": [(n, 2 * k / n) for n in lengths],

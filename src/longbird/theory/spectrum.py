@@ -99,7 +99,7 @@ def _bipartite(graph: Digraph) -> bool:
     """Whether the tokens are in two halves without an edge inside either; of a connected graph."""
     if not graph.connected:
         return False
-    if graph.hubs:  # a star, or two hubs and what they both see
+    if graph.hubs:  # any edge but those of one hub makes a triangle
         return graph.hubs == 1 and int(graph.degrees.sum()) == 2 * (graph.n - 1)
     half = (hops_from(graph, 0) % 2).astype(np.float64)
     across = np.rint(graph.times(half) - graph.loops * half).astype(np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from longbird.graph.arguments import integer
 from longbird.graph.base import Graph
-from longbird.theory.digraph import Digraph, Ints, head_of
+from longbird.theory.digraph import Digraph, Ints, check_edges, head_of
 
 # Edges that are named as missing.
 NAMED = 8
@@ -66,6 +66,7 @@ def contains_star(graph: Graph, n: int, heads: int | None = None) -> Star:
     if not n:
         return Star(False, None, (), (), 0)
     layout = graph.layout(n, heads)
+    check_edges(layout)
     different = range(len(layout.row_ptr))
     each = np.stack([_lacking(head_of(layout, head)) for head in different])  # [heads, n]
     lacking = each.max(axis=0)

@@ -158,9 +158,7 @@ class Stream:
         into, bias, out = zip(*units, strict=True)
         inward, outward = torch.zeros(2, len(bias), len(self.names), dtype=torch.float64)
         for unit, (reads, adds) in enumerate(zip(into, out, strict=True)):
-            for weights, row in ((reads, inward[unit]), (adds, outward[unit])):
-                for name, weight in weights.items():
-                    row[self.index[name]] += weight
+            inward[unit], outward[unit] = self.vector(reads), self.vector(adds)
         return FeedForward(inward, torch.tensor(bias, dtype=torch.float64), outward)
 
 

@@ -31,6 +31,7 @@ import torch
 from longbird.graph import Edges, Graph, as_graph
 from longbird.graph.arguments import integer
 from longbird.ops.api import attention
+from longbird.theory.star import Star
 
 MOST_SEQUENCES = 1 << 12
 """More would take minutes: a sequence of twelve tokens takes a hundredth of a second."""
@@ -321,14 +322,19 @@ class Report:
     Attributes:
         graph: The graph.
         construction: The layers.
-        centre: The centre of its star; None if it contains none.
+        star: Whether it contains a star, and what is missing.
         results: For each sequence, in lexicographic order, what came out.
     """
 
     graph: Graph
     construction: Construction
-    centre: int | None
+    star: Star
     results: dict[Digits, Result]
+
+    @property
+    def centre(self) -> int | None:
+        """The centre of the star; None if there is none."""
+        return self.star.centre if self.star else None
 
     @cached_property
     def collision(self) -> tuple[tuple[Digits, int], tuple[Digits, int]] | None:
@@ -409,8 +415,8 @@ class Report:
         """The report as a few lines."""
         n, sequences = self.construction.n, len(self.results)
         star = f"contains a star around position {self.centre}"
-        if self.centre is None:
-            star = str(self.graph.contains_star(n + 1)).replace("token", "position")
+        if not self.star:  # tokens are those of a sequence here
+            star = str(self.star).replace("token", "position")
         lines = [
             f"{self.graph!r:.200} over {n + 1} tokens {star}",
             f"{2 * n + 1} layers; {sequences:,} sequences of {n} tokens: {self.distinct:,} codes, "
@@ -491,11 +497,10 @@ def check(
     if softmax is not None and not 0 < softmax < math.inf:
         raise ValueError(f"the scale of softmax must be a number above 0, received {softmax:g}")
     star = graph.contains_star(n + 1)
-    centre = star.centre if star else None
     seen = neighbours(graph, n + 1)
-    middle = max(range(n + 1), key=lambda token: len(seen[token])) if centre is None else centre
+    middle = star.centres[0] if star else max(range(n + 1), key=lambda token: len(seen[token]))
     results = {
         digits: run(construction, digits, seen, middle, numbers=numbers, softmax=softmax)
         for digits in construction.sequences()
     }
-    return Report(graph, construction, centre, results)
+    return Report(graph, construction, star, results)
