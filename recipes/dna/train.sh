@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 folder=$1
 data=$folder/data
 steps_short=${STEPS_SHORT:-24000}
-steps_long=${STEPS_LONG:-4000}
+steps_long=${STEPS_LONG:-2000}
 epochs=${EPOCHS:-4}
 
 [ -e "$data/validation.txt" ] || python "$here/prepare.py" "$data"
