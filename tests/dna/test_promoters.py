@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from planting import MOTIF, Planted, other_strand, planted, write_fasta
 from transformers import AutoTokenizer
 
 from longbird.dna.negatives import artificial
 from longbird.dna.promoters import Promoters
+from longbird.dna.runs import finetune, load
 from longbird.dna.settings import DnaSettings
 from longbird.genomes import DnaTokenizer
 
@@ -173,3 +175,84 @@ def test_planting_is_what_it_says(tmp_path: Path) -> None:
     for at, strand in one.starts:
         own = one.bases[at - 12 : at] if strand == "+" else one.bases[at + 1 : at + 13]
         assert (own if strand == "+" else other_strand(own)) == MOTIF
+
+
+class Says:
+    """A model that says something else of every token and stretch."""
+
+    def __init__(self, stretches: int) -> None:
+        self.stretches = stretches
+
+    def __call__(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
+        drawn = torch.Generator().manual_seed(0)
+        self.logits = torch.randn(*input_ids.shape, self.stretches, generator=drawn)
+        return self
+
+
+@pytest.mark.parametrize(("length", "stretches"), [(64, 4), (9, 4), (64, 1)])
+def test_a_base_counts_with_the_logit_of_its_stretch(
+    tmp_path: Path, length: int, stretches: int
+) -> None:
+    """Of pieces of any length, base by base in a loop; what is beyond the model is left out."""
+    drawn = np.random.default_rng(0)
+    windows = ["".join(drawn.choice([*"ACGT"], 30)) for _ in range(3)]
+    tokenizer = DnaTokenizer.train(["".join(drawn.choice([*"ACGT"], 3000))], 60)
+    tokenizer.save(tmp_path / "pieces")
+    task = Promoters()
+    task.window = 30
+    settings = DnaSettings("dna-promoter", (), length=length, upstream=20, downstream=10)
+    task.prepare(settings, AutoTokenizer.from_pretrained(tmp_path / "pieces"))
+    model = Says(stretches)
+    batch = task.batch([task.read(each) for each in windows], task.pad)
+    assert batch["input_ids"].shape[1] <= length
+    found = task.run(model, batch)
+    for row, bases in enumerate(windows):
+        expected, base = 0.0, 0
+        for at, token in enumerate(tokenizer.encode(bases).ids.tolist()):
+            for _ in tokenizer.pieces[token]:
+                stretch = base * stretches // 30
+                own = [each for each in range(30) if each * stretches // 30 == stretch]
+                if at < length - 2:
+                    expected += float(model.logits[row, 1 + at, stretch]) / len(own)
+                base += 1
+        assert base == 30
+        assert float(found[row]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_stretches_are_called_by_their_bases() -> None:
+    """As biologists count: the start is 1, and there is no 0."""
+    task = Promoters()
+    task.upstream, task.downstream, task.window = 10, 14, 24
+    assert task.head_settings()["id2label"] == {0: "-10..-3", 1: "-2..6", 2: "7..14"}
+    task.upstream, task.downstream, task.window = 4000, 1000, 5000
+    settings = task.head_settings()
+    assert settings["num_labels"] == len(settings["label2id"]) == 64
+
+
+@pytest.mark.slow  # trains
+def test_where_a_motif_stands_is_learned(tmp_path: Path) -> None:
+    """Places with the same letters, twelve bases too far away, are not starts."""
+    drawn = np.random.default_rng(0)
+    bases, starts = drawn.choice([*"ACGT"], 40_000), list[int]()
+    for at in range(100, 39_900, 80):
+        shift = int(drawn.integers(2)) * 12  # a motif that ends 4 or 16 before
+        bases[at - 4 - shift - 12 : at - 4 - shift] = [*MOTIF]
+        if not shift:
+            starts.append(at)
+    genome = write_fasta(tmp_path / "g.fa", c="".join(bases))
+    labels = tmp_path / "starts.bed"
+    labels.write_text("".join(f"c\t{at}\t{at + 1}\tp\t0\t+\n" for at in starts))
+    options: dict[str, Any] = {"upstream": 32, "downstream": 8, "per_positive": 4, "steps": 150}
+    run = finetune(
+        "promoter", genome, [labels], tmp_path / "run", tokens_per_batch=1024,
+        learning_rate=2e-3, say=lambda _: None, **options,
+    )  # fmt: skip
+    model = load(run.path)
+    held = range(32_000, 39_800, 97)
+    right, wrong = ["".join(drawn.choice([*"ACGT"], 40)) for _ in held], list[str]()
+    for number, window in enumerate(right):
+        right[number] = window[:16] + MOTIF + window[28:]
+        wrong.append(window[:4] + MOTIF + window[16:])
+    with torch.no_grad():
+        here, away = (np.array(model.task.scored(model.model, each)) for each in (right, wrong))
+    assert np.mean(here > away) > 0.9

@@ -28,13 +28,19 @@ USUAL = ("promoter", "TSS", "transcription_start_site")
 PLACED = ("random", "intergenic")
 PER_WINDOW = 30
 """Places that a scan looks at within one window."""
+STRETCH, STRETCHES = 8, 64
+"""Bases of a stretch that has a logit of its own, and how many of these a window has at most.
+
+With one logit for all tokens, as it was first, a model knows what stands in a window but hardly
+where: against intergenic places of E. coli it stayed at an AUROC of 0.58, and has 0.79 so."""
 
 
 class Promoters(Genomic):
     """Windows around starts on their own strand, against those of a recipe for negatives.
 
     A window has `upstream` bases before the start and `downstream` from it on; what lies beyond
-    the end of a sequence is N. Its logit is the mean of those of its tokens.
+    the end of a sequence is N. The model has a logit for each stretch of the window, and a base
+    counts with that of its own: what a -10 box says of a start depends on where it stands.
     """
 
     name = "dna-promoter"
@@ -62,8 +68,19 @@ class Promoters(Genomic):
         return self.upstream + self.downstream
 
     def head_settings(self) -> dict[str, Any]:
-        """One logit."""
-        return {"num_labels": 1, "id2label": {0: "promoter"}, "label2id": {"promoter": 0}}
+        """A logit for each stretch, which is called by its first and last base: the start is 1."""
+        stretch_of = self._stretch_of(min(STRETCHES, -(-self.window // STRETCH)))
+        places = [*range(-self.upstream, 0), *range(1, self.downstream + 1)]
+        names = [
+            f"{places[own[0]]}..{places[own[-1]]}"
+            for stretch in range(int(stretch_of[-1]) + 1)
+            for own in [np.flatnonzero(stretch_of == stretch)]
+        ]
+        return {
+            "num_labels": len(names),
+            "id2label": dict(enumerate(names)),
+            "label2id": {name: number for number, name in enumerate(names)},
+        }
 
     def window_at(self, name: str, base: int, strand: str) -> Interval:
         """The window of a start.
@@ -209,16 +226,47 @@ class Promoters(Genomic):
                 )
             yield {**example, "text": bases[:SHOWN], "tokens": tokens}
 
+    # ---- batches
+
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
         """Always on its own strand."""
-        ids = self.tokens.inputs(self.tokens.encode(row["bases"]))
-        return {"input_ids": ids, "truth": float(row["truth"])}
+        return {**self.read(row["bases"]), "truth": float(row["truth"])}
+
+    def read(self, bases: str) -> dict[str, Any]:
+        """Its tokens, without those beyond what the model reads, which few windows have."""
+        encoding, most = self.tokens.encode(bases), self.settings.length - 2
+        [*first, last] = self.tokens.inputs(encoding)
+        token_of = 1 + encoding.tokens_of_bases()  # the first is special
+        return {
+            "input_ids": [*first[: 1 + most], last],
+            "token_of": np.where(token_of <= most, token_of, 0),
+        }
+
+    def batch(
+        self,
+        examples: Sequence[dict[str, Any]],
+        pad: Callable[[Sequence[dict[str, Any]]], dict[str, Tensor]],
+    ) -> dict[str, Tensor]:
+        """With the token of each base [batch, bases], 0 where there is none, and the truth."""
+        batch = pad([{"input_ids": each["input_ids"]} for each in examples])
+        batch["token_of"] = torch.from_numpy(np.stack([each["token_of"] for each in examples]))
+        if "truth" in examples[0]:
+            batch["truth"] = torch.tensor([each["truth"] for each in examples])
+        return batch
 
     def run(self, model: Any, batch: Mapping[str, Tensor]) -> Tensor:
-        """The logits of windows [batch]."""
-        mask = batch["attention_mask"]
-        logits = model(input_ids=batch["input_ids"], attention_mask=mask).logits[..., 0].float()
-        return (logits * mask).sum(1) / mask.sum(1)
+        """The logits of windows [batch]: of each stretch the mean of its bases, in sum."""
+        logits = model(
+            input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]
+        ).logits.float()  # [batch, tokens, stretches]
+        token_of, stretches = batch["token_of"], logits.shape[-1]
+        stretch_of = torch.from_numpy(self._stretch_of(stretches)).to(logits.device)
+        each = logits.flatten(1).gather(1, token_of * stretches + stretch_of)  # [batch, bases]
+        return (each * (token_of > 0) / stretch_of.bincount()[stretch_of]).sum(1)
+
+    def _stretch_of(self, stretches: int) -> np.ndarray:
+        """The stretch of each base of a window, [bases]."""
+        return np.arange(self.window) * stretches // self.window
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
         """The mean over windows."""
@@ -278,15 +326,8 @@ class Promoters(Genomic):
 
     def scored(self, model: Any, windows: list[str]) -> list[np.ndarray]:
         """The score of each window."""
-        inputs = [{"input_ids": self._ids(each)} for each in windows]
-        batch = self.pad(inputs)
+        batch = self.batch([self.read(each) for each in windows], self.pad)
         return list(self.run(model, batch).sigmoid().cpu().numpy())
-
-    def _ids(self, bases: str) -> list[int]:
-        """Its tokens; those beyond what the model reads, which few windows have, are cut off."""
-        ids = self.tokens.inputs(self.tokens.encode(bases))
-        length = self.settings.length
-        return ids if len(ids) <= length else [*ids[: length - 1], ids[-1]]
 
     def notes(self) -> list[str]:
         """The recipe of the negatives."""

@@ -111,11 +111,8 @@ class Finetuned:
         at_once = max(1, self.budget.batch // windows.shape[1])
         found: list[torch.Tensor] = []
         for at in range(0, len(windows), at_once):
-            ids = [
-                {"input_ids": task.tokens.inputs(task.tokens.encode(letters(window)))}
-                for window in windows[at : at + at_once]
-            ]
-            found.append(task.run(model, task.pad(ids)))
+            read = [task.read(letters(window)) for window in windows[at : at + at_once]]
+            found.append(task.run(model, task.batch(read, task.pad)))
         return torch.cat(found).double().numpy()
 
     def scan(self, sequence: np.ndarray, width: int) -> np.ndarray:
