@@ -15,7 +15,6 @@ from transformers import AutoTokenizer
 
 from longbird.dna.negatives import artificial
 from longbird.dna.promoters import Promoters
-from longbird.dna.runs import finetune, load
 from longbird.dna.settings import DnaSettings
 from longbird.genomes import DnaTokenizer
 
@@ -227,32 +226,3 @@ def test_stretches_are_called_by_their_bases() -> None:
     task.upstream, task.downstream, task.window = 4000, 1000, 5000
     settings = task.head_settings()
     assert settings["num_labels"] == len(settings["label2id"]) == 64
-
-
-@pytest.mark.slow  # trains
-def test_where_a_motif_stands_is_learned(tmp_path: Path) -> None:
-    """Places with the same letters, twelve bases too far away, are not starts."""
-    drawn = np.random.default_rng(0)
-    bases, starts = drawn.choice([*"ACGT"], 40_000), list[int]()
-    for at in range(100, 39_900, 80):
-        shift = int(drawn.integers(2)) * 12  # a motif that ends 4 or 16 before
-        bases[at - 4 - shift - 12 : at - 4 - shift] = [*MOTIF]
-        if not shift:
-            starts.append(at)
-    genome = write_fasta(tmp_path / "g.fa", c="".join(bases))
-    labels = tmp_path / "starts.bed"
-    labels.write_text("".join(f"c\t{at}\t{at + 1}\tp\t0\t+\n" for at in starts))
-    options: dict[str, Any] = {"upstream": 32, "downstream": 8, "per_positive": 4, "steps": 150}
-    run = finetune(
-        "promoter", genome, [labels], tmp_path / "run", tokens_per_batch=1024,
-        learning_rate=2e-3, say=lambda _: None, **options,
-    )  # fmt: skip
-    model = load(run.path)
-    held = range(32_000, 39_800, 97)
-    right, wrong = ["".join(drawn.choice([*"ACGT"], 40)) for _ in held], list[str]()
-    for number, window in enumerate(right):
-        right[number] = window[:16] + MOTIF + window[28:]
-        wrong.append(window[:4] + MOTIF + window[16:])
-    with torch.no_grad():
-        here, away = (np.array(model.task.scored(model.model, each)) for each in (right, wrong))
-    assert np.mean(here > away) > 0.9

@@ -34,7 +34,7 @@ class Budget:
         step: Bases between the windows of a scan; places between them have what lies between.
     """
 
-    steps: int = 240
+    steps: int = 480
     batch: int = 4096
     learning_rate: float = 1e-3
     step: int = 13
