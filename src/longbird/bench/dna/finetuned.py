@@ -108,6 +108,7 @@ class Finetuned:
     def scores(self, windows: np.ndarray) -> np.ndarray:
         """Log-odds."""
         task, model = self.trained.task, self.trained.model
+        assert isinstance(task, Promoters)
         at_once = max(1, self.budget.batch // windows.shape[1])
         found: list[torch.Tensor] = []
         for at in range(0, len(windows), at_once):
