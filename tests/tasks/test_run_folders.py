@@ -160,3 +160,15 @@ def test_validation_by_what_is_learned(tiny: Any, tmp_path: Path) -> None:
     file, said = rows(tmp_path), []
     run(file, tmp_path / "run", tiny, said, validation=str(file), steps=1)
     assert any(line.startswith("warning") and "is also learned from" in line for line in said)
+
+
+def test_the_time_of_a_run_is_that_of_all_its_processes(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.seconds() == 0
+    # Three processes: 5 s, then 2 s and a kill within a line, then 4 s. Evaluations have no time.
+    for step, runtime in enumerate((1.0, 3.5, 5.0, 2.0, 1.0, 4.0)):
+        folder.log({"step": step, "train_runtime": runtime})
+        folder.log({"step": step, "eval_loss": 1.0})
+    with folder.metrics.open("a", encoding="utf-8") as file:
+        file.write('{"step": 9, "train_run')
+    assert folder.seconds() == pytest.approx(5 + 2 + 4)

@@ -156,7 +156,7 @@ def _run(
         say(f"warning: {wrong}; that checkpoint is not used")
     if checkpoint is not None:
         say(f"going on from {checkpoint}")
-    started = time.time()
+    started = time.time() - folder.seconds()
     if checkpoint is None or not trainer.has_ended(checkpoint):
         with trainer.interruptions.listening(), progress:
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))

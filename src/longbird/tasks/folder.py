@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Generator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,11 @@ class RunFolder:
                 with contextlib.suppress(json.JSONDecodeError):
                     lines.append(json.loads(text))
         return [line for line in lines if isinstance(line, dict) and "step" in line]
+
+    def seconds(self) -> float:
+        """How long it has been trained so far: every process that went on counts from 0."""
+        runtimes = [line["train_runtime"] for line in self.logged() if "train_runtime" in line]
+        return sum(own for own, then in pairwise([*runtimes, 0.0]) if then < own)
 
 
 def read_json(file: Path) -> dict[str, Any]:
