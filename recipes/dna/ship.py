@@ -194,7 +194,7 @@ def card(folder: Path) -> str:
     rows["**ships**"] = [starts(SHIPPED / PROMOTER, each) for each in recipes]
     for recipe, twin, own in zip(recipes, *list(rows.values())[-2:], strict=True):
         if own.average_precision <= twin.average_precision:
-            print(f"warning: with {recipe} negatives the twin is as good. Do not ship this")
+            print(f"warning: with {recipe} negatives the twin is as good")
     learned = short["tokens"] + long["tokens"]
     return (
         (HERE / "card.md")
