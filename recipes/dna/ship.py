@@ -205,6 +205,7 @@ def card(folder: Path) -> str:
             layers=config["num_hidden_layers"],
             width=config["hidden_size"],
             heads=config["num_attention_heads"],
+            block=config["graph"]["parts"][0]["block"],
             times=", ".join(f"{_genome(each)} x {number}" for each, number in TIMES.items()),
             seed=SEED,
             short_tokens=short["tokens"] / 1e6,
