@@ -121,14 +121,14 @@ def interval_of(metrics: dict[str, Any], name: str) -> str:
         >>> interval_of({"intervals": {"accuracy": [0.5, 0.75]}}, "accuracy")
         '0.5000 to 0.7500'
         >>> interval_of({"intervals": {"accuracy": [1.0, 1.0]}}, "accuracy")
-        'every document scores the same'
+        'the same in every sample'
     """
     found = metrics.get("intervals", {}).get(name)
     if found is None:
         return ""
     low, high = (f"{x:.4f}" for x in found)
     # Where every document has the same score, the bootstrap has nothing to vary.
-    return "every document scores the same" if low == high else f"{low} to {high}"
+    return "the same in every sample" if low == high else f"{low} to {high}"
 
 
 def _metrics_table(metrics: dict[str, Any]) -> str:
