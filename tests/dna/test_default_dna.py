@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 from pathlib import Path
@@ -51,6 +52,25 @@ def test_what_ships_loads_offline_and_scans(genome: Planted, tmp_path: Path) -> 
         weights = safetensors.numpy.load_file(default.SHIPPED / which / "model.safetensors")
         assert {str(x.dtype) for x in weights.values()} == {"float16"}
         assert load(default.SHIPPED / which).model.dtype.itemsize == 4  # computes in float32
+
+
+@pytest.mark.skipif(not SHIPS, reason="this copy comes without a model of DNA")
+def test_an_annotated_genome_may_be_its_own_labels(tmp_path: Path) -> None:
+    """Once it would be a genome alone, whose bits are measured, so that people give it twice."""
+    from Bio import SeqIO
+    from Bio.Seq import Seq
+    from Bio.SeqFeature import SeqFeature, SimpleLocation
+    from Bio.SeqRecord import SeqRecord
+
+    bases = "".join(random.Random(0).choices("ACGT", k=3000))
+    places = [SimpleLocation(at, at + 30, strand=1) for at in (500, 1500, 2500)]
+    features = [SeqFeature(place, type="promoter") for place in places]
+    about = {"molecule_type": "DNA"}
+    record = SeqRecord(Seq(bases), "c", "c", features=features, annotations=about)
+    file = tmp_path / "twelve_chars.gb"
+    SeqIO.write(record, file, "genbank")
+    found = evaluate("default", file, [file], say=lambda _: None).metrics
+    assert found["promoters"] == 3 and found["windows"] == 3 * 12
 
 
 @pytest.fixture

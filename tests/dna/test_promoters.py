@@ -13,10 +13,11 @@ import torch
 from planting import MOTIF, Planted, other_strand, planted, write_fasta
 from transformers import AutoTokenizer
 
+from longbird.dna.labels import features_of
 from longbird.dna.negatives import artificial
 from longbird.dna.promoters import Promoters
 from longbird.dna.settings import DnaSettings
-from longbird.genomes import DnaTokenizer
+from longbird.genomes import DnaTokenizer, open_genome
 
 
 def task_of(folder: Path, *files: Path, **options: Any) -> Promoters:
@@ -226,3 +227,23 @@ def test_stretches_are_called_by_their_bases() -> None:
     task.upstream, task.downstream, task.window = 4000, 1000, 5000
     settings = task.head_settings()
     assert settings["num_labels"] == len(settings["label2id"]) == 64
+
+
+def test_the_line_of_the_whole_sequence_is_no_promoter(tmp_path: Path) -> None:
+    """Annotations begin with a `region` that is the sequence; only what is in BED has no kind."""
+    genome = write_fasta(tmp_path / "g.fa", c="ACGGT" * 200)
+    gff = tmp_path / "g.gff3"
+    line = "c\tme\t{}\t{}\t{}\t.\t+\t.\tID={}\n"
+    gff.write_text(
+        "##gff-version 3\n" + line.format("region", 1, 1000, "c") + line.format("gene", 5, 90, "g")
+    )
+    bed = tmp_path / "starts.bed"
+    bed.write_text("c\t499\t500\tp\t0\t-\n")
+    with open_genome(genome) as opened:
+        task = task_of(tmp_path, genome, bed, gff)
+        assert task.starts([str(bed), str(gff)], opened) == [("c", 499, "-")]
+        assert task.starts([str(bed), str(bed)], opened) == [("c", 499, "-")]
+        with pytest.raises(ValueError, match=r"has no features of kind .*it has gene, region"):
+            task.starts([str(gff)], opened)
+        chosen = features_of([gff], opened, ["region"], ())
+        assert [str(each.interval) for each in chosen] == ["c:1-1000(+)"]

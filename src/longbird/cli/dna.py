@@ -93,7 +93,8 @@ Negatives = Annotated[
     ),
 ]
 PerPositive = Annotated[
-    int | None, typer.Option(help="promoter: negatives for each promoter. [3]")
+    int | None,
+    typer.Option(help="promoter: negatives for each promoter. [3; of a trained model, its own]"),
 ]
 
 

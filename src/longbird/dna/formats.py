@@ -125,18 +125,22 @@ def _names(track: Track, each: Found) -> tuple[str, str]:
     return (track.label, channel) if channel in ("+", "-") else (channel, ".")
 
 
-def write_bed(track: Track, file: Path, channel: int | None) -> None:
-    """BED of 6 columns: the score is a number up to 1000, as BED has it."""
+def write_bed(track: Track, file: Path, channel: int | None) -> int:
+    """BED of 6 columns: the score is a number up to 1000, as BED has it. Returns the places."""
+    number = 0
     with file.open("w", encoding="utf-8", newline="\n") as opened:
         opened.write(f'track name="{track.label}" description="longbird" useScore=1\n')
         for each in found(track):
+            number += 1
             name, strand = _names(track, each)
             score = round(1000 * min(max(each.score, 0.0), 1.0))
             opened.write(f"{each.name}\t{each.start}\t{each.end}\t{name}\t{score}\t{strand}\n")
+    return number
 
 
-def write_gff3(track: Track, file: Path, channel: int | None) -> None:
-    """GFF3, which counts from 1."""
+def write_gff3(track: Track, file: Path, channel: int | None) -> int:
+    """GFF3, which counts from 1. Returns the places."""
+    number = 0
     with file.open("w", encoding="utf-8", newline="\n") as opened:
         opened.write("##gff-version 3\n")
         for contig in track.genome.sequences.values():
@@ -148,6 +152,7 @@ def write_gff3(track: Track, file: Path, channel: int | None) -> None:
                 f"{_escaped(each.name)}\tlongbird\t{kind}\t{each.start + 1}\t{each.end}"
                 f"\t{each.score:.{DIGITS}f}\t{strand}\t.\tID={_escaped(name)}{number}\n"
             )
+    return number
 
 
 def _escaped(text: str) -> str:
@@ -212,7 +217,7 @@ def write_parquet(track: Track, file: Path, channel: int | None) -> None:
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-WRITERS: dict[str, Callable[[Track, Path, int | None], None]] = {
+WRITERS: dict[str, Callable[[Track, Path, int | None], int | None]] = {
     "bed": write_bed,
     "bedgraph": write_bedgraph,
     "gff3": write_gff3,

@@ -122,7 +122,8 @@ class Genomic(Task):
     def labels_of(self, genome: Genome) -> tuple[str, ...]:
         """The files with the labels of a genome that is learned from, or measured on."""
         of = self.once(
-            self.settings.train, lambda: {x.genome: x for x in self.genomes(self.settings.train)}
+            ("files", *self.settings.train),
+            lambda: {x.genome: x for x in self.genomes(self.settings.train)},
         )
         return of[genome.file].labels
 

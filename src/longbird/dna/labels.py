@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from longbird.genomes import Feature, Genome, Interval, read_features
-from longbird.genomes.bed import KIND
-from longbird.genomes.labels import BIGWIG, is_bedgraph
+from longbird.genomes.labels import BIGWIG, is_bed, is_bedgraph
 
 GENES = ("gene", "CDS", "mRNA", "tRNA", "rRNA", "ncRNA", "pseudogene", "exon")
 """Kinds of features between which a genome is intergenic."""
@@ -35,14 +34,19 @@ def features_of(
             f"{', '.join(signals)} is a signal (bigWig or bedGraph), which `longbird dna finetune "
             "profile` learns from; expected features: BED, GFF3 or GenBank"
         )
-    found = [each for file in files for each in read_features(file, genome)]
-    wanted = {*kinds} or {KIND, *usual}
-    chosen = [each for each in found if each.kind in wanted]
+    found = {file: read_features(file, genome) for file in dict.fromkeys(files)}
+    chosen = [
+        each
+        for file, own in found.items()
+        for each in own
+        if each.kind in (kinds or usual) or (not kinds and is_bed(file))
+    ]
     if not chosen:
-        there = sorted({each.kind for each in found})
+        there = sorted({each.kind for own in found.values() for each in own})
         raise ValueError(
-            f"{', '.join(map(str, files))} has no features of kind {', '.join(sorted(wanted))}; "
-            f"it has {', '.join(there[:20])}. Say which are meant with --kind"
+            f"{', '.join(map(str, found))} has no features of kind "
+            f"{', '.join(sorted(kinds or usual))}; it has {', '.join(there[:20])}. Say which are "
+            "meant with --kind"
         )
     return chosen
 

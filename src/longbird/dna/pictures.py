@@ -111,12 +111,15 @@ def _line(panel: Any, places: np.ndarray, values: np.ndarray, colour: str, name:
 def _inside(
     features: list[Feature], genome: Genome, region: Interval
 ) -> list[tuple[Feature, Interval]]:
-    """The parts of features that a stretch overlaps, counted as it is."""
+    """The parts of features that a stretch overlaps, counted as it is.
+
+    What covers a whole sequence, such as the first line of annotations does, says nothing of it.
+    """
     length = genome.sequences[region.name].length
     shown: list[tuple[Feature, Interval]] = []
     for feature in features:
         for part in feature.parts or (feature.interval,):
-            if part.name != region.name:
+            if part.name != region.name or len(part) == length:
                 continue
             turns = (0, -length) if part.end > length else (0,)
             for turn in turns:

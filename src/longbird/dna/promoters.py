@@ -117,7 +117,7 @@ class Promoters(Genomic):
 
     def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
         """Reads where promoters start."""
-        self.once((*files, genome.file), lambda: self.starts(files, genome))
+        self.once(("labels", *files, genome.file), lambda: self.starts(files, genome))
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
         """Promoters, each with its negatives, or those of the whole genome after them."""
@@ -132,7 +132,7 @@ class Promoters(Genomic):
         say: Callable[[str], None],
     ) -> Iterator[dict[str, Any]]:
         """Promoters and negatives of a genome, in the parts that `part_of` tells."""
-        starts = self.once((*files, genome.file), lambda: self.starts(files, genome))
+        starts = self.once(("labels", *files, genome.file), lambda: self.starts(files, genome))
         draw = np.random.default_rng((self.settings.seed, 7))
         quotas: dict[str, int] = {}
         outside = 0

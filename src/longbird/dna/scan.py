@@ -213,20 +213,23 @@ def scan(
         bins = sum(sweep.first_bin(sweep.jobs) for sweep in sweeps)
         scores = np.memmap(raw, np.float32, "r", shape=(bins, len(task.channels)))
         whole = Track(opened, sweeps, scores, task.channels, task.label, threshold, shift)
-        scored = whole.scored()
+        scored, places = whole.scored(), None
         if scored and region is not None:
             depict(region, whole.stretch(region))
         if scored:
             new = folder / f"written.{ending}"
             with naming(out):
-                WRITERS[ending](whole, new, channel)
+                places = WRITERS[ending](whole, new, channel)
                 with new.open("rb") as written:
                     os.fsync(written.fileno())
                 os.replace(new, out)
     if not scored:  # a bigWig file without numbers is none that browsers open
         raise ValueError(f"{genome} has nothing but N, which has no scores: nothing was written")
     unknown = f"; {bins - scored:,} have none, as all is N there" if scored < bins else ""
-    say(f"the scores of {scored:,} bins are in {out}{unknown}")
+    what = f"the scores of {scored:,} bins"
+    if places is not None:
+        what = f"the {places:,} places that reach {threshold:g}, out of {scored:,} bins,"
+    say(f"{what} are in {out}{unknown}")
 
 
 def _check_new(file: Path | None, force: bool) -> None:

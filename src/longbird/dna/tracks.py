@@ -53,7 +53,7 @@ class Tracks(Genomic):
 
     def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
         """Reads them."""
-        self.once((*files, genome.file), lambda: self.labels(files, genome))
+        self.once(("labels", *files, genome.file), lambda: self.labels(files, genome))
 
     def turned(self, scores: np.ndarray) -> np.ndarray:
         """What is said of the reverse complement, as what is said of a window."""
@@ -86,7 +86,7 @@ class Tracks(Genomic):
         """All of the genome that has bases and labels."""
         genome = division.genome
         files = self.labels_of(genome)
-        labels = self.once((*files, genome.file), lambda: self.labels(files, genome))
+        labels = self.once(("labels", *files, genome.file), lambda: self.labels(files, genome))
         for part in division.spans:
             for window in division.windows(part, self.window):
                 bases = genome.bases(window)

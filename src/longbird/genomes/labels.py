@@ -115,6 +115,11 @@ def circular_in(path: str | os.PathLike[str], alias: Alias = None) -> list[str]:
     return [names.get(name, name) for name in circular]
 
 
+def is_bed(file: str | os.PathLike[str]) -> bool:
+    """Is a file of features BED, whose features have no kinds?"""
+    return _kind(os.fspath(file)) == "bed"
+
+
 def is_bedgraph(file: str) -> bool:
     """Is a file bedGraph, by its ending, or by a line before its numbers?
 
