@@ -189,7 +189,9 @@ def card(folder: Path) -> str:
     described = json.loads((SHIPPED / PROMOTER / "dna.json").read_text("utf-8"))
     recipes = list(promoters.RATIOS)
     made = [baselines(each) for each in recipes]
-    rows = {name: [each[name] for each in made] for name in made[0]}
+    shares = [float(promoters.examples(each).held_out.positive.mean()) for each in recipes]
+    rows = {"guessing": [Ranking(0.5, share) for share in shares]}
+    rows |= {name: [each[name] for each in made] for name in made[0]}
     rows["twin, from random weights"] = [starts(folder / "3-twin", each) for each in recipes]
     rows["**ships**"] = [starts(SHIPPED / PROMOTER, each) for each in recipes]
     for recipe, twin, own in zip(recipes, *list(rows.values())[-2:], strict=True):
