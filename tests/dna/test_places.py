@@ -380,3 +380,42 @@ def test_labels_say_for_a_scan_that_a_sequence_is_circular(
     scan(runs["promoter"], genome, tmp_path / "b.bed", **options)
     assert [x[1] for x in read_lines(tmp_path / "a.bed") if x[5] == "+"] == ["302"]
     assert not [x for x in read_lines(tmp_path / "b.bed") if x[5] == "+"]
+
+
+def test_a_bigwig_on_a_full_disk_is_an_error(runs: dict[str, Path], tmp_path: Path) -> None:
+    """The library that writes it only prints that; the scores are kept, and the same goes on."""
+    import pyBigWig
+
+    genome = write_fasta(tmp_path / "g.fa", c="ACGTTGCAAC" * 300)
+    out, raw = tmp_path / "s.bw", 4 * 2 * 3000  # bytes of the scores on the way
+    scan(runs["coding"], genome, tmp_path / "whole.bw", **QUIET)
+
+    class Full:
+        """Has room for 4,096 bytes."""
+
+        def __init__(self, file: str, mode: str) -> None:
+            self.file, self.opened = file, pyBigWig.open(file, mode)
+            self.addHeader, self.addEntries = self.opened.addHeader, self.opened.addEntries
+
+        def close(self) -> None:
+            self.opened.close()
+            os.truncate(self.file, 4096)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats, "need", lambda *_: SimpleNamespace(open=Full))
+        with pytest.raises(OSError, match="No space left"):
+            scan(runs["coding"], genome, out, **QUIET)
+    assert not out.exists()
+    assert (tmp_path / ".s.bw.scan" / "scores.f32").stat().st_size == raw
+    scan(runs["coding"], genome, out, **QUIET)
+    assert out.read_bytes() == (tmp_path / "whole.bw").read_bytes()
+
+
+def test_a_scan_does_not_write_over_what_it_reads(runs: dict[str, Path], tmp_path: Path) -> None:
+    genome = write_fasta(tmp_path / "g.bed", c="ACGTTGCAAC" * 30)
+    bases = genome.read_bytes()
+    with pytest.raises(ValueError, match="which is read: name another"):
+        scan(runs["coding"], genome, genome, force=True, **QUIET)
+    with pytest.raises(ValueError, match="tokens_per_batch must be at least 1, received 0"):
+        scan(runs["coding"], genome, tmp_path / "o.bed", tokens_per_batch=0, **QUIET)
+    assert genome.read_bytes() == bases

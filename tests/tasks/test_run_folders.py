@@ -165,10 +165,11 @@ def test_validation_by_what_is_learned(tiny: Any, tmp_path: Path) -> None:
 def test_the_time_of_a_run_is_that_of_all_its_processes(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert folder.seconds() == 0
-    # Three processes: 5 s, then 2 s and a kill within a line, then 4 s. Evaluations have no time.
-    for step, runtime in enumerate((1.0, 3.5, 5.0, 2.0, 1.0, 4.0)):
-        folder.log({"step": step, "train_runtime": runtime})
-        folder.log({"step": step, "eval_loss": 1.0})
+    # Three processes, each of which counts from 0: 5 s, 10.1 s and 10.3 s.
+    for step, runtime in enumerate((1.0, 5.0, 10.1, 10.2, 10.3)):
+        began = (100.0, 100.0, 200.0, 300.0, 300.0)[step]
+        folder.log({"step": step, "train_runtime": runtime, "began_seconds": began})
+        folder.log({"step": step, "eval_loss": 1.0, "began_seconds": began})
     with folder.metrics.open("a", encoding="utf-8") as file:
         file.write('{"step": 9, "train_run')
-    assert folder.seconds() == pytest.approx(5 + 2 + 4)
+    assert folder.seconds() == pytest.approx(5 + 10.1 + 10.3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,12 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longbird.genomes.extra import need
+from longbird.genomes.labels import BIGWIG
 
 if TYPE_CHECKING:
     from longbird.dna.scan import Track
 
 ENDINGS = ("bed", "bedgraph", "gff3", "bw", "parquet")
 DIGITS = 4
+"""Of a score that count."""
 TYPES = {"coding": "CDS_region"}
 """What GFF3 calls it (the Sequence Ontology), where that is another word."""
 
@@ -150,7 +154,7 @@ def write_gff3(track: Track, file: Path, channel: int | None) -> int:
             kind = TYPES.get(name) or _escaped(name)
             opened.write(
                 f"{_escaped(each.name)}\tlongbird\t{kind}\t{each.start + 1}\t{each.end}"
-                f"\t{each.score:.{DIGITS}f}\t{strand}\t.\tID={_escaped(name)}{number}\n"
+                f"\t{each.score:.{DIGITS}g}\t{strand}\t.\tID={_escaped(name)}{number}\n"
             )
     return number
 
@@ -163,7 +167,7 @@ def numbers(track: Track, channel: int | None) -> Iterator[tuple[str, np.ndarray
     """Starts, ends and numbers of a channel, or the highest; equal neighbours are one."""
     for sweep, starts, ends, scores in track.blocks():
         values = scores[:, channel] if channel is not None else _highest(scores)
-        values = np.round(values.astype(np.float64), DIGITS)
+        values = _rounded(values.astype(np.float64))
         there = ~np.isnan(values)
         starts, ends, values = starts[there], ends[there], values[there]
         if not len(values):
@@ -179,17 +183,32 @@ def _highest(scores: np.ndarray) -> np.ndarray:
     return np.fmax.reduce(scores, axis=1)
 
 
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """To digits that count, since scores in a whole genome may all be small.
+
+    Examples:
+        >>> _rounded(np.array([0.123456, 0.000123456, 0.0])).tolist()
+        [0.1235, 0.0001235, 0.0]
+    """
+    scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(np.maximum(values, 1e-30))))
+    return np.round(values * scale) / scale
+
+
 def write_bedgraph(track: Track, file: Path, channel: int | None) -> None:
     """Numbers of bins, in order and without overlaps."""
     with file.open("w", encoding="utf-8", newline="\n") as opened:
         opened.write(f'track type=bedGraph name="{track.label}" viewLimits=0:1\n')
         for name, starts, ends, values in numbers(track, channel):
             lines = zip(starts.tolist(), ends.tolist(), values.tolist(), strict=True)
-            opened.writelines(f"{name}\t{a}\t{b}\t{x:.{DIGITS}f}\n" for a, b, x in lines)
+            opened.writelines(f"{name}\t{a}\t{b}\t{x:.{DIGITS}g}\n" for a, b, x in lines)
 
 
 def write_bigwig(track: Track, file: Path, channel: int | None) -> None:
-    """The same, by index."""
+    """The same, by index.
+
+    Raises:
+        OSError: The disk is full. pyBigWig only prints that; a whole file ends as it begins.
+    """
     opened = need("pyBigWig", "writing bigWig").open(str(file), "w")
     try:
         sizes = [(each.name, each.length) for each in track.genome.sequences.values()]
@@ -200,6 +219,12 @@ def write_bigwig(track: Track, file: Path, channel: int | None) -> None:
             )
     finally:
         opened.close()
+    with file.open("rb") as written:
+        first = written.read(4)
+        written.seek(-4, os.SEEK_END)
+        last = written.read(4)
+    if first not in BIGWIG or last != first:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
 
 
 def write_parquet(track: Track, file: Path, channel: int | None) -> None:

@@ -29,10 +29,11 @@ PLACED = ("random", "intergenic")
 PER_WINDOW = 30
 """Places that a scan looks at within one window."""
 STRETCH, STRETCHES = 8, 64
-"""Bases of a stretch that has a logit of its own, and how many of these a window has at most.
+"""About how many bases share a logit, and how many logits a window has at most.
 
 With one logit for all tokens, as it was first, a model knows what stands in a window but hardly
-where: against intergenic places of E. coli it stayed at an AUROC of 0.58, and has 0.79 so."""
+where: with intergenic negatives of E. coli its AUROC on validation windows stayed at 0.58, where
+logistic regression on which base is where has 0.73, and this has 0.79 (recipes/dna)."""
 
 
 class Promoters(Genomic):

@@ -109,7 +109,7 @@ def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
         window = sum(
             int(given.get(each, fields[each].default)) for each in ("upstream", "downstream")
         )
-        return window + 2
+        return max(8, window + 2)  # a run has no fewer
     model = str(given.get("model", "scratch:tiny"))
     if model.startswith("scratch:"):
         return 4096

@@ -156,7 +156,12 @@ def scan(
         raise ValueError(
             "there is nothing to do: give a file with --out, or a stretch with --plot"
         )
+    if tokens_per_batch is not None and tokens_per_batch < 1:
+        raise ValueError(f"tokens_per_batch must be at least 1, received {tokens_per_batch}")
     out = None if out is None else Path(out)
+    for file in (genome, *labels):
+        if out is not None and out.exists() and out.samefile(file):
+            raise ValueError(f"--out {out} is {file}, which is read: name another")
     ending = "" if out is None else ending_of(out)
     begun = out is not None and _folder(out).exists()  # then `_working` knows what was there
     _check_new(out, force or begun)

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 from collections.abc import Generator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -196,9 +195,9 @@ class RunFolder:
         return [line for line in lines if isinstance(line, dict) and "step" in line]
 
     def seconds(self) -> float:
-        """How long it has been trained so far: every process that went on counts from 0."""
-        runtimes = [line["train_runtime"] for line in self.logged() if "train_runtime" in line]
-        return sum(own for own, then in pairwise([*runtimes, 0.0]) if then < own)
+        """How long it has been trained so far, by all processes, each of which counts from 0."""
+        lines = [line for line in self.logged() if "train_runtime" in line]
+        return sum({line.get("began_seconds"): line["train_runtime"] for line in lines}.values())
 
 
 def read_json(file: Path) -> dict[str, Any]:

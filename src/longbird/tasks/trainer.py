@@ -351,6 +351,7 @@ class Metrics(TrainerCallback):
             place = str(self.folder.tensorboard)
             self.board = SummaryWriter(place, purge_step=state.global_step + 1)
             self.folder.cut_metrics(state.global_step)
+            self.began = time.time()  # tells processes apart
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Closes it."""
@@ -360,7 +361,12 @@ class Metrics(TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """What Trainer logs."""
         if state.is_world_process_zero and "train_loss" not in logs:
-            line = {"step": state.global_step, "epoch": state.epoch, **logs}
+            line = {
+                "step": state.global_step,
+                "epoch": state.epoch,
+                **logs,
+                "began_seconds": self.began,
+            }
             self.folder.log(line)
             for name, value in logs.items():
                 self.board.add_scalar(name, value, state.global_step)
