@@ -160,7 +160,7 @@ def test_the_source_distribution_is_complete_and_clean(tmp_path: Path) -> None:
         assert {name for name in kept if "__pycache__" not in name} <= names
     assert {"CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml"} <= names
     assert not [name for name in names if re.search(r"\.so$|\.pyc$|^build/|^\.venv", name)]
-    assert file.stat().st_size < 17_000_000  # up to 15 MB of it are the reader
+    assert file.stat().st_size < 20_000_000  # 15 MB of it are the reader, 3 the models of DNA
 
 
 @pytest.fixture(scope="module")
