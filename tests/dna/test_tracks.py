@@ -97,7 +97,7 @@ def test_bins_have_the_mean_logit_of_their_bases(tmp_path: Path, bin: int) -> No
     settings = DnaSettings("dna-profile", (), length=66)
     task.prepare(settings, AutoTokenizer.from_pretrained(tmp_path / "tokenizer"))
     windows = [random_bases(70, 3), random_bases(53, 4)]
-    batch = task.batch([task._read(each) for each in windows], task.pad)
+    batch = task.batch([task.read(each) for each in windows], task.pad)
 
     class Model:
         def __call__(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:

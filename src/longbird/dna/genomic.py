@@ -180,6 +180,14 @@ class Genomic(Task):
                 "hold out less with --validation-on"
             )
 
+    def read(self, bases: str) -> dict[str, Any]:
+        """The tokens of bases, and for each base the place of its token, 0 where there is none."""
+        there = np.frombuffer(bases.encode(), np.uint8) != ord(NO_BASE)
+        encoding = self.tokens.encode(bases.replace(NO_BASE, ""))
+        token_of = np.zeros(len(bases), np.int64)
+        token_of[there] = 1 + encoding.tokens_of_bases()  # the first is special
+        return {"input_ids": self.tokens.inputs(encoding), "token_of": token_of}
+
     def pieces(self, bases: str, unit: int = 1) -> Iterator[slice]:
         """A window in pieces that the model can read on both strands: nearly always one."""
 

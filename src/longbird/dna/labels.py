@@ -35,12 +35,10 @@ def features_of(
             "profile` learns from; expected features: BED, GFF3 or GenBank"
         )
     found = {file: read_features(file, genome) for file in dict.fromkeys(files)}
-    chosen = [
-        each
-        for file, own in found.items()
-        for each in own
-        if each.kind in (kinds or usual) or (not kinds and is_bed(file))
-    ]
+    chosen: list[Feature] = []
+    for file, own in found.items():
+        every = not kinds and is_bed(file)
+        chosen += [each for each in own if every or each.kind in (kinds or usual)]
     if not chosen:
         there = sorted({each.kind for own in found.values() for each in own})
         raise ValueError(

@@ -234,14 +234,11 @@ class Promoters(Genomic):
         return {**self.read(row["bases"]), "truth": float(row["truth"])}
 
     def read(self, bases: str) -> dict[str, Any]:
-        """Its tokens, without those beyond what the model reads, which few windows have."""
-        encoding, most = self.tokens.encode(bases), self.settings.length - 2
-        [*first, last] = self.tokens.inputs(encoding)
-        token_of = 1 + encoding.tokens_of_bases()  # the first is special
-        return {
-            "input_ids": [*first[: 1 + most], last],
-            "token_of": np.where(token_of <= most, token_of, 0),
-        }
+        """Without the tokens beyond what the model reads, which few windows have."""
+        read, most = super().read(bases), self.settings.length - 2
+        [*first, last] = read["input_ids"]
+        token_of = np.where(read["token_of"] <= most, read["token_of"], 0)
+        return {"input_ids": [*first[: 1 + most], last], "token_of": token_of}
 
     def batch(
         self,

@@ -17,8 +17,8 @@ from longbird.dna.labels import Cover, features_of, is_signal
 from longbird.dna.prior import balanced, prior
 from longbird.dna.scores import Ranked, tally
 from longbird.dna.settings import DnaSettings
-from longbird.dna.sweeps import NO_BASE, Sweep, Tiles
-from longbird.genomes import Contig, Encoding, Genome, Interval, open_signal, read_features
+from longbird.dna.sweeps import Sweep, Tiles
+from longbird.genomes import Contig, Genome, Interval, open_signal, read_features
 from longbird.genomes.letters import opposite
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction
@@ -151,14 +151,7 @@ class Tracks(Genomic):
             draw = np.random.default_rng((self.settings.seed, 1 + epoch, number))
             if draw.random() < 0.5:
                 bases, truth = opposite(bases), self.turned(truth)
-        return {**self._read(bases), "truth": truth}
-
-    def _read(self, bases: str) -> dict[str, Any]:
-        there = np.frombuffer(bases.encode(), np.uint8) != ord(NO_BASE)
-        encoding: Encoding = self.tokens.encode(bases.replace(NO_BASE, ""))
-        token_of = np.zeros(len(bases), np.int64)
-        token_of[there] = 1 + encoding.tokens_of_bases()  # the first is special
-        return {"input_ids": self.tokens.inputs(encoding), "token_of": token_of}
+        return {**self.read(bases), "truth": truth}
 
     def batch(
         self,
@@ -311,7 +304,7 @@ class Tracks(Genomic):
         A bin with fewer bases may be the last, or be filled up with `NO_BASE` anywhere.
         """
         cut = [[each[piece] for piece in self.pieces(each, self.bin)] for each in windows]
-        batch = self.batch([self._read(piece) for each in cut for piece in each], self.pad)
+        batch = self.batch([self.read(piece) for each in cut for piece in each], self.pad)
         said = iter(self._scores(model, batch))
         return [np.concatenate([next(said) for _ in each]) for each in cut]
 
