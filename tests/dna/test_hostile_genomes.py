@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from planting import planted, write_fasta
 from typer.testing import CliRunner
@@ -225,3 +226,36 @@ def test_a_window_goes_round_a_small_circle(tmp_path: Path) -> None:
     turned = bases_around(genome, Interval("c", -3, 13, "-"))
     assert turned == (bases * 4)[4:20].translate(str.maketrans("ACGT", "TGCA"))[::-1]
     assert re.fullmatch("[ACGT]{16}", turned)
+
+
+@pytest.mark.parametrize("circular", [False, True])
+def test_windows_without_a_base_are_not_scored_and_all_others_are(
+    tmp_path: Path, circular: bool
+) -> None:
+    bases = "N" * 90 + "ACGTTGCA" + "N" * 300 + "G" + "N" * 200
+    genome = open_genome(write_fasta(tmp_path / "g.fa", c=bases), circular=circular)
+
+    def window_at(name: str, base: int, strand: str) -> Interval:
+        return Interval(name, base - 7, base + 4, strand)  # the same on both strands, for the test
+
+    sweep = Starts(genome.contig("c"), 3, window_at, at_once=16)
+    read: list[str] = []
+
+    def scores(windows: list[str]) -> list[np.ndarray]:
+        read.extend(windows)
+        return [np.array(float(len(each.strip("N")))) for each in windows]
+
+    found = np.concatenate(
+        [
+            sweep.run(scores, genome, first, min(first + 16, sweep.jobs))
+            for first in range(0, sweep.jobs, 16)
+        ]
+    )
+    assert all(each.strip("N") for each in read)
+    for job, own in enumerate(found):
+        base = sweep.first + 3 * job
+        around = [at % len(bases) for at in range(base - 7, base + 4)]
+        inside = [bases[at] for at in around if circular or base - 7 <= at < base + 4]
+        expected = len("".join(inside).strip("N")) or np.nan
+        np.testing.assert_equal(own, [expected, expected])
+    assert len(read) == 2 * np.isfinite(found[:, 0]).sum() < found.size

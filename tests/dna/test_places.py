@@ -322,6 +322,8 @@ def test_what_cannot_be_drawn_is_said_before_the_scan(
     told = r"s\.txt' to write a picture to, expected a name that ends in \.png"
     with pytest.raises(ValueError, match=told):
         scan(runs["promoter"], genome, file, picture=tmp_path / "s.txt", **options)
+    with pytest.raises(ValueError, match=r"--track is for \.bedgraph and \.bw"):
+        scan(runs["promoter"], genome, file, track="+", **options)
     assert not (tmp_path / "new").exists()
     new = tmp_path / "new" / "s.PNG"  # its folder is made when it is written
     assert named(new, file, Interval("chrA", 0, 300)) == new

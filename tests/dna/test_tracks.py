@@ -138,6 +138,20 @@ def test_profiles_are_of_features_and_of_signals(tmp_path: Path) -> None:
     assert (truth[15:, 1] == UNLABELLED).all()
 
 
+def test_an_annotation_of_a_whole_sequence_is_no_target(tmp_path: Path) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c=random_bases(100))
+    gff = tmp_path / "g.gff3"
+    rows = [("region", 1, 100), ("gene", 11, 20), ("repeat", 71, 72)]
+    gff.write_text(
+        "##gff-version 3\n"
+        + "".join(f"c\tx\t{kind}\t{a}\t{b}\t.\t+\t.\tID={kind}\n" for kind, a, b in rows)
+    )
+    truth = np.concatenate(
+        [x["truth"] for x in examples(task_of(Profile, tmp_path, genome, gff, bin=10))]
+    )
+    assert np.flatnonzero(truth).tolist() == [1, 7]
+
+
 def test_numbers_along_a_genome_are_a_signal_whatever_the_file_is_called(tmp_path: Path) -> None:
     genome = write_fasta(tmp_path / "g.fa", c=random_bases(100))
     rows = "".join(f"c\t{at}\t{at + 10}\t{at % 30}\n" for at in range(0, 100, 10))

@@ -49,6 +49,14 @@ def features_of(
     return chosen
 
 
+def is_whole(part: Interval, genome: Genome) -> bool:
+    """Does a part of a feature cover a sequence, as the first line of annotations does?
+
+    It says nothing of any place.
+    """
+    return len(part) == genome.sequences[part.name].length
+
+
 def is_signal(file: str) -> bool:
     """Does a file have numbers along a genome, rather than features?"""
     with open(file, "rb") as opened:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longbird.dna.labels import is_signal
+from longbird.dna.labels import is_signal, is_whole
 from longbird.folders.paths import check_picture_name
 from longbird.genomes import Feature, Genome, Interval, open_signal, read_features
 
@@ -16,6 +16,8 @@ BLUE, RED, GREY = "#3465a4", "#c4472c", "#777777"
 STRAND = {"+": BLUE, "-": RED, ".": GREY}
 NAMED = 40
 """Features that are few enough to have their names beside them."""
+LETTER = 1 / 175
+"""Of the width of a panel, that a letter of a name takes."""
 POINTS = 4000
 """Of a line, that a picture shows; more are joined, the highest staying."""
 
@@ -111,15 +113,12 @@ def _line(panel: Any, places: np.ndarray, values: np.ndarray, colour: str, name:
 def _inside(
     features: list[Feature], genome: Genome, region: Interval
 ) -> list[tuple[Feature, Interval]]:
-    """The parts of features that a stretch overlaps, counted as it is.
-
-    What covers a whole sequence, such as the first line of annotations does, says nothing of it.
-    """
+    """The parts of features that a stretch overlaps, counted as it is."""
     length = genome.sequences[region.name].length
     shown: list[tuple[Feature, Interval]] = []
     for feature in features:
         for part in feature.parts or (feature.interval,):
-            if part.name != region.name or len(part) == length:
+            if part.name != region.name or is_whole(part, genome):
                 continue
             turns = (0, -length) if part.end > length else (0,)
             for turn in turns:
@@ -133,7 +132,8 @@ def _features(panel: Any, shown: list[tuple[Feature, Interval]], region: Interva
     """Boxes: of the plus strand above, of the minus strand below."""
     level = {"+": 1.0, ".": 0.5, "-": 0.0}
     least = len(region) / 400  # narrower than a line, it would not be seen
-    for feature, part in shown:
+    free = dict.fromkeys(level, -np.inf)  # from where on a name does not cover another
+    for feature, part in sorted(shown, key=lambda each: each[1].start):
         wide = max(len(part), least)
         left = part.start + 0.5 - (wide - len(part)) / 2
         panel.broken_barh(
@@ -141,6 +141,9 @@ def _features(panel: Any, shown: list[tuple[Feature, Interval]], region: Interva
         )
         if len(shown) <= NAMED and feature.id:
             at = max(left, region.start + 0.5)
+            if at < free[part.strand]:
+                continue
+            free[part.strand] = at + (len(feature.id) + 1) * len(region) * LETTER
             panel.text(at, level[part.strand] + 0.45, feature.id, fontsize=6, clip_on=True)
     panel.set_ylim(-0.1, 1.9)
     panel.set_yticks([0.2, 1.2], ["-", "+"])

@@ -167,7 +167,13 @@ def scan(
     _check_new(out, force or begun)
     trained = load(path, **options)
     task = trained.task
-    channel = task.one_track(track) if ending in ("bedgraph", "bw") else None
+    one = ending in ("bedgraph", "bw")
+    if track is not None and not one:
+        raise ValueError(
+            "--track is for .bedgraph and .bw, which have one number for each place"
+            + (f": .{ending} has all tracks" if ending else "; a picture has all tracks")
+        )
+    channel = task.one_track(track) if one else None
     opened = open_genome_of(trained.settings, str(genome), [str(each) for each in labels])
     region, drawn, shown = None, Path(), list[Known]()
     if plot is not None:

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from longbird.dna.division import Division
 from longbird.dna.genomic import Genomic
-from longbird.dna.labels import Cover, features_of, is_signal
+from longbird.dna.labels import Cover, features_of, is_signal, is_whole
 from longbird.dna.prior import balanced, prior
 from longbird.dna.scores import Ranked, tally
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import Sweep, Tiles
 from longbird.genomes import Contig, Genome, Interval, open_signal, read_features
+from longbird.genomes.labels import is_bed
 from longbird.genomes.letters import opposite
 from longbird.tasks.settings import Settings
 from longbird.tasks.task import Example, Prediction
@@ -402,9 +403,10 @@ class Profile(Tracks):
 
     def _features(self, file: str, kind: str | None, genome: Genome) -> Labels:
         found = read_features(file, genome, kinds=None if kind is None else [kind])
-        cover = Cover(
-            (part for feature in found for part in feature.parts or (feature.interval,)), genome
-        )
+        parts = (part for feature in found for part in feature.parts or (feature.interval,))
+        if kind is None and not is_bed(file):
+            parts = (part for part in parts if not is_whole(part, genome))
+        cover = Cover(parts, genome)
 
         def of(interval: Interval) -> np.ndarray:
             return self._bins(cover.bases(interval).astype(float), np.nanmax).astype(np.uint8)
@@ -457,8 +459,7 @@ def _targets(files: Sequence[str], kinds: Sequence[str]) -> list[tuple[str, str,
     found: list[tuple[str, str, str | None]] = []
     for file in files:
         stem = Path(file).name.removesuffix(".gz").rsplit(".", 1)[0]
-        bed = file.lower().removesuffix(".gz").endswith((".bed", ".narrowpeak", ".broadpeak"))
-        if kinds and not is_signal(file) and not bed:
+        if kinds and not is_signal(file) and not is_bed(file):
             found += [(kind, file, kind) for kind in kinds]
         else:
             found.append((stem, file, None))
