@@ -12,7 +12,6 @@ import typer
 from longbird.bench.dna.experiments import EXPERIMENTS as OF_DNA
 from longbird.bench.dna.experiments import SPEED
 from longbird.bench.quality import EXPERIMENTS, SCALES
-from longbird.cli.early import check_model
 from longbird.cli.flags import Command, Group
 from longbird.cli.options import (
     IMPLEMENTATIONS,
@@ -25,6 +24,7 @@ from longbird.cli.options import (
     complete_implementation,
 )
 from longbird.cli.terminal import note, say, stderr, stdout, working
+from longbird.dna.default import PRETRAINED, folder_of_dna
 
 if TYPE_CHECKING:
     from longbird.bench.encoders.case import Shape
@@ -274,8 +274,8 @@ def dna(
     model: Annotated[
         Path | None,
         typer.Option(
-            help="A run of `longbird dna pretrain`, or the folder of such a model, to start from; "
-            "by default one is pretrained first, and kept in the work folder.",
+            help="A run of `longbird dna pretrain`, the folder of such a model, or default, which "
+            "ships, to start from; otherwise one is pretrained first and kept in the work folder.",
             show_default=False,
         ),
     ] = None,
@@ -293,14 +293,14 @@ def dna(
 
     longbird bench dna promoters --scale tiny
 
-    longbird bench dna promoters --model run
+    longbird bench dna promoters --model default
     """
     check_known("NAME", [name], (*OF_DNA, SPEED))
     check_known("--scale", [scale], SCALES)
     if name == SPEED and (only or model is not None):
         raise ValueError("speed takes neither --only nor --model: its models are all measured")
     if model is not None:
-        check_model(model)
+        model = folder_of_dna(model, PRETRAINED)
     with working("Loading torch"):
         module = import_module(f"longbird.bench.dna.experiments.{name}")
     if name == SPEED:

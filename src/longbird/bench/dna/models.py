@@ -182,14 +182,15 @@ class Start:
         if self.given is None:
             return (
                 f"The model is pretrained once, on {self.learned}: {self.plan.words}; what is "
-                "held out here is not in it."
+                f"held out here is not in it. {ABOUT}"
             )
         config = LongbirdConfig.from_pretrained(folder_of_model(self.given))
         return (
-            f"The model is {self.given.name} as it was given (sha256 "
+            f"The model is that of the folder {self.given.name}, as it was given (sha256 "
             f"{', '.join(map(str, self.settings.values()))}): {config.num_hidden_layers} layers "
             f"of {config.hidden_size}. What it was pretrained on is not known to this page; "
-            "sequences that are held out here may be among it, their labels must not be."
+            "sequences that are held out here may be among it, their labels must not be. The twin "
+            "has the same configuration and new weights."
         )
 
     def pretrained(self, attempt: Attempt) -> Path:

@@ -14,7 +14,7 @@ from longbird.bench.dna.corpora import corpus
 from longbird.bench.dna.examples import Examples
 from longbird.bench.dna.experiments.sources import FLY
 from longbird.bench.dna.metrics import auroc_of, f1_of
-from longbird.bench.dna.models import ABOUT, PRETRAINED, TINY, TWIN, Plan, Start
+from longbird.bench.dna.models import PRETRAINED, TINY, TWIN, Plan, Start
 from longbird.bench.dna.splits import TEST
 from longbird.bench.quality.experiment import Claim, Experiment, Metric
 
@@ -121,7 +121,7 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
                 ("F1", "of promoters, in percent", f1_of, "said", 100),
             )
         ],
-        budget=f"{start.words} {ABOUT} Then, "
+        budget=f"{start.words} Then, "
         + "; ".join(f"windows of {n:,} bases: {x.words}" for n, x in sizes.budgets.items())
         + f"; of four looks at one group of windows in ten, the best is kept. All learn from "
         f"{2 * sizes.learned:,} windows. The small CNN has {sizes.epochs} epochs at most.",

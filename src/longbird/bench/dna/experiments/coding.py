@@ -19,7 +19,7 @@ from longbird.bench.dna.coding import (
 )
 from longbird.bench.dna.experiments.sources import ECOLI, OTHERS
 from longbird.bench.dna.metrics import mcc_of
-from longbird.bench.dna.models import ABOUT, PRETRAINED, TINY, TWIN, Plan, Start
+from longbird.bench.dna.models import PRETRAINED, TINY, TWIN, Plan, Start
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.tracks import finetuned
 from longbird.bench.quality.experiment import (
@@ -112,7 +112,7 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
                 scale=100,
             ),
         ],
-        budget=f"{start.words} {ABOUT} Then {sizes.budget.words}; the model is that of the last "
+        budget=f"{start.words} Then {sizes.budget.words}; the model is that of the last "
         "step. The table counts all genes of both species, and chooses by the second.",
         data=[
             f"{ECOLI}: held out as a species. Measured is one in {sizes.every} pieces of "

@@ -14,7 +14,7 @@ from longbird.bench.dna.experiments import promoters
 from longbird.bench.dna.experiments.promoters import HELD_OUT, start_of
 from longbird.bench.dna.experiments.sources import ECOLI, REGULATION
 from longbird.bench.dna.metrics import auroc_of, average_precision_of
-from longbird.bench.dna.models import ABOUT, PRETRAINED, TWIN, write_fasta
+from longbird.bench.dna.models import PRETRAINED, TWIN, write_fasta
 from longbird.bench.dna.motif import CHIP
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.profile import BIN, PEAKS, TARGETS, profile, write_tracks
@@ -97,7 +97,7 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
                 for name in reversed(TARGETS)
             ),
         ],
-        budget=f"{start.words} {ABOUT} Then {budget.words}, all targets at once; the model is "
+        budget=f"{start.words} Then {budget.words}, all targets at once; the model is "
         "that of the last step.",
         data=[
             f"{ECOLI}, with its genes and the two replicates of a ChIP; {REGULATION}. The third "

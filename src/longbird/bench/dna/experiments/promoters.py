@@ -13,7 +13,7 @@ from longbird.bench.dna.classifying import BASELINES, Budget, Set, contestants, 
 from longbird.bench.dna.examples import Examples
 from longbird.bench.dna.experiments.sources import ECOLI, REGULATION
 from longbird.bench.dna.metrics import auroc_of, average_precision_of
-from longbird.bench.dna.models import ABOUT, PRETRAINED, TINY, TWIN, Plan, Start
+from longbird.bench.dna.models import PRETRAINED, TINY, TWIN, Plan, Start
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.splits import TEST, by_fifth, stretches
 from longbird.bench.quality.experiment import Claim, Experiment, Metric
@@ -142,7 +142,7 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
         contestants=contestants(sets, [*kinds, wider, *BASELINES]),
         reference=PRETRAINED,
         metrics=metrics,
-        budget=f"{start.words} {ABOUT} Then {sets[0].budget.words} with random negatives, "
+        budget=f"{start.words} Then {sets[0].budget.words} with random negatives, "
         f"{sets[1].budget.words} with intergenic ones, of which the best of four looks at one "
         "group of training windows in ten is kept. The small CNN has 30 epochs at most, chosen "
         "in the same way. The time of the first attempt of a model has its pretraining.",
