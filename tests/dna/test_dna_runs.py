@@ -51,7 +51,11 @@ def test_pretraining_measures_bits_per_base(tmp_path: Path, genome: Planted) -> 
     assert found["pseudo_bits_per_base"] == pytest.approx(bits)
     said = evaluate(run.path, genome.genome, on=["1/5"], say=lambda _: None).metrics
     assert said["pseudo_bits_per_base"] == pytest.approx(found["pseudo_bits_per_base"])
-    assert "pseudo-likelihood" in said["notes"][0]
+    assert "pseudo-likelihood" in said["notes"][0] and "15% of the tokens" in said["notes"][0]
+    fewer = evaluate(run.path, genome.genome, on=["1/5"], mask=0.05, say=lambda _: None).metrics
+    assert "5% of the tokens" in fewer["notes"][0]
+    share = fewer["predicted_tokens"] / said["predicted_tokens"]
+    assert share == pytest.approx(1 / 3, rel=0.2)
     assert (run.path / "report.html").exists() and (run.path / "tokenizer").is_dir()
 
 

@@ -321,6 +321,10 @@ def evaluate(
     kind: Kind = None,
     negatives: Negatives = None,
     per_positive: PerPositive = None,
+    mask: Annotated[
+        float | None,
+        typer.Option(help="A pretrained model: share of the tokens hidden. \\[as in training]"),
+    ] = None,
     alias: Alias = None,
     circular: Circular = None,
     tokens_per_batch: TokensAtOnce = None,
@@ -335,7 +339,7 @@ def evaluate(
 
     longbird dna evaluate promoters ecoli.fa starts.bed --on 5/5 --json
 
-    longbird dna evaluate run yeast.fa
+    longbird dna evaluate run yeast.fa --mask 0.02
     """
     check_known("--negatives", [negatives], NEGATIVES)
     _check_trained(run, PROMOTER if labels else PRETRAINED)
@@ -345,7 +349,7 @@ def evaluate(
     with working("Evaluating"):
         found = measure(
             run, genome, labels or (), on=on or (), say=note, kind=_several(kind),
-            negatives=negatives, per_positive=per_positive,
+            negatives=negatives, per_positive=per_positive, mask=mask,
             alias=_several(alias), circular=_several(circular),
             tokens_per_batch=tokens_per_batch,
         )  # fmt: skip

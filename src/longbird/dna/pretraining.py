@@ -138,6 +138,7 @@ class Pretraining(Genomic):
     def notes(self) -> list[str]:
         """What kind of bits these are."""
         return [
+            f"{100 * self.settings.mask:.3g}% of the tokens are hidden at once. "
             "Bits per base are the bits of all hidden tokens, divided by their bases, N left out. "
             "They are a pseudo-likelihood: each token is seen with what stands on both sides"
             + (

@@ -191,6 +191,8 @@ def evaluate(
     path = folder_of_dna(path, PROMOTER if labels else PRETRAINED)
     trained = load(path, **options)
     task = trained.task
+    if options.get("mask") is not None and not isinstance(task, Pretraining):
+        raise ValueError("--mask is for a pretrained model: this one hides nothing")
     given = task.genomes(files)
     if not on:
         _tell_learned(path, [each.genome for each in given], say)
