@@ -219,7 +219,8 @@ def test_profile(small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setattr(of_bins, "PEAKS", 30)
     wanted = [PRETRAINED, TWIN, profile.SEARCH]
     found = run(profile.experiment("tiny"), (0,), tmp_path / "work", wanted, quiet)
-    assert found.missing == ["5-mers of the bin"]  # for which there are too few peaks
+    # For the words there are too few peaks.
+    assert found.missing == [f"{PRETRAINED}, 256 tokens (seed 0)", "5-mers of the bin"]
     _, data = written(found, tmp_path)
     figures = data["figures"]["AP, ChIP peak"]
     assert set(figures) == set(wanted)

@@ -285,7 +285,7 @@ def dna(
     """Measure DNA models beside simple baselines and beside themselves without pretraining.
 
     Each experiment has three seeds, confidence intervals and a split that does not leak, names
-    its negatives, and takes 30 to 45 minutes on one idle core. The same command continues what was
+    its negatives, and takes 30 to 80 minutes on one idle core. The same command continues what was
     stopped. Writes JSON, Markdown and a picture. speed measures bases per second, scanned and
     trained, beside Hugging Face's BigBird and full attention.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longbird.dna.runs import Trained
 
 MARGIN = 8
-"""A window gives up so much of it on each side: an eighth."""
+"""A window gives up so much of it on each side: an eighth, and a bin at least."""
 
 
 def along(trained: Trained, sequence: np.ndarray, begin: int, end: int) -> np.ndarray:
@@ -31,8 +31,9 @@ def along(trained: Trained, sequence: np.ndarray, begin: int, end: int) -> np.nd
     import torch
 
     task, size = trained.task, getattr(trained.task, "bin", 1)
-    margin = trained.task.window // MARGIN // size * size
-    core = max(size, (trained.task.window - 2 * margin) // size * size)
+    bins = task.window // size
+    margin = min(max(1, bins // MARGIN), (bins - 1) // 2) * size
+    core = bins * size - 2 * margin
     found: list[np.ndarray] = []
     for first in range(begin, end, core):
         last = min(first + core, end)

@@ -31,11 +31,15 @@ from longbird.bench.quality.experiment import (
     Outcome,
 )
 
-BUDGETS = {"default": Budget(500, 8192), "tiny": Budget(2, 1024)}
+BUDGETS = {"default": Budget(400, 8192), "tiny": Budget(2, 1024)}
+SHORT = 1024
+"""Tokens of the windows of a contestant that has less context."""
 SEARCH = f"{CHIP} search"
 
 
-def attempt(budget: Budget, which: Callable[[Attempt], Path], attempt: Attempt) -> Outcome:
+def attempt(
+    budget: Budget, which: Callable[[Attempt], Path], window: int, attempt: Attempt
+) -> Outcome:
     """A model that learned all targets at once."""
     sequence = bacterium("E. coli").sequences[SEQUENCE]
     bins = profile(context=CONTEXT, held_out=HELD_OUT)
@@ -50,6 +54,7 @@ def attempt(budget: Budget, which: Callable[[Attempt], Path], attempt: Attempt) 
         attempt,
         budget,
         bin=bins.size,
+        length=window,
         test_on=(f"{SEQUENCE}:{begin + 1}-{end}",),
     )
     scores = np.zeros(bins.labels.shape)
@@ -64,11 +69,35 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
     sizes = replace(sizes, plan=plan)
     start = start_of(sizes, model)
     settings = {**asdict(budget), "held_out": HELD_OUT, "bin": BIN, **start.settings}
+    long = plan.length
+    short = min(SHORT, long // 2)
+    shorter = f"{PRETRAINED}, {short:,} tokens"
     models = [
-        Contestant(name, about, partial(attempt, budget, which), settings)
-        for name, about, which in (
-            (PRETRAINED, "pretrained, then trained on all targets at once", start.pretrained),
-            (TWIN, "the same model with new weights, trained on the targets alone", start.twin),
+        Contestant(
+            name,
+            about,
+            partial(attempt, budget, which, window),
+            {**settings, "window": window},
+        )
+        for name, about, which, window in (
+            (
+                PRETRAINED,
+                f"pretrained, then trained on all targets at once in windows of {long:,} tokens",
+                start.pretrained,
+                long,
+            ),
+            (
+                TWIN,
+                "the same model with new weights, trained on the targets alone",
+                start.twin,
+                long,
+            ),
+            (
+                shorter,
+                f"the first in windows of {short:,} tokens, in as many tokens of training",
+                start.pretrained,
+                short,
+            ),
         )
     ]
     words = "5-mers of the bin"
@@ -107,6 +136,16 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
         ],
         claims=[
             Claim("pretraining helps to find ChIP peaks", PRETRAINED, TWIN, chip),
+            Claim(f"{long:,} tokens beat {short:,}, ChIP peaks", PRETRAINED, shorter, chip),
+            *(
+                Claim(
+                    f"{long:,} tokens beat {short:,}, {name}",
+                    PRETRAINED,
+                    shorter,
+                    f"AUROC, {name}",
+                )
+                for name in TARGETS[:-1]
+            ),
             Claim(f"the model beats looking for {CHIP}", PRETRAINED, SEARCH, chip),
             Claim("the model beats words, ChIP peaks", PRETRAINED, words, chip),
             *(
