@@ -31,7 +31,7 @@ from longbird.bench.quality.experiment import (
     Outcome,
 )
 
-BUDGETS = {"default": Budget(400, 8192), "tiny": Budget(2, 1024)}
+BUDGETS = {"default": Budget(300, 8192), "tiny": Budget(2, 1024)}
 SHORT = 1024
 """Tokens of the windows of a contestant that has less context."""
 SEARCH = f"{CHIP} search"
