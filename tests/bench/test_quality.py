@@ -205,6 +205,18 @@ def test_only_some_are_run_and_the_page_says_who_is_missing(tmp_path: Path) -> N
 # ---- pages
 
 
+def test_seeds_may_differ_in_documents_as_the_calls_of_a_scan_do(tmp_path: Path) -> None:
+    def attempt(attempt: Attempt) -> Outcome:
+        right = np.arange(10 + attempt.seed) < 5
+        columns = {"right": right, "wrong": ~right, "all": np.ones(len(right))}
+        return Outcome({**columns, "group": np.arange(len(right)) % 5})
+
+    asked = experiment(Contestant("a", "five are right", attempt, {}))
+    page = Report(run(asked, (0, 1, 2), tmp_path, say=lambda line: None)).markdown("picture.png")
+    [line] = [x for x in page.splitlines() if x.startswith("| a | accuracy | 0:")]
+    assert line.split(" | ")[2:] == ["0: 50", "1: 45.45", "2: 41.67 |"]
+
+
 def test_words_follow_from_the_figures(tmp_path: Path) -> None:
     calls: list[str] = []
     good, fair, bad = (

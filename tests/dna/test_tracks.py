@@ -138,6 +138,16 @@ def test_profiles_are_of_features_and_of_signals(tmp_path: Path) -> None:
     assert (truth[15:, 1] == UNLABELLED).all()
 
 
+def test_files_of_one_name_are_told_apart_by_their_endings(tmp_path: Path) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c=random_bases(100))
+    (tmp_path / "g.bed").write_text("c\t5\t6\n")
+    (tmp_path / "g.gff3").write_text("##gff-version 3\nc\tx\tgene\t6\t20\t.\t+\t.\tID=one\n")
+    (tmp_path / "other.bed").write_text("c\t5\t6\n")
+    files = (tmp_path / "g.bed", tmp_path / "g.gff3", tmp_path / "other.bed")
+    task = task_of(Profile, tmp_path, genome, *files, bin=10)
+    assert task.channels == ("g.bed", "g.gff3", "other")
+
+
 def test_an_annotation_of_a_whole_sequence_is_no_target(tmp_path: Path) -> None:
     genome = write_fasta(tmp_path / "g.fa", c=random_bases(100))
     gff = tmp_path / "g.gff3"

@@ -60,7 +60,7 @@ Seeds = Annotated[int, typer.Option(help="Runs of each contestant.", min=1, max=
 Scale = Annotated[
     str,
     typer.Option(
-        help="default, or tiny to see in seconds that it runs.", autocompletion=complete(SCALES)
+        help="default, or tiny to see quickly that it runs.", autocompletion=complete(SCALES)
     ),
 ]
 Only = Annotated[

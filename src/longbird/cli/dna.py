@@ -158,7 +158,7 @@ def finetune(
     length: Annotated[
         int | None,
         typer.Option(
-            help="Tokens that are read at once. \\[a promoter's, or the model's, or 4096]"
+            help="Tokens read at once. \\[a promoter's window; 512 for genes; else the model's]"
         ),
     ] = None,
     k: K = None,

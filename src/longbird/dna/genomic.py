@@ -176,8 +176,9 @@ class Genomic(Task):
         if not number:
             raise ValueError(
                 f"nothing is left to learn from: the windows have {self.window:,} bases, and "
-                "what is held out has a gap of one window on both sides. Shorten the windows, or "
-                "hold out less with --validation-on"
+                "what is held out has a gap of one window on both sides. Shorten the windows with "
+                "--length (of promoters with --upstream and --downstream), or hold out less with "
+                "--validation-on"
             )
 
     def read(self, bases: str) -> dict[str, Any]:

@@ -152,7 +152,10 @@ class Promoters(Genomic):
                 made = artificial(bases, self.negatives, draw)
                 yield self._example(f"{window}, {self.negatives}", part, made, False)
         if outside:
-            say(f"{outside:,} promoters of {len(starts):,} lie in none of the parts, or in a gap")
+            say(
+                f"{outside:,} of {len(starts):,} promoters are left out: they lie in a gap, or "
+                "outside of what was asked for"
+            )
         if quotas:
             allowed = self.once(
                 ("allowed", *files, genome.file), lambda: self._allowed(files, genome, starts)

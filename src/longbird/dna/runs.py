@@ -29,6 +29,8 @@ from longbird.tasks.settings import read_settings
 
 LEARNED: dict[str, type[Genomic]] = {"promoter": Promoters, "profile": Profile, "coding": Coding}
 """What is learned from labels, by the name that the command has for it."""
+SHORT = 512
+"""Tokens of a window of genes, if nobody says."""
 BY_NAME = {task.name: task for task in (Pretraining, *LEARNED.values())}
 
 
@@ -79,6 +81,8 @@ def finetune(
     given = _started(options)
     if "length" not in given and given.get("config") is None:
         given["length"] = _usual_length(ours, given)
+    if not given.keys() & {"model", "config", "tokens"}:
+        say("the model begins with random weights; `--model default` begins with what it knows")
     return _run(ours(), settings_of(ours, files, given, DnaSettings), out, say)
 
 
@@ -103,7 +107,11 @@ def _run(task: Genomic, settings: Any, out: str | Path, say: Callable[[str], Non
 
 
 def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
-    """Tokens that are enough: those of a window of a promoter, or what the model reads."""
+    """Tokens that are enough: those of a window of a promoter, or what the model reads.
+
+    Genes are learned faster in short windows, of which a step has more: `longbird bench dna
+    coding` has both.
+    """
     if task is Promoters:
         fields = DnaSettings.__dataclass_fields__
         window = sum(
@@ -111,9 +119,10 @@ def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
         )
         return max(8, window + 2)  # a run has no fewer
     model = str(given.get("model", "scratch:tiny"))
-    if model.startswith("scratch:"):
-        return 4096
-    return read_config(folder_of_model(model)).longest_document
+    longest = 4096
+    if not model.startswith("scratch:"):
+        longest = read_config(folder_of_model(model)).longest_document
+    return min(longest, SHORT) if task is Coding else longest
 
 
 @dataclass(frozen=True)

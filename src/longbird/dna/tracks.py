@@ -463,6 +463,11 @@ def _targets(files: Sequence[str], kinds: Sequence[str]) -> list[tuple[str, str,
             found += [(kind, file, kind) for kind in kinds]
         else:
             found.append((stem, file, None))
+    stems = [name for name, _, _ in found]
+    found = [
+        (Path(file).name if kind is None and stems.count(name) > 1 else name, file, kind)
+        for name, file, kind in found
+    ]
     names = [name for name, _, _ in found]
     return [
         (f"{name} {1 + names[:at].count(name)}" if names.count(name) > 1 else name, file, kind)

@@ -25,14 +25,25 @@ HELD_OUT = 2
 """The fifth that is scanned."""
 
 
-def contestants(given: Set, kinds: Sequence[Kind], held_out: int = HELD_OUT) -> list[Contestant]:
-    """The same classifiers at all places of the held-out fifth of E. coli, on both strands."""
+def contestants(
+    given: Set, kinds: Sequence[Kind], held_out: int = HELD_OUT, most: int | None = None
+) -> list[Contestant]:
+    """The same classifiers at the places of the held-out fifth of E. coli, on both strands.
+
+    Args:
+        given: What they learn from.
+        kinds: Of classifiers.
+        held_out: Which fifth.
+        most: Bases of it that are scanned, if not all.
+    """
     fixed = {"held_out": held_out, "tolerance": TOLERANCE, **given.settings}
+    if most is not None:
+        fixed["most"] = most
     return [
         Contestant(
             kind.name,
             f"{kind.about}; learned with {given.name} negatives",
-            partial(_scan, given, kind, held_out),
+            partial(_scan, given, kind, stretch(held_out, most)),
             {
                 **fixed,
                 **kind.settings,
@@ -44,11 +55,11 @@ def contestants(given: Set, kinds: Sequence[Kind], held_out: int = HELD_OUT) -> 
     ]
 
 
-def _scan(given: Set, kind: Kind, held_out: int, attempt: Attempt) -> Outcome:
+def _scan(given: Set, kind: Kind, place: tuple[int, int], attempt: Attempt) -> Outcome:
     learned = given.load().learned
     scorer = kind.make(given, attempt).fit(learned.windows, learned.positive, learned.group)
     sequence = bacterium("E. coli").sequences[promoters.SEQUENCE]
-    first, last = stretch(held_out)
+    first, last = place
     attempt.say(f"scanning {last - first:,} bases on both strands")
     scores = scan_strands(scorer, sequence, first, last, promoters.BEFORE, promoters.AFTER)
     outcome = scanned(scores, first)
@@ -58,12 +69,12 @@ def _scan(given: Set, kind: Kind, held_out: int, attempt: Attempt) -> Outcome:
     return Outcome(outcome.documents, cost, {**outcome.facts, "shift of log-odds": shift})
 
 
-def stretch(held_out: int) -> tuple[int, int]:
-    """The first place of the held-out fifth of E. coli, and the one behind its last."""
+def stretch(held_out: int, most: int | None = None) -> tuple[int, int]:
+    """The first place of the held-out fifth of E. coli, and the one behind the last scanned."""
     length = len(bacterium("E. coli").sequences[promoters.SEQUENCE])
     sides = by_fifth(length, held_out, promoters.BEFORE + promoters.AFTER, circular=True)
-    [held] = stretches(sides == TEST)
-    return held
+    [(first, last)] = stretches(sides == TEST)
+    return first, last if most is None else min(last, first + most)
 
 
 def scan_strands(

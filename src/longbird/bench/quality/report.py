@@ -148,15 +148,13 @@ class Report:
         return Sheet("Seed by seed", heads, [row + [""] * (width - len(row)) for row in rows])
 
     def _alone(self, metric: Metric, findings: Any) -> list[tuple[Any, float]]:
-        every = np.ones((1, len(next(iter(findings[0].documents.values())))))
-        return [
-            (
-                x,
-                metric.scale
-                * float(metric.of({k: np.asarray(v) for k, v in x.documents.items()}, every)[0]),
-            )
-            for x in findings
-        ]
+        """Each finding with its own value; seeds may differ in documents, as scans do."""
+        found: list[tuple[Any, float]] = []
+        for each in findings:
+            columns = {name: np.asarray(values) for name, values in each.documents.items()}
+            once = np.ones((1, len(next(iter(columns.values())))))
+            found.append((each, metric.scale * float(metric.of(columns, once)[0])))
+        return found
 
     def costs(self) -> Sheet:
         """What each spent, on average over seeds."""
