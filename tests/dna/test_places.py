@@ -23,7 +23,7 @@ from longbird.dna.runs import finetune
 from longbird.dna.scan import Track, scan
 from longbird.dna.sweeps import Tiles
 from longbird.dna.tracks import Coding
-from longbird.genomes import Contig, Interval
+from longbird.genomes import Contig, Interval, open_genome, read_features
 
 QUIET: dict[str, Any] = {"say": lambda _: None}
 UP, DOWN, WORD = 12, 6, "GAT"
@@ -421,3 +421,60 @@ def test_a_scan_does_not_write_over_what_it_reads(runs: dict[str, Path], tmp_pat
     with pytest.raises(ValueError, match="tokens_per_batch must be at least 1, received 0"):
         scan(runs["coding"], genome, tmp_path / "o.bed", tokens_per_batch=0, **QUIET)
     assert genome.read_bytes() == bases
+
+
+@pytest.mark.parametrize("step", [1, 3, 9])
+def test_short_sequences_are_the_same_on_both_strands(
+    runs: dict[str, Path], tmp_path: Path, step: int
+) -> None:
+    draw = random.Random(2)
+    sequences = {f"c{n}": "".join(draw.choices("ACGT", k=n)) for n in (1, 2, 3, 8, 9, 10, 12)}
+    others = {name: other_strand(bases) for name, bases in sequences.items()}
+    tables = {}
+    for which, own in (("a", sequences), ("b", others)):
+        genome = write_fasta(tmp_path / f"{which}.fa", **own)
+        scan(runs["promoter"], genome, tmp_path / f"{which}.parquet", step=step, **QUIET)
+        tables[which] = pq.read_table(tmp_path / f"{which}.parquet").to_pandas()
+    for name, bases in sequences.items():
+        a, b = (each[each["sequence"] == name] for each in tables.values())
+        plus, minus = (a[f"promoter {strand}"].to_numpy() for strand in "+-")
+        np.testing.assert_allclose(plus, b["promoter -"].to_numpy()[::-1], atol=1e-6)
+        np.testing.assert_allclose(minus, b["promoter +"].to_numpy()[::-1], atol=1e-6)
+        assert a["start"].iloc[0] == 0 and a["end"].iloc[-1] == len(bases)
+
+
+def test_odd_names_come_back_or_are_refused(runs: dict[str, Path], tmp_path: Path) -> None:
+    """Also in pictures, where $ is not mathematics."""
+    bases = "ACGTTGCAAC" * 30
+    names = ["#hash", ">more", "a|b;c=d", r"$\frac$", "x" * 300, "plain", "ü"]
+    genome = tmp_path / "g.fa"
+    genome.write_text("".join(f">{name}\n{bases}\n" for name in names), encoding="utf-8")
+    out = tmp_path / "s.gff3"
+    scan(runs["promoter"], genome, out, step=9, threshold=0.01, **QUIET)
+    with open_genome(genome) as opened:
+        found = [each.interval.name for each in read_features(out, opened)]
+    assert set(found) == set(names)
+    assert len(found) == len(read_lines(out))
+    for ending in ("bed", "bedgraph"):
+        with pytest.raises(ValueError, match=r"called #hash would be no data: write \.gff3"):
+            scan(runs["promoter"], genome, tmp_path / f"s.{ending}", **QUIET)
+    labels = tmp_path / "l.bed"
+    labels.write_text("".join(f"{each}\t5\t9\t$\\frac$\t0\t+\n" for each in names[3:5]))
+    for name in names[3:5]:
+        drawn = named(None, tmp_path / "s.gff3", Interval(name, 0, 50))
+        scan(runs["promoter"], genome, plot=f"{name}:1-50", picture=drawn, labels=labels, **QUIET)
+        assert drawn.exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"threshold": "0.5"}, {"prevalence": [0.1]}, {"step": 2.5}, {"step": True},
+        {"tokens_per_batch": 2.5}, {"genome": None}, {"labels": [None]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_types_are_said(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"genome": "g.fa", "out": tmp_path / "s.bed", **QUIET, **wrong}
+    with pytest.raises(TypeError, match=r"must be a (whole )?number, received|expected the path"):
+        scan("default", **given)

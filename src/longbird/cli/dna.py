@@ -323,7 +323,9 @@ def evaluate(
     per_positive: PerPositive = None,
     mask: Annotated[
         float | None,
-        typer.Option(help="A pretrained model: share of the tokens hidden. \\[as in training]"),
+        typer.Option(
+            help="A pretrained model: share of tokens hidden, 0.01 to 0.9. \\[as in training]"
+        ),
     ] = None,
     alias: Alias = None,
     circular: Circular = None,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longbird.genomes.bed import is_heading
 from longbird.genomes.extra import need
 from longbird.genomes.labels import BIGWIG
 
@@ -39,6 +40,17 @@ def ending_of(file: Path) -> str:
             f"{', '.join(f'.{each}' for each in ENDINGS)}"
         )
     return ending
+
+
+def check_names(ending: str, names: Iterable[str]) -> None:
+    """Raises if a kind of file cannot have the names of some sequences."""
+    if ending in ("bed", "bedgraph"):
+        for name in names:
+            if is_heading(f"{name}\t0\t1"):
+                raise ValueError(
+                    f"in .{ending}, lines of a sequence called {name} would be no data: write "
+                    ".gff3, .bw or .parquet, or give it another name"
+                )
 
 
 class Found(NamedTuple):
@@ -160,7 +172,13 @@ def write_gff3(track: Track, file: Path, channel: int | None) -> int:
 
 
 def _escaped(text: str) -> str:
-    return "".join(f"%{ord(x):02X}" if x in "\t\n\r%;=&, " else x for x in text)
+    """As GFF3 has it; what begins with > or # would be no feature.
+
+    Examples:
+        >>> _escaped("#1 of >2;")
+        '%231%20of%20%3E2%3B'
+    """
+    return "".join(f"%{ord(x):02X}" if x in "%;=&,#> \x7f" or x < " " else x for x in text)
 
 
 def numbers(track: Track, channel: int | None) -> Iterator[tuple[str, np.ndarray, Any, Any]]:

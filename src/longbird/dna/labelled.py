@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from longbird.folders.paths import check_path
 from longbird.genomes import open_genome
 from longbird.genomes.fasta import unpacked
+
+
+def paths_of(given: str | Path | Sequence[str | Path], expected: str) -> list[str]:
+    """The files that were given, of which there may be one alone.
+
+    Args:
+        given: By the caller.
+        expected: What they are, in words, for a message.
+
+    Examples:
+        >>> paths_of("genome.fa", "a genome"), paths_of(["a.bed", "b.bed"], "labels")
+        (['genome.fa'], ['a.bed', 'b.bed'])
+    """
+    several = [*given] if isinstance(given, (list, tuple, set)) else [given]
+    for each in several:
+        check_path(each, expected)
+    return [str(each) for each in several]
 
 
 class Labelled(NamedTuple):

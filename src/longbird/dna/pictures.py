@@ -11,6 +11,7 @@ import numpy as np
 from longbird.dna.labels import is_signal, is_whole
 from longbird.folders.paths import check_picture_name
 from longbird.genomes import Feature, Genome, Interval, open_signal, read_features
+from longbird.genomes.labels import is_bed
 
 BLUE, RED, GREY = "#3465a4", "#c4472c", "#777777"
 STRAND = {"+": BLUE, "-": RED, ".": GREY}
@@ -48,7 +49,10 @@ def known(file: Path, genome: Genome, region: Interval) -> Known:
     """Reads what a file says of a stretch; raises if it does not fit the genome."""
     if is_signal(str(file)):
         return Known(file.name, open_signal(file, genome).values(region), [])
-    return Known(file.name, None, _inside(read_features(file, genome), genome, region))
+    features = read_features(file, genome)
+    if not is_bed(file):  # what covers a sequence says nothing, unless somebody put it there
+        features = [each for each in features if not is_whole(each.interval, genome)]
+    return Known(file.name, None, _inside(features, genome, region))
 
 
 def draw(region: Interval, scores: Scores, labels: Sequence[Known], file: Path) -> None:
@@ -74,7 +78,7 @@ def draw(region: Interval, scores: Scores, labels: Sequence[Known], file: Path) 
             _line(panel, np.arange(region.start, region.end), own.values, GREY)
         else:
             _features(panel, own.features, region)
-        panel.set_title(own.title, loc="left", fontsize=9)
+        panel.set_title(own.title, loc="left", fontsize=9, parse_math=False)
     middles = (scores.starts + scores.ends - 1) / 2
     for number, panel in enumerate(panels[len(labels) :]):
         if stranded:
@@ -90,9 +94,9 @@ def draw(region: Interval, scores: Scores, labels: Sequence[Known], file: Path) 
             panel.set_ylim(-0.02, 1.02)
         panel.axhline(scores.threshold, color=GREY, linewidth=0.6, linestyle=":")
         name = scores.label if stranded else scores.channels[number]
-        panel.set_title(f"score: {name}", loc="left", fontsize=9)
+        panel.set_title(f"score: {name}", loc="left", fontsize=9, parse_math=False)
     panels[-1].set_xlim(region.start + 0.5, region.end + 0.5)
-    panels[-1].set_xlabel(f"base of {region.name}")
+    panels[-1].set_xlabel(f"base of {_short(region.name)}", parse_math=False)
     panels[-1].ticklabel_format(axis="x", style="plain", useOffset=False)
     figure.savefig(file, dpi=150)
 
@@ -118,7 +122,7 @@ def _inside(
     shown: list[tuple[Feature, Interval]] = []
     for feature in features:
         for part in feature.parts or (feature.interval,):
-            if part.name != region.name or is_whole(part, genome):
+            if part.name != region.name:
                 continue
             turns = (0, -length) if part.end > length else (0,)
             for turn in turns:
@@ -144,9 +148,21 @@ def _features(panel: Any, shown: list[tuple[Feature, Interval]], region: Interva
             if at < free[part.strand]:
                 continue
             free[part.strand] = at + (len(feature.id) + 1) * len(region) * LETTER
-            panel.text(at, level[part.strand] + 0.45, feature.id, fontsize=6, clip_on=True)
+            panel.text(
+                at,
+                level[part.strand] + 0.45,
+                feature.id,
+                fontsize=6,
+                clip_on=True,
+                parse_math=False,
+            )
     panel.set_ylim(-0.1, 1.9)
     panel.set_yticks([0.2, 1.2], ["-", "+"])
+
+
+def _short(name: str) -> str:
+    """Of a sequence; some headers are a sentence without spaces."""
+    return name if len(name) <= 80 else f"{name[:80]}..."
 
 
 def named(place: Path | None, out: Path | None, region: Interval) -> Path:
@@ -158,5 +174,5 @@ def named(place: Path | None, out: Path | None, region: Interval) -> Path:
     if place is not None:
         check_picture_name(place)
         return place
-    name = f"{region.name}-{region.start + 1}-{region.end}.png".replace("/", "_")
+    name = f"{_short(region.name)}-{region.start + 1}-{region.end}.png".replace("/", "_")
     return Path(name) if out is None else out.with_name(f"{out.stem}.{name}")

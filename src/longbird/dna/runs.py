@@ -13,12 +13,14 @@ from longbird import models
 from longbird.checkpoints.configs import read_config
 from longbird.dna.default import PRETRAINED, PROMOTER, folder_of_dna
 from longbird.dna.genomic import DESCRIPTION, Genomic
+from longbird.dna.labelled import paths_of
 from longbird.dna.opening import open_genomes_of
 from longbird.dna.pretraining import Pretraining
 from longbird.dna.promoters import Promoters
 from longbird.dna.settings import DnaSettings
 from longbird.dna.tracks import Coding, Profile
 from longbird.folders.digest import sha256_of
+from longbird.folders.paths import check_path
 from longbird.hf.tasks import ENCODER_TASKS
 from longbird.reading.loading import folder_of_model, load_tokenizer, quiet
 from longbird.tasks.documents import stored
@@ -35,7 +37,7 @@ BY_NAME = {task.name: task for task in (Pretraining, *LEARNED.values())}
 
 
 def pretrain(
-    genomes: Sequence[str | Path],
+    genomes: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
     say: Callable[[str], None] = print,
@@ -49,7 +51,7 @@ def pretrain(
         say: Is told what is going on, a line at a time.
         **options: Fields of `DnaSettings`, such as `tokens="bpe"` and `length=4096`.
     """
-    files = [str(each) for each in genomes]
+    files = paths_of(genomes, "a genome")
     settings = settings_of(Pretraining, files, _started(options), DnaSettings)
     return _run(Pretraining(), settings, out, say)
 
@@ -57,7 +59,7 @@ def pretrain(
 def finetune(
     task: str,
     genome: str | Path,
-    labels: Sequence[str | Path],
+    labels: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
     say: Callable[[str], None] = print,
@@ -77,7 +79,8 @@ def finetune(
     if task not in LEARNED:
         raise ValueError(f"the task must be one of {', '.join(LEARNED)}, received {task}")
     ours = LEARNED[task]
-    files = [str(each) for each in (genome, *labels)]
+    check_path(genome, "a genome")
+    files = [str(genome), *paths_of(labels, "a file of labels")]
     given = _started(options)
     if "length" not in given and given.get("config") is None:
         given["length"] = _usual_length(ours, given)
@@ -179,9 +182,9 @@ def load(path: str | Path, **options: Any) -> Trained:
 def evaluate(
     path: str | Path,
     genome: str | Path,
-    labels: Sequence[str | Path] = (),
+    labels: str | Path | Sequence[str | Path] = (),
     *,
-    on: Sequence[str] = (),
+    on: str | Sequence[str] = (),
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> Evaluation:
@@ -196,7 +199,9 @@ def evaluate(
         say: Is told what is going on.
         **options: Fields of `DnaSettings` that say how to read the genome and its labels.
     """
-    files = tuple(str(each) for each in (genome, *labels))
+    check_path(genome, "a genome")
+    files = (str(genome), *paths_of(labels, "a file of labels"))
+    on = [on] if isinstance(on, str) else on
     path = folder_of_dna(path, PROMOTER if labels else PRETRAINED)
     trained = load(path, **options)
     task = trained.task

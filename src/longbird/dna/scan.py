@@ -20,15 +20,18 @@ import torch
 from tqdm import tqdm
 
 from longbird.dna.division import stretches
-from longbird.dna.formats import WRITERS, ending_of
+from longbird.dna.formats import WRITERS, check_names, ending_of
 from longbird.dna.genomic import DESCRIPTION
+from longbird.dna.labelled import paths_of
 from longbird.dna.opening import open_genome_of
 from longbird.dna.pictures import Known, Scores, draw, known, named
 from longbird.dna.runs import Trained, load
 from longbird.dna.sweeps import Sweep
 from longbird.folders.digest import sha256_of
+from longbird.folders.paths import check_path
 from longbird.folders.writing import locked, writing_file
 from longbird.genomes import Genome, Interval
+from longbird.genomes.letters import opposite
 from longbird.tasks.folder import naming, write_text
 from longbird.tasks.starting import READ
 
@@ -121,7 +124,7 @@ def scan(
     force: bool = False,
     plot: str | None = None,
     picture: str | Path | None = None,
-    labels: Sequence[str | Path] = (),
+    labels: str | Path | Sequence[str | Path] = (),
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> None:
@@ -148,6 +151,14 @@ def scan(
         say: Is told what is going on.
         **options: Fields of `DnaSettings` that say how to read the genome.
     """
+    check_path(genome, "a genome")
+    labels = paths_of(labels, "a file of labels")
+    for name, number in (("threshold", threshold), ("prevalence", prevalence)):
+        if number is not None and not isinstance(number, (int, float)):
+            raise TypeError(f"{name} must be a number, received {number!r:.80}")
+    for name, number in (("step", step), ("tokens_per_batch", tokens_per_batch)):
+        if number is not None and type(number) is not int:
+            raise TypeError(f"{name} must be a whole number, received {number!r:.80}")
     if not 0 < threshold < 1:
         raise ValueError(f"threshold must be between 0 and 1, received {threshold}")
     if prevalence is not None and not 0 < prevalence < 1:
@@ -174,10 +185,11 @@ def scan(
             + (f": .{ending} has all tracks" if ending else "; a picture has all tracks")
         )
     channel = task.one_track(track) if one else None
-    opened = open_genome_of(trained.settings, str(genome), [str(each) for each in labels])
+    opened = open_genome_of(trained.settings, str(genome), labels)
+    check_names(ending, opened.sequences)
     region, drawn, shown = None, Path(), list[Known]()
     if plot is not None:
-        (region, *more) = stretches(plot, opened)
+        region, *more = stretches(str(plot), opened)
         if more:
             raise ValueError(f"--plot takes one stretch, such as chr1:1-5000; received {plot}")
         drawn = named(None if picture is None else Path(picture), out, region)
@@ -278,7 +290,6 @@ def _probabilities(trained: Trained, windows: list[str], budget: int) -> list[np
 
 def _scores(trained: Trained, budget: int, both: bool) -> Callable[[list[str]], list[np.ndarray]]:
     """What the model says of windows: as they are, or the mean over both strands."""
-    from longbird.genomes.letters import opposite
 
     def run(windows: list[str]) -> list[np.ndarray]:
         found = _probabilities(trained, windows, budget)

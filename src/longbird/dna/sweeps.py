@@ -66,7 +66,7 @@ class Starts:
     """A window at every few bases, on both strands.
 
     The bases are such that those of the other strand are the same, which takes an odd step, or
-    an odd number of bases.
+    an odd number of bases. A sequence that is shorter than a step has a window at every base.
     """
 
     contig: Contig
@@ -76,11 +76,12 @@ class Starts:
 
     def __post_init__(self) -> None:
         last = self.contig.length - 1
+        if last < self.step:  # of an even number of bases, none is in the middle
+            self.step = 1
         if self.step % 2:
             self.first = last * ((self.step + 1) // 2) % self.step  # half of it, as odd steps go
         else:
             self.first = last % self.step // 2
-        self.first = min(self.first, last)
         self.jobs = (last - self.first) // self.step + 1
 
     def first_bin(self, job: int) -> int:

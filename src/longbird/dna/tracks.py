@@ -109,8 +109,8 @@ class Tracks(Genomic):
         for channel, found, known in zip(self.channels, true, there, strict=True):
             if not 0 < found < known:
                 raise ValueError(
-                    f"of what is learned from, {found:,.0f} of {known:,.0f} bins are labelled as "
-                    f"{channel}: expected some and some others"
+                    f"of what is learned from, {found:,.0f} of {known:,.0f} bins have the label "
+                    f"{channel!r}: expected some with it and some without"
                 )
         self.prevalence = (true / there).tolist()
         self.prior = prior(self.prevalence, self.settings.class_weights)

@@ -166,9 +166,7 @@ def propose(
 
 def _forms(name: str) -> set[str]:
     """What is left of a name without version, prefix and case; Roman numbers as others, too."""
-    short = (
-        name.rsplit("|", 1)[-1] if not name.endswith("|") else name.rstrip("|").rsplit("|", 1)[-1]
-    )
+    short = name.rstrip("|").rsplit("|", 1)[-1]
     short = re.sub(r"\.\d+$", "", short).upper()
     short = re.sub(r"^(CHROMOSOME|CHR|NZ)[_ ]?", "", short) or short
     forms = {short, short.lstrip("0") or short}
