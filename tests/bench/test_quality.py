@@ -205,6 +205,23 @@ def test_only_some_are_run_and_the_page_says_who_is_missing(tmp_path: Path) -> N
 # ---- pages
 
 
+def test_what_has_no_value_is_none_in_tables_and_null_in_json(tmp_path: Path) -> None:
+    never = Metric("never", "is not there", lambda columns, counts: np.full(len(counts), np.nan))
+    asked = experiment(
+        contestant("a", 0.5, []), contestant("b", 0.5, []), metrics=[never, ACCURACY]
+    )
+    report = Report(run(asked, (0, 1), tmp_path, say=lambda line: None))
+    assert "| a | 2 | none | " in report.markdown("picture.png")
+    _, data, _ = report.write(tmp_path / "out")
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    found = json.loads(data.read_text("utf-8"), parse_constant=refuse)
+    assert found["figures"]["never"]["b"] == [None, None, None]
+    assert found["differences"]["never"]["b"] == [None, None, None]
+
+
 def test_seeds_may_differ_in_documents_as_the_calls_of_a_scan_do(tmp_path: Path) -> None:
     def attempt(attempt: Attempt) -> Outcome:
         right = np.arange(10 + attempt.seed) < 5

@@ -11,6 +11,8 @@ from longbird.bench.quality.experiment import Metric
 from longbird.bench.quality.ledger import Finding
 
 SAMPLES = 2000
+AT_ONCE = 2**18
+"""Counts of documents, of a few samples."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,7 @@ class Bootstrap:
 
     def samples(self, findings: Sequence[Finding], metric: Metric) -> np.ndarray:
         """The metric of a contestant, of all and of each sample, [1 + samples]."""
-        by_seed = {
-            each.seed: metric.of(
-                {name: np.asarray(x) for name, x in each.documents.items()}, self.counts(each)
-            )
-            for each in findings
-        }
+        by_seed = {each.seed: self._of_finding(each, metric) for each in findings}
         every = np.stack([by_seed[each.seed] for each in findings])  # [seeds, 1 + samples]
         if len(by_seed) < len(self.seeds):  # a baseline that has one: each seed is that one
             others = {seed: every[i % len(every)] for i, seed in enumerate(self.seeds)}
@@ -66,6 +63,17 @@ class Bootstrap:
         table = np.stack([by_seed[seed] for seed in self.seeds])
         drawn = table[self.drawn.T, np.arange(1, 1 + SAMPLES)].mean(0)
         return metric.scale * np.concatenate([every[:, :1].mean(0), drawn])
+
+    def _of_finding(self, finding: Finding, metric: Metric) -> np.ndarray:
+        """The metric of all, and of each sample, [1 + samples]; some samples at a time.
+
+        So that the counts stay in a cache: of the calls of a scan, all would be hundreds of MB.
+        """
+        columns = {name: np.asarray(x) for name, x in finding.documents.items()}
+        counts = self.counts(finding)
+        size = max(1, AT_ONCE // counts.shape[1])
+        parts = [metric.of(columns, counts[at : at + size]) for at in range(0, len(counts), size)]
+        return np.concatenate(parts)
 
 
 def _documents(finding: Finding) -> int:

@@ -348,7 +348,7 @@ class Report:
             "prediction": known.as_json() if (known := self.predictors) else None,
             "findings": [_rounded(x) for each in self.found.findings.values() for x in each],
         }
-        text = json.dumps(every, indent=1, default=str)
+        text = json.dumps(every, indent=1, default=str, allow_nan=False)
         # One line for each list of numbers, so that a person can look through the file, and 1 for
         # 1.0: most of them are right or wrong.
         lists = re.sub(r"\[[\s\d.,e+-]+\]", lambda found: " ".join(found[0].split()), text)
@@ -374,16 +374,23 @@ def _keys(findings: Any) -> list[str]:
 
 def _plain(figures: Figures) -> Any:
     return {
-        metric: {name: [x.value, x.low, x.high] for name, x in each.items()}
+        metric: {
+            name: [None if np.isnan(y) else y for y in (x.value, x.low, x.high)]
+            for name, x in each.items()
+        }
         for metric, each in figures.items()
     }
 
 
 def _shown(x: Figure) -> str:
+    if np.isnan(x.value):  # such as wrong calls at a recall that is never reached
+        return "none"
     return f"{digits(x.value)} ({digits(x.low)} to {digits(x.high)})"
 
 
 def _signed(x: Figure) -> str:
+    if np.isnan(x.value):
+        return "none"
     value, low, high = (("+" if y > 0 else "") + digits(y) for y in (x.value, x.low, x.high))
     return f"{value} ({low} to {high})"
 

@@ -83,7 +83,7 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
         data=[
             ECOLI,
             f"{REGULATION}: learned from 1,301 starts with experimental evidence outside of the "
-            f"third fifth, scanned are {last - first:,} bases of that fifth on both strands, "
+            f"third fifth, scanned are the {last - first:,} bases of that fifth on both strands, "
             f"which have {inside:,} of all 3,544 known starts, experimental or not: one of "
             f"{2 * (last - first) / max(1, inside):,.0f} places. Groups of the bootstrap are "
             f"stretches of {promoters.BLOCK:,} bases.",
