@@ -51,7 +51,11 @@ def known(file: Path, genome: Genome, region: Interval) -> Known:
         return Known(file.name, open_signal(file, genome).values(region), [])
     features = read_features(file, genome)
     if not is_bed(file):  # what covers a sequence says nothing, unless somebody put it there
-        features = [each for each in features if not is_whole(each.interval, genome)]
+        features = [
+            each
+            for each in features
+            if not all(is_whole(part, genome) for part in each.parts or (each.interval,))
+        ]
     return Known(file.name, None, _inside(features, genome, region))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from longbird.bench.dna.bases import letters
 from longbird.bench.dna.classifying import Budget
-from longbird.bench.quality.experiment import Attempt
+from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
     from longbird.dna.runs import Trained
@@ -44,6 +45,24 @@ def along(trained: Trained, sequence: np.ndarray, begin: int, end: int) -> np.nd
         skip = (first - left) // size
         found.append(scores[skip : skip + -(-(last - first) // size)])
     return np.concatenate(found)
+
+
+def contestants(
+    attempt: Callable[[Callable[[Attempt], Path], int, Attempt], Outcome],
+    settings: Mapping[str, Any],
+    models: Iterable[tuple[str, str, Callable[[Attempt], Path], int]],
+) -> list[Contestant]:
+    """Models that learn tracks of labels in windows of one length or another.
+
+    Args:
+        attempt: Trains and measures, given what makes a model, and the tokens of a window.
+        settings: All else that decides what it finds.
+        models: Of each its name, what it is, what makes it, and the tokens of a window.
+    """
+    return [
+        Contestant(name, about, partial(attempt, which, window), {**settings, "window": window})
+        for name, about, which, window in models
+    ]
 
 
 def finetuned(

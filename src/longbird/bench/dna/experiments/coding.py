@@ -21,11 +21,10 @@ from longbird.bench.dna.experiments.sources import ECOLI, OTHERS
 from longbird.bench.dna.metrics import mcc_of
 from longbird.bench.dna.models import PRETRAINED, TINY, TWIN, Plan, Start
 from longbird.bench.dna.organisms import bacterium
-from longbird.bench.dna.tracks import finetuned
+from longbird.bench.dna.tracks import contestants, finetuned
 from longbird.bench.quality.experiment import (
     Attempt,
     Claim,
-    Contestant,
     Experiment,
     Metric,
     Outcome,
@@ -88,14 +87,10 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
     settings = {**asdict(species), **asdict(sizes.budget), "most": sizes.most, **start.settings}
     short, long = sizes.window, sizes.plan.length
     longer = f"{PRETRAINED}, {long:,} tokens"
-    contestants = [
-        Contestant(
-            name,
-            about,
-            partial(attempt, sizes, species, which, window),
-            {**settings, "window": window},
-        )
-        for name, about, which, window in (
+    models = contestants(
+        partial(attempt, sizes, species),
+        settings,
+        [
             (
                 PRETRAINED,
                 f"pretrained, then trained on genes in windows of {short:,} tokens",
@@ -110,8 +105,8 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
                 start.pretrained,
                 long,
             ),
-        )
-    ]
+        ],
+    )
     table = "3-periodic table"
     return Experiment(
         name="coding",
@@ -119,7 +114,7 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
         asks="Is each base of E. coli part of a protein, on each strand? Learned from B. theta "
         "and S. aureus, which are as far from it as bacteria are.",
         scale=scale,
-        contestants=[*contestants, *baselines(species)],
+        contestants=[*models, *baselines(species)],
         reference=PRETRAINED,
         metrics=[
             Metric(

@@ -21,11 +21,10 @@ from longbird.bench.dna.profile import BIN, PEAKS, TARGETS, profile, write_track
 from longbird.bench.dna.profiling import CONTEXT, baselines, profile_outcome
 from longbird.bench.dna.promoters import BLOCK, SEQUENCE
 from longbird.bench.dna.splits import TEST
-from longbird.bench.dna.tracks import along, finetuned
+from longbird.bench.dna.tracks import along, contestants, finetuned
 from longbird.bench.quality.experiment import (
     Attempt,
     Claim,
-    Contestant,
     Experiment,
     Metric,
     Outcome,
@@ -72,14 +71,10 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
     long = plan.length
     short = min(SHORT, long // 2)
     shorter = f"{PRETRAINED}, {short:,} tokens"
-    models = [
-        Contestant(
-            name,
-            about,
-            partial(attempt, budget, which, window),
-            {**settings, "window": window},
-        )
-        for name, about, which, window in (
+    models = contestants(
+        partial(attempt, budget),
+        settings,
+        [
             (
                 PRETRAINED,
                 f"pretrained, then trained on all targets at once in windows of {long:,} tokens",
@@ -98,8 +93,8 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
                 start.pretrained,
                 short,
             ),
-        )
-    ]
+        ],
+    )
     words = "5-mers of the bin"
     chip = "AP, ChIP peak"
     return Experiment(
