@@ -109,11 +109,10 @@ def _line(panel: Any, places: np.ndarray, values: np.ndarray, colour: str, name:
     """A line over the bases, counted from 1 as people do."""
     joined = -(-len(values) // POINTS)
     if joined > 1:
-        cut = len(values) // joined * joined
-        groups = np.nan_to_num(values[:cut]).reshape(-1, joined)
-        furthest = np.abs(groups).argmax(1)
-        values = groups[np.arange(len(groups)), furthest]
-        places = places[:cut].reshape(-1, joined)[:, 0]
+        padded = np.pad(np.nan_to_num(values), (0, -len(values) % joined))
+        groups = padded.reshape(-1, joined)
+        values = groups[np.arange(len(groups)), np.abs(groups).argmax(1)]
+        places = places[::joined]
     panel.fill_between(places + 1, values, step="mid", color=colour, alpha=0.35, linewidth=0)
     panel.step(places + 1, values, where="mid", color=colour, linewidth=0.8, label=name or None)
 
