@@ -49,7 +49,7 @@ def test_long_lines_keep_their_ends_and_peaks(
     signal[peaks] = [3, 5, 7]
     scores = Scores(np.arange(1), np.full(1, bases), np.zeros((1, 1)), ("all",), "all", 0.5)
     region = Interval("g", 0, bases)
-    draw(region, scores, [Known("signal", signal, [])], tmp_path / "g.png")
+    draw(region, bases, scores, [Known("signal", signal, [])], tmp_path / "g.png")
     [line] = figures[0].axes[0].lines
     places, values = (np.asarray(each) for each in line.get_data())
     joined = -(-bases // 4000)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.figure import Figure
 from planting import other_strand, planted, write_fasta
 
 from longbird.dna import formats
@@ -478,3 +479,42 @@ def test_wrong_types_are_said(tmp_path: Path, wrong: dict[str, Any]) -> None:
     given: dict[str, Any] = {"genome": "g.fa", "out": tmp_path / "s.bed", **QUIET, **wrong}
     with pytest.raises(TypeError, match=r"must be a (whole )?number, received|expected the path"):
         scan("default", **given)
+
+
+@pytest.mark.parametrize("out", [True, False])
+@pytest.mark.parametrize("plot", ["c:181-20", "c:181-220"])
+def test_a_picture_goes_over_the_origin(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: bool, plot: str
+) -> None:
+    """Against the letters of the sequence, which the model says."""
+    monkeypatch.setattr(Coding, "scored", says_letters)
+    figures: list[Any] = []
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, file, **_: (figures.append(self), file.touch())
+    )
+    bases = "".join(random.Random(6).choices("ACGT", k=200))
+    genome = write_fasta(tmp_path / "g.fa", c=bases)
+    labels = tmp_path / "g.bed"
+    labels.write_text("c\t3\t9\tbehind\t0\t+\nc\t100\t110\tfar\t0\t+\nc\t190\t195\tbefore\t0\t-\n")
+    options: dict[str, Any] = {"labels": labels, "picture": tmp_path / "g.png", **QUIET}
+    file = tmp_path / "g.parquet" if out else None
+    scan(runs["coding"], genome, file, plot=plot, circular=("all",), **options)
+    known, scores = figures[0].axes
+    assert [each.get_text() for each in known.texts] == ["before", "behind"]
+    assert [each.get_position()[0] for each in known.texts] == [190.5, 203.5]
+    for line, letter, sign in zip(scores.lines, "AT", (1, -1), strict=False):
+        places, values = (np.asarray(each) for each in line.get_data())
+        assert places.tolist() == list(range(181, 221))  # as people count
+        around = (bases + bases)[180:220]
+        np.testing.assert_allclose(sign * values, [0.9 if x == letter else 0.1 for x in around])
+    said = scores.xaxis.get_major_formatter()
+    assert [said(at) for at in (181, 200, 201, 220)] == ["181", "200", "1", "20"]
+    with pytest.raises(ValueError, match="has the bases 1 to 200"):
+        scan(runs["coding"], genome, plot=plot, **QUIET)  # not circular
+
+
+@pytest.mark.parametrize("plot", ["c:0-5", "c:201-5", "c:5-0", "c:181-381"])
+def test_a_picture_goes_round_once(runs: dict[str, Path], tmp_path: Path, plot: str) -> None:
+    genome = write_fasta(tmp_path / "g.fa", c="ACGT" * 50)
+    with pytest.raises(ValueError, match="has the bases 1 to 200"):
+        scan(runs["coding"], genome, plot=plot, circular=("all",), **QUIET)

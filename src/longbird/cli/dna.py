@@ -235,7 +235,8 @@ def scan(
     plot: Annotated[
         str | None,
         typer.Option(
-            help="A stretch to draw, such as chr1:1-5000; without --out, only this is read."
+            help="A stretch to draw, such as chr1:1-5000, or p:4801-200 over the origin of a "
+            "circle; without --out, only this is read."
         ),
     ] = None,
     labels: Annotated[

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from longbird.dna.division import stretches
 from longbird.dna.labels import is_signal, is_whole
 from longbird.folders.paths import check_picture_name
 from longbird.genomes import Feature, Genome, Interval, open_signal, read_features
@@ -45,6 +47,24 @@ class Known(NamedTuple):
     """Each with a part of it that lies in the stretch."""
 
 
+def region_of(text: str, genome: Genome) -> Interval:
+    """The stretch to draw: a sequence, or a place such as chr1:1-5000.
+
+    Of a circular sequence with 5,000 bases, p:4801-200 and p:4801-5200 go over the origin.
+    """
+    place = re.fullmatch(r"(.+):([\d,]+)-([\d,]+)", text)
+    if place and text not in genome.sequences and genome.contig(place[1]).circular:
+        contig = genome.contig(place[1])
+        first, last = (int(place[each].replace(",", "")) for each in (2, 3))
+        end = last + contig.length * (last < first)
+        if 1 <= first <= contig.length and last >= 1 and end - first < contig.length:
+            return Interval(contig.name, first - 1, end, "+")
+    found = stretches(text, genome)
+    if len(found) != 1:
+        raise ValueError(f"--plot takes one stretch, such as chr1:1-5000; received {text}")
+    return found[0]
+
+
 def known(file: Path, genome: Genome, region: Interval) -> Known:
     """Reads what a file says of a stretch; raises if it does not fit the genome."""
     if is_signal(str(file)):
@@ -59,11 +79,14 @@ def known(file: Path, genome: Genome, region: Interval) -> Known:
     return Known(file.name, None, _inside(features, genome, region))
 
 
-def draw(region: Interval, scores: Scores, labels: Sequence[Known], file: Path) -> None:
+def draw(
+    region: Interval, length: int, scores: Scores, labels: Sequence[Known], file: Path
+) -> None:
     """Draws a stretch into a file.
 
     Args:
         region: The stretch.
+        length: Bases of its sequence; beyond them, the stretch goes on at the origin.
         scores: Those of its bins.
         labels: What is known of it.
         file: A .png, .svg or .pdf.
@@ -101,7 +124,10 @@ def draw(region: Interval, scores: Scores, labels: Sequence[Known], file: Path) 
         panel.set_title(f"score: {name}", loc="left", fontsize=9, parse_math=False)
     panels[-1].set_xlim(region.start + 0.5, region.end + 0.5)
     panels[-1].set_xlabel(f"base of {_short(region.name)}", parse_math=False)
-    panels[-1].ticklabel_format(axis="x", style="plain", useOffset=False)
+    panels[-1].xaxis.set_major_formatter(lambda at, _: f"{(at - 1) % length + 1:.10g}")
+    if region.end > length:
+        for panel in panels:
+            panel.axvline(length + 0.5, color=GREY, linewidth=0.6)
     figure.savefig(file, dpi=150)
 
 
@@ -127,8 +153,7 @@ def _inside(
         for part in feature.parts or (feature.interval,):
             if part.name != region.name:
                 continue
-            turns = (0, -length) if part.end > length else (0,)
-            for turn in turns:
+            for turn in (-length, 0, length):
                 start, end = part.start + turn, part.end + turn
                 if start < region.end and end > region.start:
                     shown.append((feature, Interval(part.name, start, end, part.strand)))

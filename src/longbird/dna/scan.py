@@ -19,12 +19,11 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from longbird.dna.division import stretches
 from longbird.dna.formats import WRITERS, check_names, ending_of
 from longbird.dna.genomic import DESCRIPTION
 from longbird.dna.labelled import paths_of
 from longbird.dna.opening import open_genome_of
-from longbird.dna.pictures import Known, Scores, draw, known, named
+from longbird.dna.pictures import Known, Scores, draw, known, named, region_of
 from longbird.dna.runs import Trained, load
 from longbird.dna.sweeps import Sweep
 from longbird.folders.digest import sha256_of
@@ -35,6 +34,8 @@ from longbird.genomes.letters import opposite
 from longbird.tasks.folder import naming, write_text
 from longbird.tasks.starting import READ
 
+Bins = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Starts, ends and scores, [bins, channels]."""
 EVERY = 30.0
 """Seconds between lines where there is no terminal."""
 
@@ -77,7 +78,7 @@ class Track:
         """How many bins have a score."""
         return sum(int((~np.isnan(scores)).any(1).sum()) for *_, scores in self.blocks())
 
-    def stretch(self, region: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def stretch(self, region: Interval) -> Bins:
         """Starts, ends and scores of the bins that a region overlaps."""
         done = 0
         for sweep in self.sweeps:
@@ -90,11 +91,21 @@ class Track:
         raise ValueError(f"{self.genome.file} has no sequence {region.name}")
 
 
-def _within(
-    region: Interval, starts: np.ndarray, ends: np.ndarray, scores: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _within(region: Interval, starts: np.ndarray, ends: np.ndarray, scores: np.ndarray) -> Bins:
     there = (ends > region.start) & (starts < region.end)
     return starts[there], ends[there], scores[there]
+
+
+def _around(region: Interval, genome: Genome, bins_of: Callable[[Interval], Bins]) -> Bins:
+    """The bins of a region; behind the origin of a circle, they go on beyond its length."""
+    pieces = genome.pieces(region)
+    turns = (0, genome.sequences[region.name].length)
+    found = [
+        (starts + turn, ends + turn, scores)
+        for turn, (starts, ends, scores) in zip(turns, map(bins_of, pieces), strict=False)
+    ]
+    starts, ends, scores = (np.concatenate(each) for each in zip(*found, strict=True))
+    return starts, ends, scores
 
 
 def _jobs(sweep: Sweep, region: Interval) -> tuple[int, int]:
@@ -145,7 +156,7 @@ def scan(
         track: Of the scores, the one that .bedgraph and .bw have.
         tokens_per_batch: Tokens that are read at once.
         force: Overwrite files?
-        plot: A stretch to draw, such as chr1:1-5000.
+        plot: A stretch to draw, such as chr1:1-5000, or p:4801-200 over the origin of a circle.
         picture: Where to: PNG, SVG or PDF by its ending.
         labels: Files with what is known of the genome, to be drawn above the scores.
         say: Is told what is going on.
@@ -189,9 +200,7 @@ def scan(
     check_names(ending, opened.sequences)
     region, drawn, shown = None, Path(), list[Known]()
     if plot is not None:
-        region, *more = stretches(str(plot), opened)
-        if more:
-            raise ValueError(f"--plot takes one stretch, such as chr1:1-5000; received {plot}")
+        region = region_of(str(plot), opened)
         drawn = named(None if picture is None else Path(picture), out, region)
         _check_new(drawn, force or begun)
         # Now, since labels that do not fit must not be found after hours.
@@ -203,22 +212,27 @@ def scan(
     if prevalence is not None:
         shift = _logit(np.array(prevalence)) - _logit(np.array(task.prior))
 
-    def depict(region: Interval, bins: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    def depict(region: Interval, bins_of: Callable[[Interval], Bins]) -> None:
+        bins = _around(region, opened, bins_of)
         own = Scores(*bins, task.channels, task.label, threshold)
         with writing_file(drawn) as new:
-            draw(region, own, shown, new)
+            draw(region, opened.sequences[region.name].length, own, shown, new)
         say(f"the picture is {drawn}")
 
     if out is None:
         assert region is not None
         sweep = next(each for each in sweeps if each.contig.name == region.name)
-        low, high = _jobs(sweep, region)
-        chunks = [
-            sweep.run(run, opened, first, min(first + sweep.at_once, high))
-            for first in range(low, high, sweep.at_once)
-        ]
-        edges = sweep.edges(sweep.first_bin(low), sweep.first_bin(high))
-        depict(region, _within(region, *edges, _shifted(np.concatenate(chunks), shift)))
+
+        def read(piece: Interval) -> Bins:
+            low, high = _jobs(sweep, piece)
+            chunks = [
+                sweep.run(run, opened, first, min(first + sweep.at_once, high))
+                for first in range(low, high, sweep.at_once)
+            ]
+            edges = sweep.edges(sweep.first_bin(low), sweep.first_bin(high))
+            return _within(piece, *edges, _shifted(np.concatenate(chunks), shift))
+
+        depict(region, read)
         return
     asked = {
         "longbird": version("longbird"),
@@ -238,7 +252,7 @@ def scan(
         whole = Track(opened, sweeps, scores, task.channels, task.label, threshold, shift)
         scored, places = whole.scored(), None
         if scored and region is not None:
-            depict(region, whole.stretch(region))
+            depict(region, whole.stretch)
         if scored:
             new = folder / f"written.{ending}"
             with naming(out):
