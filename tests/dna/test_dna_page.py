@@ -39,7 +39,7 @@ def test_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     exec(compile(toy, str(PAGE), "exec"), {})
     lines = [line for text in blocks("") for line in text.splitlines() if line.startswith("longb")]
     own = [line for line in lines if " default " not in line]
-    assert len(own) == 5 and len(lines) == 6
+    assert len(own) == 4 and len(lines) == 5
     said = {line: call(line) for line in own}
 
     assert "negatives: random" in next(x for line, x in said.items() if "evaluate" in line)

@@ -189,9 +189,9 @@ def test_a_picture_has_the_scores_of_the_scan(
     drawn: list[Any] = []
     before = scanning.draw
 
-    def watched(region: Interval, scores: Any, *more: Any) -> None:
+    def watched(region: Interval, length: int, scores: Any, *more: Any) -> None:
         drawn.append((region, scores))
-        before(region, scores, *more)
+        before(region, length, scores, *more)
 
     monkeypatch.setattr(scanning, "draw", watched)
     options: dict[str, Any] = {

@@ -358,12 +358,11 @@ def test_a_genome_of_n_has_no_scores(runs: dict[str, Path], tmp_path: Path, endi
     said: list[str] = []
     half = write_fasta(tmp_path / "h.fa", c="N" * 300, d="ACGTA" * 40)
     scan(runs["coding"], half, out, say=said.append)
-    assert "200 bins" in said[-1] and "300 have none" in said[-1]
+    what = "the scores of"
     if ending == "bed":
         lines = out.read_text().count("\n") - 1
-        assert said[-1].startswith(f"the {lines} places that reach 0.5, out of 200 bins")
-    else:
-        assert said[-1].startswith("the scores of 200 bins are in")
+        what = f"{lines} stretches that reach 0.5, out of"
+    assert said[-1] == f"{out} has {what} 200 bins; 300 without a score, as all is N there"
     if ending == "bw":
         import pyBigWig
 
@@ -518,3 +517,84 @@ def test_a_picture_goes_round_once(runs: dict[str, Path], tmp_path: Path, plot: 
     genome = write_fasta(tmp_path / "g.fa", c="ACGT" * 50)
     with pytest.raises(ValueError, match="has the bases 1 to 200"):
         scan(runs["coding"], genome, plot=plot, circular=("all",), **QUIET)
+
+
+def test_several_files_of_one_scan(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each as if it had been asked for alone, and the genome is read once."""
+    monkeypatch.setattr(Coding, "scored", says_letters)
+    genome = write_fasta(tmp_path / "g.fa", c="".join(random.Random(7).choices("ACGT", k=300)))
+    endings = ("bed", "bw", "gff3", "bedgraph", "parquet")
+    for ending in endings:
+        scan(runs["coding"], genome, tmp_path / f"alone.{ending}", **QUIET)
+    times: list[int] = []
+    once = scanning.run_chunk
+    monkeypatch.setattr(scanning, "run_chunk", lambda *words: (times.append(1), once(*words))[1])
+    said: list[str] = []
+    files = [tmp_path / str(number) / f"s.{end}" for number, end in enumerate(endings)]
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setitem(formats.WRITERS, "gff3", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        scan(runs["coding"], genome, files, say=said.append)
+    assert [file.exists() for file in files] == [True, True, False, False, False]
+    scan(runs["coding"], genome, files, say=said.append)
+    assert len(times) == 1 and said[0].startswith("going on")
+    for file in files:
+        assert file.read_bytes() == (tmp_path / f"alone{file.suffix}").read_bytes()
+        assert [each.name for each in file.parent.iterdir()] == [file.name]
+    with pytest.raises(ValueError, match="a file twice"):
+        scan(runs["coding"], genome, [files[0], files[0]], force=True, **QUIET)
+    with pytest.raises(FileExistsError, match=r"s\.bw exists already"):
+        scan(runs["coding"], genome, [tmp_path / "new.bed", files[1]], **QUIET)
+
+
+def test_a_scan_that_begins_again_says_why(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    genome = planted(tmp_path, 600).genome
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(scanning, "run_chunk", killed)
+        scan(runs["promoter"], genome, tmp_path / "s.bed", step=9, **QUIET)
+    said: list[str] = []
+    scan(runs["promoter"], genome, tmp_path / "s.bed", step=11, say=said.append)
+    assert "had another step: beginning again" in said[0]
+
+
+def test_a_promoter_at_the_origin_is_one(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last base and the first are neighbours, on a circle."""
+
+    def scored(self: Any, model: Any, windows: list[str]) -> list[np.ndarray]:
+        return [np.array(score[each[UP]]) for each in windows]
+
+    monkeypatch.setattr(Promoters, "scored", scored)
+    score = {"A": 0.9, "C": 0.1, "G": 0.1, "T": 0.7}  # on minus, T is 0.9
+    for bases, kept in (
+        ("TTCCCCCCAA", {(8, "+"), (0, "-")}),
+        ("AACCCCCCTT", {(0, "+"), (8, "-")}),
+    ):
+        genome = write_fasta(tmp_path / f"{bases}.fa", c=bases)
+        found = {}
+        for circular in (None, ("all",)):
+            out = tmp_path / f"{bases}-{circular is None}.bed"
+            scan(runs["promoter"], genome, out, step=1, circular=circular, **QUIET)
+            found[circular is None] = {(int(row[1]), row[5]) for row in read_lines(out)}
+        assert found[False] == kept and len(found[True]) == 4
+
+
+def test_what_is_for_pictures_needs_a_stretch(runs: dict[str, Path], tmp_path: Path) -> None:
+    genome = planted(tmp_path, 600)
+    for option in ({"picture": tmp_path / "s.png"}, {"labels": genome.labels}):
+        with pytest.raises(ValueError, match="is for --plot"):
+            scan(runs["promoter"], genome.genome, tmp_path / "s.bed", **option, **QUIET)
+
+
+def test_a_link_is_followed(runs: dict[str, Path], tmp_path: Path) -> None:
+    link, file = tmp_path / "link.bed", tmp_path / "far" / "s.bed"
+    link.symlink_to(file)
+    scan(runs["promoter"], planted(tmp_path, 600).genome, link, step=9, **QUIET)
+    assert link.is_symlink() and file.read_text().startswith("track")

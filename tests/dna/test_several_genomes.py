@@ -63,7 +63,9 @@ def test_labels_follow_their_genome(tmp_path: Path) -> None:
         Labelled(paths[0], (paths[1],)),
         Labelled(paths[2], (paths[3],)),
     ]
-    assert labelled(paths[:1]) == [Labelled(paths[0], (paths[0],))]
+    for wrong, said in ((paths[:1], "has no labels"), ([*paths, *paths[:2]], "given twice")):
+        with pytest.raises(ValueError, match=said):
+            labelled(wrong)
     first, other = genbank(tmp_path, "first"), genbank(tmp_path, "other")
     (tmp_path / "again").mkdir()
     again = genbank(tmp_path / "again", "first")

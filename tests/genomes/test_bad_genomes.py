@@ -184,6 +184,15 @@ def test_indexes_that_belong_to_another_file(tmp_path: Path, packed: bool):
     time.sleep(0.02)
     write(b">a\nTTTTTTT\nAC\n>b\nGG\n")
     assert open_genome(file).bases(Interval("a", 5, 9)) == "TTAC"
+    time.sleep(0.02)
+    write(b">a\nTTT\nTTT\nTAC\n>b\nGG\n")  # other lines, and the index goes with them
+    assert open_genome(file).bases(Interval("a", 5, 9)) == "TTAC"
+    with pysam.FastaFile(str(file)) as theirs:
+        assert theirs.fetch("a", 5, 9) == "TTAC"
+    time.sleep(0.02)
+    write(b">a\nTTT\nTTT\n")  # cut off, as the index tells
+    with pytest.raises(ValueError, match="the file was changed or cut off"):
+        open_genome(file)
 
 
 def test_folders_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -177,7 +177,9 @@ def finetune(
     ] = None,
     quantile: Annotated[
         float | None,
-        typer.Option(help="profile: bins above this quantile of a signal are labelled. [0.95]"),
+        typer.Option(
+            help="profile: bins above this quantile of all of a signal are labelled. [0.95]"
+        ),
     ] = None,
     alias: Alias = None,
     circular: Circular = None,
@@ -230,7 +232,11 @@ def scan(
     run: Trained,
     genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
     out: Annotated[
-        Path | None, typer.Option(help=f"The file, by its ending: {', '.join(ENDINGS)}.")
+        list[Path] | None,
+        typer.Option(
+            help=f"The file, by its ending: {', '.join(ENDINGS)}. May be given several times: "
+            "the genome is read once."
+        ),
     ] = None,
     plot: Annotated[
         str | None,
@@ -282,22 +288,26 @@ def scan(
 
     For example:
 
-    longbird dna scan promoters ecoli.fa --out promoters.bed
+    longbird dna scan promoters ecoli.fa --out promoters.bed --out promoters.bw
 
     longbird dna scan genes plasmid.fa --both-strands --out genes.bw --track +
 
     longbird dna scan genes plasmid.fa --plot p1:1-5000 --labels plasmid.gff3
     """
-    if out is None and plot is None:
+    outs = out or []
+    if not outs and plot is None:
         raise ValueError("give a file to write with --out, or a stretch to draw with --plot")
-    if out is not None and out.suffix.lower() not in (*ENDINGS, *ALSO):
-        raise ValueError(f"{out} ends in {out.suffix!r}, expected one of {', '.join(ENDINGS)}")
+    for each in outs:
+        if each.suffix.lower() not in (*ENDINGS, *ALSO):
+            raise ValueError(
+                f"{each} ends in {each.suffix!r}, expected one of {', '.join(ENDINGS)}"
+            )
     _check_trained(run)
     check_there([genome, *(labels or ())])
     from longbird.dna.scan import scan as score  # takes seconds to import
 
     score(
-        run, genome, out, step=step, both_strands=both_strands, threshold=threshold,
+        run, genome, outs, step=step, both_strands=both_strands, threshold=threshold,
         prevalence=prevalence, track=track, tokens_per_batch=tokens_per_batch,
         alias=_several(alias), circular=_several(circular), force=force, plot=plot,
         picture=picture, labels=labels or (), say=note,

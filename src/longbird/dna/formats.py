@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ENDINGS = ("bed", "bedgraph", "gff3", "bw", "parquet")
 DIGITS = 4
 """Of a score that count."""
+PROMOTER = "promoter"
+"""What scores are of, where only the highest of a stretch counts."""
 TYPES = {"coding": "CDS_region"}
 """What GFF3 calls it (the Sequence Ontology), where that is another word."""
 
@@ -67,6 +69,7 @@ class Stretch(NamedTuple):
     """Bins side by side that reach the threshold; of promoters the best of them counts."""
 
     begin: int
+    beyond: int
     start: int
     end: int
     total: float
@@ -75,36 +78,62 @@ class Stretch(NamedTuple):
     def joined(self, other: Stretch, peaks: bool) -> Stretch:
         """With the one that follows."""
         if not peaks:
-            return Stretch(self.begin, self.start, other.end, self.total + other.total)
+            total = self.total + other.total
+            return Stretch(self.begin, other.beyond, self.start, other.end, total)
         best = other if other.total > self.total else self
-        return Stretch(self.begin, best.start, best.end, best.total)
+        return Stretch(self.begin, other.beyond, best.start, best.end, best.total)
 
 
 def found(track: Track) -> Iterator[Found]:
     """Stretches whose scores reach the threshold, by sequence, start and channel.
 
-    Of promoters, the bin with the highest score of each stretch; otherwise all of it, with its
-    mean score. Few are in memory at a time, however long a sequence or a stretch is.
+    Of promoters, the bin with the highest score of each stretch, also over the origin of a
+    circle; otherwise all of it, with its mean score, and over the origin in two pieces. Few are in
+    memory at a time, however long a sequence or a stretch is.
     """
-    peaks = track.label == "promoter"
-    waiting: list[Found] = []
+    circles = {each.contig.name for each in track.sweeps if each.contig.circular}
+    lower = _lower_at_origins(track) if circles and track.label == PROMOTER else set[Found]()
+    return (each for each, _ in _stretches(track) if each not in lower)
+
+
+def _lower_at_origins(track: Track) -> set[Found]:
+    """Of stretches that meet at the origin of a circle, the best bins that are not the best."""
+    length = {
+        each.contig.name: each.contig.length for each in track.sweeps if each.contig.circular
+    }
+    first: dict[tuple[str, int], Found] = {}
+    lower: set[Found] = set()
+    for each, (begin, end) in _stretches(track):
+        if each.name not in length or (begin > 0 and end < length[each.name]):
+            continue
+        if begin == 0:
+            first[each.name, each.channel] = each
+        elif other := first.get((each.name, each.channel)):
+            lower.add(min(each, other, key=lambda one: one.score))
+    return lower
+
+
+def _stretches(track: Track) -> Iterator[tuple[Found, tuple[int, int]]]:
+    """What was found along each sequence, with the begin and the end of its stretch."""
+    peaks = track.label == PROMOTER
+    waiting: list[tuple[Found, tuple[int, int]]] = []
     going: dict[int, Stretch] = {}
     before = None
 
     def end(channel: int, name: str) -> None:
-        _, start, end, total = going.pop(channel)
+        begin, beyond, start, end, total = going.pop(channel)
         score = total if peaks else total / (end - start)
-        waiting.append(Found(name, start, end, channel, score))
+        waiting.append((Found(name, start, end, channel, score), (begin, beyond)))
 
-    def ready(name: str, *, all_of_it: bool) -> list[Found]:
+    def ready(name: str, *, all_of_it: bool) -> list[tuple[Found, tuple[int, int]]]:
         """Those that nothing can come before any more, in order."""
         if all_of_it:
             for channel in [*going]:
                 end(channel, name)
         first = min((each.begin for each in going.values()), default=None)
-        chosen = [each for each in waiting if first is None or each.start < first]
-        waiting[:] = [each for each in waiting if first is not None and each.start >= first]
-        return sorted(chosen, key=lambda each: (each.start, each.channel))
+        chosen = [each for each in waiting if first is None or each[0].start < first]
+        waiting[:] = [each for each in waiting if first is not None and each[0].start >= first]
+        return sorted(chosen, key=lambda each: (each[0].start, each[0].channel))
 
     for sweep, starts, ends, scores in track.blocks():
         name = sweep.contig.name
@@ -118,14 +147,15 @@ def found(track: Track) -> Iterator[Found]:
             if channel in going and not (len(edges) and edges[0] == 0):
                 end(channel, name)
             for first, last in edges.reshape(-1, 2).tolist():
-                begin = int(starts[first])
+                begin, beyond = int(starts[first]), int(ends[last - 1])
                 if peaks:
                     best = first + int(own[first:last].argmax())
-                    new = Stretch(begin, int(starts[best]), int(ends[best]), float(own[best]))
+                    at = int(starts[best]), int(ends[best])
+                    new = Stretch(begin, beyond, *at, float(own[best]))
                 else:
                     wide = ends[first:last] - starts[first:last]
                     total = float((wide * own[first:last]).sum())
-                    new = Stretch(begin, begin, int(ends[last - 1]), total)
+                    new = Stretch(begin, beyond, begin, beyond, total)
                 old = going.get(channel)
                 going[channel] = new if old is None else old.joined(new, peaks)
                 if last < len(own):
@@ -149,6 +179,7 @@ def write_bed(track: Track, file: Path, channel: int | None) -> int:
         for each in found(track):
             number += 1
             name, strand = _names(track, each)
+            name = " ".join(name.split())  # a tab would be another column
             score = round(1000 * min(max(each.score, 0.0), 1.0))
             opened.write(f"{each.name}\t{each.start}\t{each.end}\t{name}\t{score}\t{strand}\n")
     return number

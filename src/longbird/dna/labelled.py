@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -52,7 +53,26 @@ def labelled(paths: Sequence[str]) -> list[Labelled]:
             found.append([])
             before = kind if kind == "genbank" else "no other"
         found[-1].append(path)
-    return [Labelled(each[0], tuple(each[1:]) or (each[0],)) for each in found]
+    check_once([own[0] for own in found])
+    for own in found:
+        if len(own) == 1 and _kind(own[0]) == "fasta":
+            raise ValueError(
+                f"{own[0]} is FASTA, which has no labels: give them after it, as BED, GFF3, "
+                "GenBank or bigWig"
+            )
+    return [Labelled(own, tuple(labels) or (own,)) for own, *labels in found]
+
+
+def check_once(genomes: Sequence[str]) -> None:
+    """Raises if a genome was given twice: it would count twice, with the labels of one."""
+    seen: set[str] = set()
+    for each in genomes:
+        real = os.path.realpath(each)
+        if real in seen:
+            raise ValueError(
+                f"the genome {each} was given twice: give it once, with all of its labels after it"
+            )
+        seen.add(real)
 
 
 def _kind(path: str) -> str:

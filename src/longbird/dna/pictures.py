@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,14 +37,23 @@ class Scores(NamedTuple):
     threshold: float
 
 
+class Piece(NamedTuple):
+    """What is drawn of a feature: a part of it, or a line from its first part to its last."""
+
+    name: str
+    """Its own, if nothing else shows it."""
+    interval: Interval
+    is_line: bool
+
+
 class Known(NamedTuple):
     """What a file of labels says of a stretch."""
 
     title: str
     values: np.ndarray | None
     """Of a signal, [bases]."""
-    features: list[tuple[Feature, Interval]]
-    """Each with a part of it that lies in the stretch."""
+    pieces: list[Piece]
+    """Of features, that lie in the stretch."""
 
 
 def region_of(text: str, genome: Genome) -> Interval:
@@ -104,7 +113,7 @@ def draw(
         if own.values is not None:
             _line(panel, np.arange(region.start, region.end), own.values, GREY)
         else:
-            _features(panel, own.features, region)
+            _features(panel, own.pieces, region)
         panel.set_title(own.title, loc="left", fontsize=9, parse_math=False)
     middles = (scores.starts + scores.ends - 1) / 2
     for number, panel in enumerate(panels[len(labels) :]):
@@ -135,55 +144,76 @@ def _line(panel: Any, places: np.ndarray, values: np.ndarray, colour: str, name:
     """A line over the bases, counted from 1 as people do."""
     joined = -(-len(values) // POINTS)
     if joined > 1:
-        padded = np.pad(np.nan_to_num(values), (0, -len(values) % joined))
-        groups = padded.reshape(-1, joined)
-        values = groups[np.arange(len(groups)), np.abs(groups).argmax(1)]
-        places = places[::joined]
+        rest = (0, -len(values) % joined)
+        groups = np.pad(values, rest, constant_values=np.nan).reshape(-1, joined)
+        far = np.nan_to_num(np.abs(groups), nan=-1.0).argmax(1)
+        rows = np.arange(len(groups))
+        values, places = groups[rows, far], np.pad(places, rest).reshape(-1, joined)[rows, far]
     panel.fill_between(places + 1, values, step="mid", color=colour, alpha=0.35, linewidth=0)
     panel.step(places + 1, values, where="mid", color=colour, linewidth=0.8, label=name or None)
 
 
-def _inside(
-    features: list[Feature], genome: Genome, region: Interval
-) -> list[tuple[Feature, Interval]]:
-    """The parts of features that a stretch overlaps, counted as it is."""
-    length = genome.sequences[region.name].length
-    shown: list[tuple[Feature, Interval]] = []
+def _inside(features: list[Feature], genome: Genome, region: Interval) -> list[Piece]:
+    """What a stretch overlaps, counted as it is.
+
+    Genes are lines on which their exons are boxes, as in genome browsers: a feature is a line if
+    another is a part of it (Parent in GFF3, the same locus_tag in GenBank).
+    """
+    genes = {each.id for each in features if each.kind == "gene" and each.id}
+    others = {each.id for each in features if each.kind != "gene"}
+    names = {each.id for each in features}
+    have_parts = {name for each in features for name in _parents(each)}
+    shown: list[Piece] = []
     for feature in features:
-        for part in feature.parts or (feature.interval,):
-            if part.name != region.name:
-                continue
-            for turn in (-length, 0, length):
-                start, end = part.start + turn, part.end + turn
-                if start < region.end and end > region.start:
-                    shown.append((feature, Interval(part.name, start, end, part.strand)))
+        own, gene = feature.id or "", feature.kind == "gene"
+        whole = own in have_parts or (gene and own in others)
+        is_part = any(each in names for each in _parents(feature)) or (own in genes and not gene)
+        name = "" if is_part else own
+        parts = () if whole else feature.parts or (feature.interval,)
+        lines = (feature.interval,) if whole or len(parts) > 1 else ()
+        for part, is_line in (
+            *((each, True) for each in lines),
+            *((each, False) for each in parts),
+        ):
+            shown += _pieces(name, part, is_line, genome, region)
+            name = ""
     return shown
 
 
-def _features(panel: Any, shown: list[tuple[Feature, Interval]], region: Interval) -> None:
-    """Boxes: of the plus strand above, of the minus strand below."""
+def _parents(feature: Feature) -> list[str]:
+    return feature.attributes.get("Parent", "").split(",")
+
+
+def _pieces(
+    name: str, part: Interval, is_line: bool, genome: Genome, region: Interval
+) -> Iterator[Piece]:
+    """A part where a stretch overlaps it: on a circle, also a turn further or before."""
+    if part.name != region.name:
+        return
+    length = genome.sequences[region.name].length
+    for turn in (-length, 0, length):
+        start, end = part.start + turn, part.end + turn
+        if start < region.end and end > region.start:
+            yield Piece(name, Interval(part.name, start, end, part.strand), is_line)
+
+
+def _features(panel: Any, shown: list[Piece], region: Interval) -> None:
+    """Boxes and lines: of the plus strand above, of the minus strand below."""
     level = {"+": 1.0, ".": 0.5, "-": 0.0}
     least = len(region) / 400  # narrower than a line, it would not be seen
     free = dict.fromkeys(level, -np.inf)  # from where on a name does not cover another
-    for feature, part in sorted(shown, key=lambda each: each[1].start):
+    for name, part, is_line in sorted(shown, key=lambda each: each.interval.start):
         wide = max(len(part), least)
         left = part.start + 0.5 - (wide - len(part)) / 2
+        low, high = (0.17, 0.06) if is_line else (0.0, 0.4)
         panel.broken_barh(
-            [(left, wide)], (level[part.strand], 0.4), color=STRAND[part.strand], alpha=0.8
+            [(left, wide)], (level[part.strand] + low, high), color=STRAND[part.strand], alpha=0.8
         )
-        if len(shown) <= NAMED and feature.id:
-            at = max(left, region.start + 0.5)
-            if at < free[part.strand]:
-                continue
-            free[part.strand] = at + (len(feature.id) + 1) * len(region) * LETTER
-            panel.text(
-                at,
-                level[part.strand] + 0.45,
-                feature.id,
-                fontsize=6,
-                clip_on=True,
-                parse_math=False,
-            )
+        at = max(left, region.start + 0.5)
+        if not name or len(shown) > NAMED or at < free[part.strand]:
+            continue
+        free[part.strand] = at + (len(name) + 1) * len(region) * LETTER
+        panel.text(at, level[part.strand] + 0.45, name, fontsize=6, clip_on=True, parse_math=False)
     panel.set_ylim(-0.1, 1.9)
     panel.set_yticks([0.2, 1.2], ["-", "+"])
 

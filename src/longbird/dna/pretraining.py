@@ -12,7 +12,7 @@ from torch import Tensor
 
 from longbird.dna.division import Division
 from longbird.dna.genomic import Genomic
-from longbird.dna.labelled import Labelled
+from longbird.dna.labelled import Labelled, check_once
 from longbird.genomes.letters import opposite
 from longbird.nn.checks import IGNORED
 from longbird.tasks.masking import masked
@@ -38,6 +38,7 @@ class Pretraining(Genomic):
 
     def genomes(self, paths: Sequence[str]) -> Sequence[Labelled]:
         """All of them."""
+        check_once(paths)
         return [Labelled(path, ()) for path in paths]
 
     def prepare(self, settings: Settings, tokenizer: Any) -> None:

@@ -31,6 +31,8 @@ from longbird.tasks.settings import read_settings
 
 LEARNED: dict[str, type[Genomic]] = {"promoter": Promoters, "profile": Profile, "coding": Coding}
 """What is learned from labels, by the name that the command has for it."""
+FEW = 10
+"""Windows with which intervals say nothing."""
 SHORT = 512
 """Tokens of a window of genes, if nobody says."""
 BY_NAME = {task.name: task for task in (Pretraining, *LEARNED.values())}
@@ -166,6 +168,12 @@ def load(path: str | Path, **options: Any) -> Trained:
     # These say how the genome that was learned from was read, and not how another is.
     values = {name: value for name, value in values.items() if name not in ("alias", "circular")}
     given = {name: value for name, value in options.items() if value is not None}
+    for name in ("length", "upstream", "downstream", "bin"):
+        if given.get(name, description.get(name)) != description.get(name):
+            raise ValueError(
+                f"{name} is part of a model, and {path} has {description.get(name)}: received "
+                f"{given[name]!r:.80}"
+            )
     for name in ("upstream", "downstream", "negatives", "per_positive", "bin", "quantile"):
         if name in description:
             values.setdefault(name, description[name])
@@ -223,6 +231,11 @@ def evaluate(
             trained.model, task, rows, trained.tokenizer, trained.settings.tokens_per_batch
         )
     found.metrics["notes"] = task.notes()
+    if len(rows) < FEW:
+        found.metrics["notes"].append(
+            f"Intervals are drawn from windows, and {len(rows)} are too few for them: measure on "
+            "more of a genome, or on another."
+        )
     return found
 
 

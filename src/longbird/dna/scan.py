@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from longbird.dna.formats import WRITERS, check_names, ending_of
+from longbird.dna.formats import PROMOTER, WRITERS, check_names, ending_of
 from longbird.dna.genomic import DESCRIPTION
 from longbird.dna.labelled import paths_of
 from longbird.dna.opening import open_genome_of
@@ -124,7 +124,7 @@ def _jobs(sweep: Sweep, region: Interval) -> tuple[int, int]:
 def scan(
     path: str | Path,
     genome: str | Path,
-    out: str | Path | None = None,
+    out: str | Path | Sequence[str | Path] | None = None,
     *,
     step: int | None = None,
     both_strands: bool = False,
@@ -144,12 +144,14 @@ def scan(
     Args:
         path: The folder of a run, or of a model.
         genome: FASTA or GenBank.
-        out: The file: .bed and .gff3 have what reaches the threshold, .bedgraph and .bw a
-            number for each bin, .parquet all of them. It appears whole, at the end. Without one,
-            only what is drawn is scored.
-        step: Promoters: bases between windows; an odd number is best.
+        out: The file, or several: .bed and .gff3 have what reaches the threshold, .bedgraph and
+            .bw a number for each bin, .parquet all of them. Each appears whole, at the end.
+            Without any, only what is drawn is scored.
+        step: Promoters: bases between windows; an odd number, or the windows of a sequence and
+            of its reverse complement may be at other places.
         both_strands: Read every window on both strands, so that the scores of a sequence and of
-            its reverse complement are the same. Those of promoters always are.
+            its reverse complement are the same, where bins fill the sequence. Those of promoters
+            are the same in any case.
         threshold: From which score on there is one.
         prevalence: The share that is expected in this genome: scores are shifted from that
             which the model has from the windows that it learned from, and their weights.
@@ -174,34 +176,44 @@ def scan(
         raise ValueError(f"threshold must be between 0 and 1, received {threshold}")
     if prevalence is not None and not 0 < prevalence < 1:
         raise ValueError(f"prevalence must be between 0 and 1, received {prevalence}")
-    if out is None and plot is None:
+    outs = [] if out is None else paths_of(out, "a file to write")
+    outs = [each.resolve() if each.is_symlink() else each for each in map(Path, outs)]
+    if not outs and plot is None:
         raise ValueError(
             "there is nothing to do: give a file with --out, or a stretch with --plot"
         )
+    if plot is None and (picture is not None or labels):
+        option = "--picture" if picture is not None else "--labels"
+        raise ValueError(f"{option} is for --plot: give a stretch to draw, such as chr1:1-5000")
     if tokens_per_batch is not None and tokens_per_batch < 1:
         raise ValueError(f"tokens_per_batch must be at least 1, received {tokens_per_batch}")
-    out = None if out is None else Path(out)
-    for file in (genome, *labels):
-        if out is not None and out.exists() and out.samefile(file):
-            raise ValueError(f"--out {out} is {file}, which is read: name another")
-    ending = "" if out is None else ending_of(out)
-    begun = out is not None and _folder(out).exists()  # then `_working` knows what was there
-    _check_new(out, force or begun)
+    for each in outs:
+        for file in (genome, *labels):
+            if each.exists() and each.samefile(file):
+                raise ValueError(f"--out {each} is {file}, which is read: name another")
+    if len({each.absolute() for each in outs}) < len(outs):
+        raise ValueError(f"--out has a file twice: {', '.join(map(str, outs))}")
+    endings = [ending_of(each) for each in outs]
+    begun = bool(outs) and _folder(outs[0]).exists()  # then `_working` knows what was there
+    for each in outs:
+        _check_new(each, force or begun)
     trained = load(path, **options)
     task = trained.task
-    one = ending in ("bedgraph", "bw")
+    one = not {"bedgraph", "bw"}.isdisjoint(endings)
     if track is not None and not one:
         raise ValueError(
             "--track is for .bedgraph and .bw, which have one number for each place"
-            + (f": .{ending} has all tracks" if ending else "; a picture has all tracks")
+            + (f": .{endings[0]} has all tracks" if endings else "; a picture has all tracks")
         )
     channel = task.one_track(track) if one else None
     opened = open_genome_of(trained.settings, str(genome), labels)
-    check_names(ending, opened.sequences)
+    for ending in endings:
+        check_names(ending, opened.sequences)
     region, drawn, shown = None, Path(), list[Known]()
     if plot is not None:
         region = region_of(str(plot), opened)
-        drawn = named(None if picture is None else Path(picture), out, region)
+        beside = outs[0] if outs else None
+        drawn = named(None if picture is None else Path(picture), beside, region)
         _check_new(drawn, force or begun)
         # Now, since labels that do not fit must not be found after hours.
         shown = [known(Path(each), opened, region) for each in labels]
@@ -219,7 +231,7 @@ def scan(
             draw(region, opened.sequences[region.name].length, own, shown, new)
         say(f"the picture is {drawn}")
 
-    if out is None:
+    if not outs:
         assert region is not None
         sweep = next(each for each in sweeps if each.contig.name == region.name)
 
@@ -243,30 +255,42 @@ def scan(
         "both strands": both_strands,
         "tokens per batch": budget,
     }
-    made = [out] if region is None else [out, drawn]
+    made = outs if region is None else [*outs, drawn]
     with _working(made, asked, force, say) as folder:
         raw = folder / "scores.f32"
         _sweep(raw, sweeps, len(task.channels), opened, run, say)
         bins = sum(sweep.first_bin(sweep.jobs) for sweep in sweeps)
         scores = np.memmap(raw, np.float32, "r", shape=(bins, len(task.channels)))
         whole = Track(opened, sweeps, scores, task.channels, task.label, threshold, shift)
-        scored, places = whole.scored(), None
+        scored, places = whole.scored(), list[int | None]()
         if scored and region is not None:
             depict(region, whole.stretch)
         if scored:
-            new = folder / f"written.{ending}"
-            with naming(out):
-                places = WRITERS[ending](whole, new, channel)
-                with new.open("rb") as written:
-                    os.fsync(written.fileno())
-                os.replace(new, out)
+            places = [
+                _written(whole, file, ending, channel)
+                for file, ending in zip(outs, endings, strict=True)
+            ]
     if not scored:  # a bigWig file without numbers is none that browsers open
         raise ValueError(f"{genome} has nothing but N, which has no scores: nothing was written")
-    unknown = f"; {bins - scored:,} have none, as all is N there" if scored < bins else ""
-    what = f"the scores of {scored:,} bins"
-    if places is not None:
-        what = f"the {places:,} places that reach {threshold:g}, out of {scored:,} bins,"
-    say(f"{what} are in {out}{unknown}")
+    unscored = f"; {bins - scored:,} without a score, as all is N there" if scored < bins else ""
+    each = ", the highest bin of each," if task.label == PROMOTER else ""
+    for file, number in zip(outs, places, strict=True):
+        what = f"the scores of {scored:,} bins"
+        if number is not None:
+            some = "stretch" if number == 1 else "stretches"
+            what = f"{number:,} {some}{each} that reach {threshold:g}, out of {scored:,} bins"
+        say(f"{file} has {what}{unscored}")
+
+
+def _written(track: Track, file: Path, ending: str, channel: int | None) -> int | None:
+    """Writes a file, which appears whole; returns how many stretches it has, if it has these."""
+    new = file.with_name(f".{file.name}.written.{ending}")
+    with naming(file):
+        places = WRITERS[ending](track, new, channel)
+        with new.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(new, file)
+    return places
 
 
 def _check_new(file: Path | None, force: bool) -> None:
@@ -390,7 +414,8 @@ def _working(
     out = made[0]
     folder = _folder(out)
     with naming(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        for file in (folder / "scan.json", *made):
+            file.parent.mkdir(parents=True, exist_ok=True)
     with locked(folder, out):
         what, new = folder / "scan.json", folder / "new.json"
         same = what.is_file() and what.read_text("utf-8") == json.dumps(asked, indent=1)
@@ -401,6 +426,10 @@ def _working(
         if same:
             say(f"going on with the scan in {folder}")
         else:
+            if what.is_file():
+                before: dict[str, Any] = json.loads(what.read_text("utf-8"))
+                other = [name for name in asked if before.get(name) != asked[name]]
+                say(f"the scan in {folder} had another {' and '.join(other)}: beginning again")
             what.unlink(missing_ok=True)
             (folder / "scores.f32").unlink(missing_ok=True)
         ours += [str(each.absolute()) for each in made if not each.exists()]

@@ -3,55 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 THRESHOLD = 0.5
-STEPS, FURTHEST = 100, 20
-"""Scores of single bases, of which there may be millions, are rounded down to a hundredth of a
-logit between -20 and 20: what is rare has low scores, which differ as much as others there."""
-LEVELS = 2 * STEPS * FURTHEST + 1
+MOST = 2**24
+"""Scores that are ranked exactly; of more, the last three bits of each are left out."""
+SAMPLED = 2000
+"""Levels of samples, at least: half of them for what is true, however rare, and half for all."""
 
 
-class Tally(NamedTuple):
-    """How often the scores of an example have each level; one needs few bytes, however long.
-
-    Attributes:
-        levels: That occur, the lowest first; 0 is -20.
-        true: Scores of each that are of what is true.
-        false: And of what is not.
-    """
-
-    levels: np.ndarray
-    true: np.ndarray
-    false: np.ndarray
-
-
-def tally(scores: np.ndarray, truth: np.ndarray) -> Tally:
-    """Counts the scores of an example, rounded down; what reaches 0.5 still does.
+def marked(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Scores with what is true in four bytes each: float32, with a minus before what is not.
 
     Args:
         scores: Between 0 and 1, [scores].
         truth: bool [scores].
 
     Examples:
-        >>> found = tally(
-        ...     np.array([0.0, 0.4999, 0.5, 0.5001]), np.array([True, True, False, True])
-        ... )
-        >>> found.levels.tolist(), found.true.tolist(), found.false.tolist()
-        ([0, 1999, 2000], [1, 1, 1], [0, 0, 1])
+        >>> marked(np.array([0.0, 0.25, 0.5]), np.array([False, False, True])).tolist()
+        [-0.0, -0.25, 0.5]
     """
-    with np.errstate(divide="ignore"):
-        logits = np.log(scores.astype(np.float64)) - np.log1p(-scores.astype(np.float64))
-    at = np.floor((np.clip(logits, -FURTHEST, FURTHEST)) * STEPS).astype(np.int64)
-    at += STEPS * FURTHEST
-    true, false = (np.bincount(at[own], minlength=LEVELS) for own in (truth, ~truth))
-    there = np.flatnonzero(true + false)
-    return Tally(
-        there.astype(np.int16), true[there].astype(np.uint32), false[there].astype(np.uint32)
-    )
+    return np.copysign(scores, np.where(truth, 1, -1)).astype(np.float32)
 
 
 class Ranked:
@@ -61,11 +36,25 @@ class Ranked:
         levels: The highest first, [levels].
         true: How often each example has each level and is true, sparse [examples, levels].
         false: And is not.
+        all_levels: Of all examples together, if they are measured more finely.
+        all_true: How often each of these is true, [all levels].
+        all_false: And is not.
     """
 
-    def __init__(self, levels: np.ndarray, true: Any, false: Any) -> None:
+    def __init__(
+        self,
+        levels: np.ndarray,
+        true: Any,
+        false: Any,
+        all_levels: np.ndarray | None = None,
+        all_true: np.ndarray | None = None,
+        all_false: np.ndarray | None = None,
+    ) -> None:
         self.levels, self.true, self.false = levels, true, false
         self.examples: int = true.shape[0]
+        self.all_levels = levels if all_levels is None else all_levels
+        self.all_true = true.sum(0) if all_true is None else all_true
+        self.all_false = false.sum(0) if all_false is None else all_false
 
     @classmethod
     def each(cls, scores: np.ndarray, truth: np.ndarray) -> Ranked:
@@ -84,26 +73,36 @@ class Ranked:
         return cls(-levels, table(truth), table(~truth))
 
     @classmethod
-    def counted(cls, tallies: Sequence[Tally]) -> Ranked:
-        """Of examples with many scores, which were counted."""
-        every = np.concatenate([each.levels for each in tallies])
-        there = np.zeros(LEVELS, bool)
-        there[every] = True
-        levels = np.flatnonzero(there)[::-1]
-        column = np.zeros(LEVELS, np.int32)
-        column[levels] = np.arange(len(levels))
-        columns = column[every]
-        ends = np.cumsum([0, *(len(each.levels) for each in tallies)])
+    def marked(cls, examples: Sequence[np.ndarray]) -> Ranked:
+        """Of examples with many scores.
 
-        def table(counts: list[np.ndarray]) -> csr_array:
-            numbers = np.concatenate(counts).astype(np.float32)
-            return csr_array((numbers, columns, ends), shape=(len(tallies), len(levels)))
-
-        return cls(
-            1 / (1 + np.exp(FURTHEST - levels / STEPS)),
-            table([each.true for each in tallies]),
-            table([each.false for each in tallies]),
+        Args:
+            examples: What `marked` makes of the scores of each.
+        """
+        every = np.concatenate(examples)
+        if len(every) > MOST:
+            every = (every.view(np.uint32) & 0xFFFFFFF8).view(np.float32)
+        there = np.unique(np.abs(every))[::-1]  # the highest first
+        true, false = (
+            np.bincount(np.searchsorted(-there, own), minlength=len(there))
+            for own in (-every[~np.signbit(every)], every[np.signbit(every)])
         )
+        share = true / max(true.sum(), 1) + (true + false) / max(len(every), 1)
+        upto = np.cumsum(share * (SAMPLED / 2))
+        joined = np.floor(upto) + np.floor(upto - share * (SAMPLED / 2))  # large shares stay alone
+        joined += there < THRESHOLD  # none has scores on both sides of it
+        lowest = there[np.append(np.diff(joined) > 0, True)]
+
+        def table(truth: bool) -> Any:
+            rows: list[csr_array] = []
+            for example in examples:
+                own = np.abs(example[np.signbit(example) != truth])
+                levels = np.searchsorted(-lowest, -own)
+                counts = np.bincount(levels, minlength=len(lowest))
+                rows.append(csr_array(counts[None].astype(np.float32)))
+            return vstack(rows, "csr")
+
+        return cls(lowest, table(True), table(False), there, true, false)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """The metrics of samples, each [samples]; NaN where a sample has one class alone.
@@ -112,37 +111,49 @@ class Ranked:
             counts: How often each sample has each example, [samples, examples].
         """
         true, false = (np.asarray((each.T @ counts.T).T) for each in (self.true, self.false))
-        found, wrong = np.cumsum(true, -1), np.cumsum(false, -1)
-        positives, negatives = found[:, -1:], wrong[:, -1:]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # A pair of equal scores counts half.
-            below = negatives - wrong + false / 2
-            auroc = (true * below).sum(-1) / (positives * negatives)[:, 0]
-            precision = found / np.maximum(found + wrong, 1)
-            average = (true * precision).sum(-1) / positives[:, 0]
-            average = np.where(negatives[:, 0] > 0, average, np.nan)
-            cut = int(np.searchsorted(-self.levels, -THRESHOLD, "right")) - 1
-            tp = found[:, cut] if cut >= 0 else np.zeros(len(counts))
-            fp = wrong[:, cut] if cut >= 0 else np.zeros(len(counts))
-            fn, tn = positives[:, 0] - tp, negatives[:, 0] - fp
-            root = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
-            mcc = np.where(root > 0, (tp * tn - fp * fn) / np.maximum(root, 1e-300), 0.0)
-            return {
-                "auroc": auroc,
-                "average_precision": average,
-                "f1": 2 * tp / np.maximum(2 * tp + fp + fn, 1),
-                "mcc": np.where(positives[:, 0] * negatives[:, 0] > 0, mcc, np.nan),
-                "precision": tp / np.maximum(tp + fp, 1),
-                "recall": tp / np.maximum(tp + fn, 1),
-            }
+        return _metrics(self.levels, true, false)
 
     def whole(self) -> dict[str, float]:
         """The metrics of every example once."""
-        found = self.metrics(np.ones((1, self.examples)))
+        found = _metrics(self.all_levels, self.all_true[None], self.all_false[None])
         return {name: float(values[0]) for name, values in found.items()}
 
     @property
     def prevalence(self) -> float:
         """The share that is true."""
-        true, false = (float(each.sum(dtype=np.float64)) for each in (self.true, self.false))
+        true, false = float(self.all_true.sum()), float(self.all_false.sum())
         return true / max(true + false, 1)
+
+
+def _metrics(levels: np.ndarray, true: np.ndarray, false: np.ndarray) -> dict[str, np.ndarray]:
+    """The metrics of samples, each [samples].
+
+    Args:
+        levels: The highest first, [levels].
+        true: How often each sample has each level and is true, [samples, levels].
+        false: And is not.
+    """
+    found, wrong = np.cumsum(true, -1), np.cumsum(false, -1)
+    positives, negatives = found[:, -1:], wrong[:, -1:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # A pair of equal scores counts half.
+        below = negatives - wrong + false / 2
+        auroc = (true * below).sum(-1) / (positives * negatives)[:, 0]
+        precision = found / np.maximum(found + wrong, 1)
+        average = (true * precision).sum(-1) / positives[:, 0]
+        average = np.where(negatives[:, 0] > 0, average, np.nan)
+        cut = int(np.searchsorted(-levels, -THRESHOLD, "right")) - 1
+        tp = found[:, cut] if cut >= 0 else np.zeros(len(true))
+        fp = wrong[:, cut] if cut >= 0 else np.zeros(len(true))
+        fn, tn = positives[:, 0] - tp, negatives[:, 0] - fp
+        root = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+        mcc = np.where(root > 0, (tp * tn - fp * fn) / np.maximum(root, 1e-300), 0.0)
+        some = np.where(positives[:, 0] > 0, 1.0, np.nan)
+        return {
+            "auroc": auroc,
+            "average_precision": average,
+            "f1": some * 2 * tp / np.maximum(2 * tp + fp + fn, 1),
+            "mcc": np.where(positives[:, 0] * negatives[:, 0] > 0, mcc, np.nan),
+            "precision": some * tp / np.maximum(tp + fp, 1),
+            "recall": some * tp / np.maximum(tp + fn, 1),
+        }

@@ -15,7 +15,7 @@ from longbird.dna.division import Division
 from longbird.dna.genomic import Genomic
 from longbird.dna.labels import Cover, features_of, is_signal, is_whole
 from longbird.dna.prior import balanced, prior
-from longbird.dna.scores import Ranked, tally
+from longbird.dna.scores import Ranked, marked
 from longbird.dna.settings import DnaSettings
 from longbird.dna.sweeps import Sweep, Tiles
 from longbird.genomes import Contig, Genome, Interval, open_signal, read_features
@@ -26,6 +26,12 @@ from longbird.tasks.task import Example, Prediction
 
 UNLABELLED = 255
 """In the place of 0 or 1, where nothing is known."""
+SIDE_BY_SIDE = (
+    "The windows lie side by side. Those of a scan overlap, so that places have context on both "
+    "sides: its scores are different, and mostly better."
+)
+Target = tuple[str, str, str | None]
+"""Of a profile: its name, its file, and the kind of features that are meant."""
 Labels = Callable[[Interval], np.ndarray]
 """The labels of a stretch on the plus strand, uint8 [bins, channels]."""
 
@@ -45,6 +51,8 @@ class Tracks(Genomic):
     defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 3e-4, "model": "scratch:tiny"}
     described = ("window", "channels", "bin", "prevalence", "prior")
     bin: int = 1
+    counted: ClassVar[str] = "bins"
+    """What labels and scores are of."""
     told_of_each: ClassVar[tuple[str, ...]] = ("auroc", "average_precision")
     """Metrics of each channel by itself."""
 
@@ -109,8 +117,10 @@ class Tracks(Genomic):
         for channel, found, known in zip(self.channels, true, there, strict=True):
             if not 0 < found < known:
                 raise ValueError(
-                    f"of what is learned from, {found:,.0f} of {known:,.0f} bins have the label "
-                    f"{channel!r}: expected some with it and some without"
+                    f"of what is learned from, {found:,.0f} of {known:,.0f} {self.counted} are "
+                    f"labelled {channel}: expected some, and some that are not. If too little "
+                    "of a small genome is left, hold out another stretch with --validation-on, or "
+                    "nothing with --validation-on none"
                 )
         self.prevalence = (true / there).tolist()
         self.prior = prior(self.prevalence, self.settings.class_weights)
@@ -127,8 +137,9 @@ class Tracks(Genomic):
                     for channel, found, known in zip(self.channels, true, there, strict=True)
                 )
                 raise ValueError(
-                    f"of the bins of {part} are labelled {counts}: expected some and some others, "
-                    "since nothing can be measured otherwise. Choose another stretch with "
+                    f"of the {self.counted} of {part}, {counts} are labelled: expected some, and "
+                    "some that are not, since nothing can be measured otherwise. Choose another "
+                    "stretch with "
                     "--validation-on or --test-on, or with --on where a model is evaluated"
                 )
 
@@ -220,8 +231,8 @@ class Tracks(Genomic):
     def _compared(scores: np.ndarray, truth: np.ndarray) -> dict[str, Any]:
         known = truth != UNLABELLED
         return {
-            "tallies": [
-                tally(own[there], true[there] == 1)
+            "scores": [
+                marked(own[there], true[there] == 1)
                 for own, true, there in zip(scores.T, truth.T, known.T, strict=True)
             ],
             "means": scores.mean(0).tolist(),
@@ -277,7 +288,7 @@ class Tracks(Genomic):
     def _ranked(self, predictions: Sequence[Prediction]) -> Iterator[tuple[str, Ranked]]:
         """A table for each channel, one at a time."""
         for channel, name in enumerate(self.channels):
-            yield name, Ranked.counted([each["tallies"][channel] for each in predictions])
+            yield name, Ranked.marked([each["scores"][channel] for each in predictions])
 
     def wrongness(self, example: Example, prediction: Prediction) -> float:
         """The mean distance from what is true."""
@@ -319,6 +330,7 @@ class Coding(Tracks):
     name = "dna-coding"
     channels = ("+", "-")
     label = "coding"
+    counted = "bases"
     told_of_each = ("auroc", "average_precision", "f1", "mcc")
 
     def labels(self, files: Sequence[str], genome: Genome) -> Labels:
@@ -350,8 +362,9 @@ class Coding(Tracks):
         """What is counted."""
         return [
             "Each base is counted on each strand by itself, N left out; the first figures are "
-            "the means of both strands. Where most bases are coding, as in bacteria, F1 is high "
-            "for any model: look at MCC."
+            "the means of both strands, or of the one that has coding bases. Where most bases are "
+            "coding, as in bacteria, F1 is high for any model: look at MCC.",
+            SIDE_BY_SIDE,
         ]
 
 
@@ -395,11 +408,25 @@ class Profile(Tracks):
                 f"the labels are {len(targets)} ({', '.join(name for name, _, _ in targets)}): "
                 "give one for each, in the same order"
             )
+        targets = self._in_order(targets)
         each = [
             self._signal(file, genome) if signal else self._features(file, kind, genome)
             for (_, file, kind), signal in ((own, is_signal(own[1])) for own in targets)
         ]
         return lambda interval: np.stack([own(interval) for own in each], -1)
+
+    def _in_order(self, targets: list[Target]) -> list[Target]:
+        """As the channels are, if they have their names; others may have other names."""
+        named = {target[0]: target for target in targets}
+        if named.keys() == {*self.channels}:
+            return [named[name] for name in self.channels]
+        for channel, (name, _, _) in zip(self.channels, targets, strict=True):
+            if name != channel and (name in self.channels or channel in named):
+                raise ValueError(
+                    f"the model knows the targets {', '.join(self.channels)}, and the labels are "
+                    f"{', '.join(named)}: give them in the same order"
+                )
+        return targets
 
     def _features(self, file: str, kind: str | None, genome: Genome) -> Labels:
         found = read_features(file, genome, kinds=None if kind is None else [kind])
@@ -450,13 +477,14 @@ class Profile(Tracks):
         return [
             f"A bin has {self.bin:,} bases. It is labelled where it overlaps a feature, or where "
             f"the mean of a signal lies above the {self.quantile:g} quantile of all bins. The "
-            "first figures are the means of all targets."
+            "first figures are the means of all targets that are there.",
+            SIDE_BY_SIDE,
         ]
 
 
-def _targets(files: Sequence[str], kinds: Sequence[str]) -> list[tuple[str, str, str | None]]:
-    """The name, the file and the kind of each target."""
-    found: list[tuple[str, str, str | None]] = []
+def _targets(files: Sequence[str], kinds: Sequence[str]) -> list[Target]:
+    """The targets of some files."""
+    found: list[Target] = []
     for file in files:
         stem = Path(file).name.removesuffix(".gz").rsplit(".", 1)[0]
         if kinds and not is_signal(file) and not is_bed(file):

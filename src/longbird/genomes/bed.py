@@ -27,13 +27,13 @@ def is_heading(line: str) -> bool:
     return line.startswith("#") or (
         line.startswith(HEADINGS)
         and words[0].split()[0] in HEADINGS
-        and not words[-1].isdigit()  # a sequence of just that name
+        and not words[-1].isdecimal()  # a sequence of just that name
     )
 
 
 def is_row(columns: list[str]) -> bool:
     """Does a line have a start and an end, if only wrong ones?"""
-    return len(columns) >= 3 and all(each.removeprefix("-").isdigit() for each in columns[1:3])
+    return len(columns) >= 3 and all(each.removeprefix("-").isdecimal() for each in columns[1:3])
 
 
 def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
@@ -50,7 +50,7 @@ def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
         if not line.strip() or is_heading(line):
             continue
         columns, where = columns_of(line), f"{file}, line {number}"
-        if len(columns) < 3 or not (columns[1].isdigit() and columns[2].isdigit()):
+        if len(columns) < 3 or not (columns[1].isdecimal() and columns[2].isdecimal()):
             raise ValueError(
                 f"{where}: expected the name of a sequence, a start and an end, as BED has, both "
                 f"counted from 0 and not negative; received {line!r:.80}"

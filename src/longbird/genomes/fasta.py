@@ -47,8 +47,8 @@ class Found:
         """Begins a sequence."""
         if name in self.lengths:
             raise ValueError(
-                f"{file} has two sequences named {name}: labels could be of either. Rename one, "
-                "or delete it if it is a copy"
+                f"{file} has two sequences named {name} (of GenBank, by VERSION): labels could be "
+                "of either. Rename one, or delete it if it is a copy"
             )
         self.lengths[name] = 0
 
@@ -283,12 +283,12 @@ def index(fasta: str, folder: Path, lengths: dict[str, int]) -> None:
 
 
 def read_index(fai: str | Path) -> dict[str, int] | None:
-    """Names and lengths in an index, or None if it is not one."""
+    """Names and lengths in an index, or None if it is not one, or not there."""
     try:
         with open(fai, encoding="utf-8") as lines:
             columns = [line.rstrip("\n").split("\t") for line in lines]
         return {name: int(length) for name, length, *_ in columns}
-    except ValueError:
+    except (ValueError, FileNotFoundError):
         return None
 
 
@@ -314,6 +314,27 @@ def check_beside(path: str, lengths: dict[str, int]) -> None:
         f"{fai} does not belong to {path}: it {why}. If the file is right, delete the index; if "
         "the index is, the file was changed or cut off"
     )
+
+
+def take_back(path: str, folder: Path, lengths: dict[str, int]) -> None:
+    """Deletes the index that was put beside a file, which now has other lines.
+
+    If it has other sequences, the index stays: the file may have been cut off.
+
+    Args:
+        path: The file.
+        folder: Where the index of the file as it was is kept.
+        lengths: Of the sequences that it has now.
+    """
+    if read_index(folder / "index.fai") != lengths:
+        return
+    for ending in ("fai", "gzi"):
+        ours, beside = folder / f"index.{ending}", Path(f"{path}.{ending}")
+        try:
+            if ours.read_bytes() == beside.read_bytes():
+                beside.unlink()
+        except OSError:  # there is none, or it cannot be deleted
+            continue
 
 
 def put_beside(path: str, folder: Path) -> None:

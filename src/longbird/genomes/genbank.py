@@ -106,7 +106,13 @@ def features(path: str, lengths: dict[str, int], tell: Callable[[str], None]) ->
                 elsewhere += 1
                 continue
             attributes = {name: ",".join(values) for name, values in feature.qualifiers.items()}
-            phase = int(attributes.get("codon_start", "1")) - 1 if feature.type == "CDS" else None
+            codon_start = attributes.get("codon_start", "1")
+            if feature.type == "CDS" and codon_start not in ("1", "2", "3"):
+                raise ValueError(
+                    f"{path}, {feature.type} at {feature.location}: expected /codon_start of 1, "
+                    f"2 or 3, received {codon_start!r:.80}"
+                )
+            phase = int(codon_start) - 1 if feature.type == "CDS" else None
             yield Raw(
                 record.id,
                 places,

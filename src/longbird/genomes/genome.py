@@ -340,6 +340,7 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
         tell(f"{shown}: {fasta.NO_END}")
     for before in cache_folder().glob(f"genome-{path_hash}-*"):  # the file as it was
         if before.is_dir() and before.name != name and ".partial-" not in before.name:
+            fasta.take_back(file, before, found.lengths)
             shutil.rmtree(before, ignore_errors=True)
     if kind.endswith("fasta"):
         fasta.check_beside(file, found.lengths)

@@ -60,7 +60,7 @@ class Gff3:
                 return
             if line.startswith("##sequence-region"):
                 words = line.split()
-                if len(words) == 4 and words[2].isdigit() and words[3].isdigit():
+                if len(words) == 4 and words[2].isdecimal() and words[3].isdecimal():
                     self._note(unquote(words[1]), int(words[2]), int(words[3]))
             if not line.strip() or line.startswith("#"):
                 continue
@@ -85,7 +85,7 @@ class Gff3:
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
         if kinds is not None and kind not in kinds and "Is_circular" not in more:
             return None
-        if not (first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last)):
+        if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
             raise ValueError(
                 f"{where}: expected the first and the last base in columns 4 and 5, counted from "
                 f"1; received {first!r} and {last!r}"
@@ -113,7 +113,7 @@ class Gff3:
             attributes.get("ID"),
             number,
             attributes,
-            [int(phase) if phase.isdigit() else None],
+            [int(phase) if phase.isdecimal() else None],
         )
 
 

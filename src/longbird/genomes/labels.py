@@ -141,7 +141,10 @@ def numbered_lines(file: str) -> Generator[Iterator[tuple[int, str]], None, None
     """The lines of a text file, plain or gzip, from 1 and without their ends."""
     with unpacked(file) as opened:
         yield (
-            (number, line.decode("utf-8", "replace").rstrip("\r\n"))
+            (
+                number,
+                line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n"),
+            )
             for number, line in enumerate(opened, 1)
         )
 
@@ -191,7 +194,7 @@ def _kind(file: str) -> str:
                 )
             if bed.is_row(columns):
                 return "bed"
-            if len(columns) == 9 and columns[3].isdigit() and columns[4].isdigit():
+            if len(columns) == 9 and columns[3].isdecimal() and columns[4].isdecimal():
                 return "gff3"
             if odd is not None:
                 break

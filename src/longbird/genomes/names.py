@@ -194,5 +194,6 @@ def _as_alias(pairs: Mapping[str, str]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     names = list(names)
-    rest = f" and {len(names) - SHOWN:,} others" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + rest
+    if len(names) <= SHOWN + 1:  # one other takes no more room than to say so
+        return ", ".join(names)
+    return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN:,} others"

@@ -25,8 +25,7 @@ def folder_of_model(path: str | os.PathLike[str]) -> Path:
         return folder
     if not (folder / "result.json").is_file():
         raise FileNotFoundError(
-            f"{folder} is a run that is not finished: the same `longbird finetune` command "
-            "goes on with it"
+            f"{folder} is a run that is not finished: the same command that began it goes on"
         )
     if not (folder / "model" / "config.json").is_file():
         raise FileNotFoundError(

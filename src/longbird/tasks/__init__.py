@@ -5,6 +5,6 @@ from importlib.util import find_spec
 for _needed in ("accelerate", "datasets", "sklearn", "tensorboard", "tomli_w"):
     if find_spec(_needed) is None:
         raise ImportError(
-            f"training and evaluating need {_needed}, which is not installed: "
+            f"training, evaluating and `longbird dna` need {_needed}, which is not installed: "
             "pip install 'longbird[train]'"
         )

@@ -18,7 +18,7 @@ from longbird.folders.digest import sha256_of
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 PREFIX = "checkpoint-"
-AGAIN = "Make room and run the same command again: it goes on from there"
+AGAIN = "run the same command again: it goes on from there"
 WORDS = (
     "PytorchStreamWriter", "inline_container", "No space left", "File too large", "I/O error",
     "iostream error", "os error",
@@ -249,7 +249,12 @@ def naming(place: Path | str, kept: str = "") -> Generator[None, None, None]:
         told = " ".join((getattr(error, "strerror", None) or str(error)).split())
         if "inline_container" in told:  # torch tells where in its source it noticed, not what
             told = "the disk did not take all of it"
-        raise OSError(number, f"{place} was not written ({told}){kept}. {AGAIN}") from error
+        first = "Make room"
+        if number in (errno.EROFS, errno.EACCES, errno.EPERM):
+            first = "Make the folder writable"
+        raise OSError(
+            number, f"{place} was not written ({told}){kept}. {first} and {AGAIN}"
+        ) from error
 
 
 def _what_is_wrong(checkpoint: Path) -> str | None:

@@ -56,7 +56,7 @@ def write_report(
 {images}
 <h2>Data</h2><pre>{html.escape(json.dumps(data, indent=1))}</pre>
 <h2>Settings</h2><pre>{html.escape(settings.toml())}</pre>
-<h2>Documents that it is most wrong about</h2>{_worst_table(worst)}
+<h2>What it is most wrong about</h2>{_worst_table(worst)}
 </body></html>
 """
     write_text(folder.report, page)
