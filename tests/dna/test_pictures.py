@@ -14,21 +14,22 @@ from Bio.SeqRecord import SeqRecord
 from matplotlib.figure import Figure
 from planting import write_fasta
 
-from longbird.dna.pictures import Known, Scores, draw, known
+from longbird.dna.pictures import BOX, EXON, LINE, Known, Scores, draw, known
 from longbird.genomes import Genome, Interval, open_genome
 
 GFF = """##gff-version 3
 g\tx\tregion\t1\t400\t.\t+\t.\tID=all
 g\tx\tgene\t11\t300\t.\t-\t.\tID=gene
+g\tx\texon\t5\t40\t.\t-\t.\tParent=gene
 g\tx\tCDS\t11\t40\t.\t-\t0\tID=cds;Parent=gene
 g\tx\tCDS\t261\t300\t.\t-\t0\tID=cds;Parent=gene
 """
 
 
-def shown(labels: Path, genome: Genome, start: int, end: int) -> set[tuple[str, int, int, bool]]:
+def shown(labels: Path, genome: Genome, start: int, end: int) -> set[tuple[str, int, int, float]]:
     name = next(iter(genome.sequences))
     return {
-        (piece.name, piece.interval.start, piece.interval.end, piece.is_line)
+        (piece.name, piece.interval.start, piece.interval.end, piece.thickness)
         for piece in known(labels, genome, Interval(name, start, end)).pieces
     }
 
@@ -38,16 +39,18 @@ def test_genes_are_lines_and_exons_are_boxes(tmp_path: Path) -> None:
     genome = open_genome(write_fasta(tmp_path / "g.fa", g="ACGT" * 100))
     labels = tmp_path / "g.gff3"
     labels.write_text(GFF)
-    gene, line = ("gene", 10, 300, True), ("", 10, 300, True)
+    gene, line = ("gene", 10, 300, LINE), ("", 10, 300, LINE)
     assert shown(labels, genome, 0, 400) == {
-        gene, line, ("", 10, 40, False), ("", 260, 300, False),
+        gene, line, ("", 4, 40, EXON), ("", 10, 40, BOX), ("", 260, 300, BOX),
     }  # fmt: skip
-    assert shown(labels, genome, 35, 50) == {gene, line, ("", 10, 40, False)}
+    assert shown(labels, genome, 35, 50) == {
+        gene, line, ("", 4, 40, EXON), ("", 10, 40, BOX),
+    }  # fmt: skip
     assert shown(labels, genome, 100, 200) == {gene, line}
     assert shown(labels, genome, 300, 400) == set()
     bed = tmp_path / "g.bed"
     bed.write_text("g\t10\t300\tb\t0\t-\t10\t300\t0\t2\t30,40\t0,250\n")
-    assert shown(bed, genome, 0, 50) == {("b", 10, 300, True), ("", 10, 40, False)}
+    assert shown(bed, genome, 0, 50) == {("b", 10, 300, LINE), ("", 10, 40, BOX)}
 
 
 def test_genes_of_genbank_have_the_name_of_their_locus(tmp_path: Path) -> None:
@@ -64,8 +67,8 @@ def test_genes_of_genbank_have_the_name_of_their_locus(tmp_path: Path) -> None:
     labels = tmp_path / "g.gb"
     SeqIO.write([record], labels, "genbank")
     assert shown(labels, open_genome(labels), 0, 400) == {
-        ("a", 10, 300, True), ("", 10, 300, True), ("", 10, 40, False), ("", 260, 300, False),
-        ("b", 320, 340, True), ("", 320, 340, False), ("alone", 350, 360, False),
+        ("a", 10, 300, LINE), ("", 10, 300, LINE), ("", 10, 40, BOX), ("", 260, 300, BOX),
+        ("b", 320, 340, LINE), ("", 320, 340, BOX), ("alone", 350, 360, BOX),
     }  # fmt: skip
 
 

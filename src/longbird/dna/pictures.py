@@ -19,6 +19,10 @@ BLUE, RED, GREY = "#3465a4", "#c4472c", "#777777"
 STRAND = {"+": BLUE, "-": RED, ".": GREY}
 NAMED = 40
 """Features that are few enough to have their names beside them."""
+LINE, EXON, BOX = 0.06, 0.2, 0.4
+"""How thick the pieces of features are."""
+UNTRANSLATED = ("exon", "five_prime_UTR", "three_prime_UTR", "UTR", "5'UTR", "3'UTR")
+"""Kinds of parts of genes that are drawn thinner than what is translated."""
 LETTER = 1 / 175
 """Of the width of a panel, that a letter of a name takes."""
 POINTS = 4000
@@ -43,7 +47,7 @@ class Piece(NamedTuple):
     name: str
     """Its own, if nothing else shows it."""
     interval: Interval
-    is_line: bool
+    thickness: float
 
 
 class Known(NamedTuple):
@@ -171,21 +175,20 @@ def _inside(features: list[Feature], genome: Genome, region: Interval) -> list[P
         name = "" if is_part else own
         parts = () if whole else feature.parts or (feature.interval,)
         lines = (feature.interval,) if whole or len(parts) > 1 else ()
-        for part, is_line in (
-            *((each, True) for each in lines),
-            *((each, False) for each in parts),
-        ):
-            shown += _pieces(name, part, is_line, genome, region)
+        thickness = EXON if feature.kind in UNTRANSLATED else BOX
+        drawn = [*((each, LINE) for each in lines), *((each, thickness) for each in parts)]
+        for part, own_thickness in drawn:
+            shown += _pieces(name, part, own_thickness, genome, region)
             name = ""
     return shown
 
 
 def _parents(feature: Feature) -> list[str]:
-    return feature.attributes.get("Parent", "").split(",")
+    return [name for name in feature.attributes.get("Parent", "").split(",") if name]
 
 
 def _pieces(
-    name: str, part: Interval, is_line: bool, genome: Genome, region: Interval
+    name: str, part: Interval, thickness: float, genome: Genome, region: Interval
 ) -> Iterator[Piece]:
     """A part where a stretch overlaps it: on a circle, also a turn further or before."""
     if part.name != region.name:
@@ -194,7 +197,7 @@ def _pieces(
     for turn in (-length, 0, length):
         start, end = part.start + turn, part.end + turn
         if start < region.end and end > region.start:
-            yield Piece(name, Interval(part.name, start, end, part.strand), is_line)
+            yield Piece(name, Interval(part.name, start, end, part.strand), thickness)
 
 
 def _features(panel: Any, shown: list[Piece], region: Interval) -> None:
@@ -202,13 +205,11 @@ def _features(panel: Any, shown: list[Piece], region: Interval) -> None:
     level = {"+": 1.0, ".": 0.5, "-": 0.0}
     least = len(region) / 400  # narrower than a line, it would not be seen
     free = dict.fromkeys(level, -np.inf)  # from where on a name does not cover another
-    for name, part, is_line in sorted(shown, key=lambda each: each.interval.start):
+    for name, part, thickness in sorted(shown, key=lambda each: each.interval.start):
         wide = max(len(part), least)
         left = part.start + 0.5 - (wide - len(part)) / 2
-        low, high = (0.17, 0.06) if is_line else (0.0, 0.4)
-        panel.broken_barh(
-            [(left, wide)], (level[part.strand] + low, high), color=STRAND[part.strand], alpha=0.8
-        )
+        low = level[part.strand] + (BOX - thickness) / 2
+        panel.broken_barh([(left, wide)], (low, thickness), color=STRAND[part.strand], alpha=0.8)
         at = max(left, region.start + 0.5)
         if not name or len(shown) > NAMED or at < free[part.strand]:
             continue
