@@ -166,18 +166,8 @@ def scan(
     """
     check_path(genome, "a genome")
     labels = paths_of(labels, "a file of labels")
-    for name, number in (("threshold", threshold), ("prevalence", prevalence)):
-        if number is not None and not isinstance(number, (int, float)):
-            raise TypeError(f"{name} must be a number, received {number!r:.80}")
-    for name, number in (("step", step), ("tokens_per_batch", tokens_per_batch)):
-        if number is not None and type(number) is not int:
-            raise TypeError(f"{name} must be a whole number, received {number!r:.80}")
-    if not 0 < threshold < 1:
-        raise ValueError(f"threshold must be between 0 and 1, received {threshold}")
-    if prevalence is not None and not 0 < prevalence < 1:
-        raise ValueError(f"prevalence must be between 0 and 1, received {prevalence}")
-    outs = [] if out is None else paths_of(out, "a file to write")
-    outs = [each.resolve() if each.is_symlink() else each for each in map(Path, outs)]
+    _check_numbers(threshold, prevalence, step, tokens_per_batch)
+    outs = [] if out is None else _files_to_write(out, (genome, *labels))
     if not outs and plot is None:
         raise ValueError(
             "there is nothing to do: give a file with --out, or a stretch with --plot"
@@ -185,14 +175,6 @@ def scan(
     if plot is None and (picture is not None or labels):
         option = "--picture" if picture is not None else "--labels"
         raise ValueError(f"{option} is for --plot: give a stretch to draw, such as chr1:1-5000")
-    if tokens_per_batch is not None and tokens_per_batch < 1:
-        raise ValueError(f"tokens_per_batch must be at least 1, received {tokens_per_batch}")
-    for each in outs:
-        for file in (genome, *labels):
-            if each.exists() and each.samefile(file):
-                raise ValueError(f"--out {each} is {file}, which is read: name another")
-    if len({each.absolute() for each in outs}) < len(outs):
-        raise ValueError(f"--out has a file twice: {', '.join(map(str, outs))}")
     endings = [ending_of(each) for each in outs]
     begun = bool(outs) and _folder(outs[0]).exists()  # then `_working` knows what was there
     for each in outs:
@@ -273,23 +255,61 @@ def scan(
     if not scored:  # a bigWig file without numbers is none that browsers open
         raise ValueError(f"{genome} has nothing but N, which has no scores: nothing was written")
     unscored = f"; {bins - scored:,} without a score, as all is N there" if scored < bins else ""
-    each = ", the highest bin of each," if task.label == PROMOTER else ""
+    best = ", the highest bin of each," if task.label == PROMOTER else ""
     for file, number in zip(outs, places, strict=True):
         what = f"the scores of {scored:,} bins"
         if number is not None:
             some = "stretch" if number == 1 else "stretches"
-            what = f"{number:,} {some}{each} that reach {threshold:g}, out of {scored:,} bins"
+            what = f"{number:,} {some}{best} that reach {threshold:g}, out of {scored:,} bins"
         say(f"{file} has {what}{unscored}")
+
+
+def _check_numbers(
+    threshold: float, prevalence: float | None, step: int | None, tokens_per_batch: int | None
+) -> None:
+    for name, share in (("threshold", threshold), ("prevalence", prevalence)):
+        if share is None:
+            continue
+        if not isinstance(share, (int, float)):
+            raise TypeError(f"{name} must be a number, received {share!r:.80}")
+        if not 0 < share < 1:
+            raise ValueError(f"{name} must be between 0 and 1, received {share}")
+    for name, number in (("step", step), ("tokens_per_batch", tokens_per_batch)):
+        if number is None:
+            continue
+        if type(number) is not int:
+            raise TypeError(f"{name} must be a whole number, received {number!r:.80}")
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1, received {number}")
+
+
+def _files_to_write(
+    out: str | Path | Sequence[str | Path], read: Sequence[str | Path]
+) -> list[Path]:
+    """The files that were named, behind links; raises if one is read, or was named twice."""
+    every = map(Path, paths_of(out, "a file to write"))
+    outs = [each.resolve() if each.is_symlink() else each for each in every]
+    for each in outs:
+        for file in read:
+            if each.exists() and each.samefile(file):
+                raise ValueError(f"--out {each} is {file}, which is read: name another")
+    if len({each.absolute() for each in outs}) < len(outs):
+        raise ValueError(f"--out has a file twice: {', '.join(map(str, outs))}")
+    return outs
 
 
 def _written(track: Track, file: Path, ending: str, channel: int | None) -> int | None:
     """Writes a file, which appears whole; returns how many stretches it has, if it has these."""
     new = file.with_name(f".{file.name}.written.{ending}")
-    with naming(file):
-        places = WRITERS[ending](track, new, channel)
-        with new.open("rb") as written:
-            os.fsync(written.fileno())
-        os.replace(new, file)
+    try:
+        with naming(file):
+            places = WRITERS[ending](track, new, channel)
+            with new.open("rb") as written:
+                os.fsync(written.fileno())
+            os.replace(new, file)
+    except Exception:
+        new.unlink(missing_ok=True)
+        raise
     return places
 
 

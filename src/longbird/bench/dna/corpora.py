@@ -82,7 +82,7 @@ def _fly() -> Corpus:
 
 
 def _other_species() -> Corpus:
-    """B. theta and S. aureus, whose last contig and last fifth are to choose by; then E. coli."""
+    """B. theta and S. aureus, their largest contig and last fifth to choose by; then E. coli."""
     contigs = list(bacterium("B. theta").sequences.values())
     [circle] = bacterium("S. aureus").sequences.values()
     aureus = of_one(circle, circular=True)
