@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +27,9 @@ from longbird.tasks.task import Example, Prediction
 
 UNLABELLED = 255
 """In the place of 0 or 1, where nothing is known."""
+_PAIRS = (("+", "-"), ("plus", "minus"), ("fwd", "rev"), ("forward", "reverse"))
+STRANDS = {one: two for pair in _PAIRS for one, two in (pair, pair[::-1])}
+"""How the names of targets of one strand end, and those of the other."""
 SIDE_BY_SIDE = (
     "The windows lie side by side. Those of a scan overlap, so that places have context on both "
     "sides: its scores are different, and mostly better."
@@ -374,6 +378,9 @@ class Profile(Tracks):
     A bin is labelled where any of its bases lies in a feature; with a signal (bigWig), where its
     mean lies above a quantile of the means of all bins of the genome. A target is a file, or a
     kind of its features where kinds are named.
+
+    Two targets whose names end in + and -, plus and minus, fwd and rev, or forward and reverse,
+    are of strands, and change places where the other strand is read. Others have no strand.
     """
 
     name = "dna-profile"
@@ -469,8 +476,8 @@ class Profile(Tracks):
         return of(padded.reshape(bins, self.bin), axis=1)
 
     def turned(self, scores: np.ndarray) -> np.ndarray:
-        """From the other end."""
-        return scores[::-1].copy()
+        """From the other end; the targets of two strands change places."""
+        return scores[::-1, _opposites(self.channels)].copy()
 
     def notes(self) -> list[str]:
         """What a label means."""
@@ -501,6 +508,21 @@ def _targets(files: Sequence[str], kinds: Sequence[str]) -> list[Target]:
         (f"{name} {1 + names[:at].count(name)}" if names.count(name) > 1 else name, file, kind)
         for at, (name, file, kind) in enumerate(found)
     ]
+
+
+def _opposites(names: Sequence[str]) -> list[int]:
+    """Of each target, which is the same on the other strand; itself, if it has no strand.
+
+    Examples:
+        >>> _opposites(["genes +", "sites", "genes -", "rna.fwd", "rna.rev", "minus"])
+        [2, 1, 0, 4, 3, 5]
+    """
+    keys: list[tuple[str, str]] = []
+    for name in names:
+        found = re.fullmatch(rf"(.+?)[ ._-]?({'|'.join(map(re.escape, STRANDS))})", name, re.I)
+        keys.append((found[1], found[2].lower()) if found else (name, ""))
+    others = [(stem, STRANDS.get(word, "")) for stem, word in keys]
+    return [keys.index(other) if other in keys else at for at, other in enumerate(others)]
 
 
 def _mean(values: np.ndarray, axis: int) -> np.ndarray:
