@@ -200,6 +200,35 @@ def test_the_other_strand_has_the_labels_of_the_other_strand(tmp_path: Path) -> 
     assert task.tokens.dna.decode(task.inputs_of(row, 0, 0, None)["input_ids"]) == bases
 
 
+@pytest.mark.parametrize("ends", ["+-", ("plus", "minus"), ("fwd", "rev")])
+def test_targets_of_strands_change_places_on_the_other_strand(tmp_path: Path, ends: Any) -> None:
+    """Against the labels of the reverse complement, made by hand; sites have no strand."""
+    bases = random_bases(64)
+    genome = write_fasta(tmp_path / "g.fa", c=bases)
+    reverse = write_fasta(tmp_path / "r.fa", c=other_strand(bases))
+    spans = {f"genes {ends[0]}": (0, 12), "sites": (20, 24), f"genes {ends[1]}": (40, 64)}
+    turned = [*spans.values()][::-1]  # what is on plus lies on minus there
+    tasks: list[Any] = []
+    for name, own, places in (("a", genome, [*spans.values()]), ("b", reverse, turned)):
+        (tmp_path / name).mkdir()
+        files: list[Path] = []
+        for target, (start, end) in zip(spans, places, strict=True):
+            files.append(tmp_path / name / f"{target}.bed")
+            if name == "b":
+                start, end = 64 - end, 64 - start
+            files[-1].write_text(f"c\t{start}\t{end}\n")
+        tasks.append(task_of(Profile, tmp_path / name, own, *files, bin=4))
+    (row,), (other,) = (examples(task) for task in tasks)
+    wanted = {own["bases"]: np.reshape(own["truth"], (-1, 3)).tolist() for own in (row, other)}
+    seen: set[str] = set()
+    for epoch in range(12):
+        inputs = tasks[0].inputs_of(row, 0, 0, epoch)
+        read = tasks[0].tokens.dna.decode(inputs["input_ids"])
+        seen.add(read)
+        assert inputs["truth"].tolist() == wanted[read]
+    assert seen == {*wanted}
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs that have seen next to nothing: what matters here is where scores lie."""
