@@ -327,6 +327,7 @@ class Report:
     def json(self) -> str:
         """All figures, and what each attempt gave for every held-out document."""
         experiment = self.experiment
+        findings = [_rounded(x) for each in self.found.findings.values() for x in each]
         every = {
             "experiment": experiment.name,
             "scale": experiment.scale,
@@ -346,7 +347,8 @@ class Report:
             "differences": _plain(self.differences),
             "words": self.words(),
             "prediction": known.as_json() if (known := self.predictors) else None,
-            "findings": [_rounded(x) for each in self.found.findings.values() for x in each],
+            "documents in all findings": _in_common(findings),
+            "findings": findings,
         }
         text = json.dumps(every, indent=1, default=str, allow_nan=False)
         # One line for each list of numbers, so that a person can look through the file, and 1 for
@@ -361,6 +363,22 @@ def _rounded(finding: Finding) -> dict[str, Any]:
         name: [round(value, 6) for value in values] for name, values in finding.documents.items()
     }
     return {**asdict(finding), "documents": documents}
+
+
+def _in_common(findings: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """Takes what all findings say alike, such as what is true, out of them: it is kept once."""
+    if len(findings) < 2:
+        return {}
+    every = [finding["documents"] for finding in findings]
+    alike = {
+        name: values
+        for name, values in every[0].items()
+        if all(each.get(name) == values for each in every[1:])
+    }
+    for each in every:
+        for name in alike:
+            del each[name]
+    return alike
 
 
 def _of_measures(picture: str) -> str:
