@@ -17,6 +17,8 @@ SHARE = 0.2
 MEASURED = 4_000_000
 """Bases that choose the best model, at most; a promoter is a window of its own, and is not cut."""
 NONE = "none"
+PLACE = re.compile(r"(.+):([\d,]+)-([\d,]+)")
+"""A stretch as people write it: chr1:1-1,000."""
 
 
 class Division:
@@ -136,7 +138,7 @@ def stretches(text: str, genome: Genome) -> list[Interval]:
             for each in genome.sequences.values()
         ]
         return [each for each in cut if len(each)]
-    if place := re.fullmatch(r"(.+):([\d,]+)-([\d,]+)", text):
+    if place := PLACE.fullmatch(text):
         contig = genome.contig(place[1])
         start, end = (int(place[each].replace(",", "")) for each in (2, 3))
         if not 1 <= start <= end <= contig.length:

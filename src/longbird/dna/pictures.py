@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from longbird.dna.division import stretches
+from longbird.dna.division import PLACE, stretches
 from longbird.dna.labels import is_signal, is_whole
 from longbird.folders.paths import check_picture_name
 from longbird.genomes import Feature, Genome, Interval, open_signal, read_features
@@ -65,7 +64,7 @@ def region_of(text: str, genome: Genome) -> Interval:
 
     Of a circular sequence with 5,000 bases, p:4801-200 and p:4801-5200 go over the origin.
     """
-    place = re.fullmatch(r"(.+):([\d,]+)-([\d,]+)", text)
+    place = PLACE.fullmatch(text)
     if place and text not in genome.sequences and genome.contig(place[1]).circular:
         contig = genome.contig(place[1])
         first, last = (int(place[each].replace(",", "")) for each in (2, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -221,9 +222,9 @@ class Tracks(Genomic):
     # ---- results
 
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-        """How the scores of each window lie to what is true, in few bytes.
+        """The scores of each window with what is true, in four bytes each.
 
-        A genome has too many bases to keep the scores of all until they are measured.
+        A genome has millions of bases, and the scores of all are ranked at the end.
         """
         truths = batch["truth"].cpu().numpy()
         return [
@@ -510,11 +511,12 @@ def _targets(files: Sequence[str], kinds: Sequence[str]) -> list[Target]:
     ]
 
 
-def _opposites(names: Sequence[str]) -> list[int]:
+@cache
+def _opposites(names: tuple[str, ...]) -> list[int]:
     """Of each target, which is the same on the other strand; itself, if it has no strand.
 
     Examples:
-        >>> _opposites(["genes +", "sites", "genes -", "rna.fwd", "rna.rev", "minus"])
+        >>> _opposites(("genes +", "sites", "genes -", "rna.fwd", "rna.rev", "minus"))
         [2, 1, 0, 4, 3, 5]
     """
     keys: list[tuple[str, str]] = []
