@@ -3,7 +3,7 @@
 #   make demo        install, then ask a document of 34,000 words questions
 #   make test        install, then run every check there is (CI runs exactly this)
 #   make test-fast   the tests that are not marked slow
-#   make test-ROOM   the tests and doctests of one room: make test-graph, make test-ops, ...
+#   make test-PART   the tests and doctests of one package: make test-core/graph, make test-models, ...
 #   make lint        ruff, pyright, import-linter, clang-format
 #   make sanitize    the C++ kernels under the address and undefined-behaviour sanitizers
 #   make format      put Python and C++ into shape
@@ -91,11 +91,11 @@ pytest: $(STAMPS)/dev
 test-fast: $(STAMPS)/dev
 	$(PYTEST) -m 'not slow'
 
-# A room is a directory or a file of src/longbird; its tests have the same name in tests/.
-ROOM = $(wildcard tests/$* tests/test_$*.py src/longbird/$* src/longbird/$*.py)
+# The tests of a package are in the folder of the same path in tests/.
+PART = $(wildcard tests/$* src/longbird/$*)
 test-%: $(STAMPS)/dev
-	@test -n '$(ROOM)' || { echo 'There is no room $*: tests/$* and src/longbird/$* do not exist'; exit 2; }
-	$(PYTEST) $(ROOM)
+	@test -n '$(PART)' || { echo 'There is no package $*: neither tests/$* nor src/longbird/$* exists'; exit 2; }
+	$(PYTEST) $(PART)
 
 format: $(STAMPS)/dev
 	ruff check --fix .

@@ -1,6 +1,6 @@
 """What the site has beyond Markdown: public names by room, fields of configurations, links out.
 
-`{room} graph` documents all names that `longbird/__init__.pyi` takes from `longbird.graph`.
+`{room} graph` documents all names that `longbird/__init__.pyi` takes from `longbird.core.graph`.
 `{fields} LongbirdConfig` makes a table of a configuration from its fields and its docstring.
 A build warns of public names that no page documents, and lists all links to other sites in
 `external-links.txt`.

@@ -15,7 +15,7 @@ import torch
 from transformers import AutoTokenizer
 
 import longbird as lb
-from longbird.data import minilm
+from longbird.files.sources import minilm
 
 LICENCE = Path(__file__).parents[1] / "LICENSE"
 QUESTIONS = (

@@ -22,8 +22,8 @@ from transformers import (
 )
 
 import longbird as lb
-from longbird.convert import convert_checkpoint
-from longbird.data import minilm
+from longbird.files.sources import minilm
+from longbird.models.conversion import convert_checkpoint
 
 SUBJECTS = {"sea": "ship sail harbour deck anchor tide", "mine": "shaft coal lamp seam tunnel ore"}
 FILLER = (

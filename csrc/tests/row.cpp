@@ -77,7 +77,7 @@ TEST(dropout_keeps_what_the_generator_says) {
     CHECK(std::fabs((double)kept_edges / edges - 0.75) < 0.01);
 }
 
-// Numbers of src/longbird/ops/dropout.py, the specification.
+// Numbers of src/longbird/core/operator/dropout.py, the specification.
 TEST(the_generator_mixes_as_specified) {
     const uint32_t known[][2] = {{0x0u, 0x0u},
                                  {0x1u, 0x688990c0u},

@@ -25,7 +25,7 @@ from longbird.bench.dna.models import Plan, write_new
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.promoters import AFTER, BEFORE
 from longbird.bench.dna.splits import TEST, TRAIN, VALIDATION, by_fifth, stretches
-from longbird.data import genomes
+from longbird.files.sources import genomes
 
 WIDTH = 80
 CHOOSING = 120_000

@@ -2,7 +2,7 @@
 
     python recipes/dna/ship.py FOLDER
 
-FOLDER is that of train.sh. They go into src/longbird/dna/shipped: two folders, as
+FOLDER is that of train.sh. They go into src/longbird/applications/dna/shipped: two folders, as
 `from_pretrained` takes them, with weights in half precision, and the card with what is measured
 here on stretches that neither was trained on.
 """
@@ -23,15 +23,15 @@ import torch
 from prepare import GENOMES, SEED, TIMES
 from safetensors.torch import load_file, save_file
 
+from longbird.applications.dna.default import PRETRAINED, PROMOTER, SHIPPED
+from longbird.applications.dna.runs import evaluate, load
 from longbird.bench.dna import promoters
 from longbird.bench.dna.bases import letters
 from longbird.bench.dna.corpora import corpus
 from longbird.bench.dna.linear import AtContent, OneHot, Words
 from longbird.bench.dna.markov import TwoSided, choose
-from longbird.data import genomes
-from longbird.dna.default import PRETRAINED, PROMOTER, SHIPPED
-from longbird.dna.runs import evaluate, load
-from longbird.folders.digest import sha256_of
+from longbird.files.digest import sha256_of
+from longbird.files.sources import genomes
 
 NAMES = {
     "coli": "E. coli, last fifth",

@@ -3,8 +3,8 @@
     python recipes/reader/calibrate.py DATA
 
 DATA is the folder that prepare.py made. The thresholds and the confidence are fitted to
-validation.jsonl, and go into the configuration in src/longbird/reading/shipped; all figures that
-are printed, and reliability.png beside it, are of test.jsonl.
+validation.jsonl, and go into the configuration in
+src/longbird/applications/reading/shipped; all figures that are printed, and reliability.png beside it, are of test.jsonl.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from scoring import kind
 
+from longbird.applications.reading.default import SHIPPED, default_reader
+from longbird.applications.reading.reader import Reader
+from longbird.applications.training.ask import RIGHT, Ask
+from longbird.applications.training.evaluate import evaluate_rows, read_for
+from longbird.applications.training.metrics import squad
+from longbird.applications.training.questions import Question
+from longbird.applications.training.trained import load_trained
 from longbird.bench.quality.documents import read_rows
-from longbird.reading.default import SHIPPED, default_reader
-from longbird.reading.reader import Reader
-from longbird.tasks.ask import RIGHT, Ask
-from longbird.tasks.evaluate import evaluate_rows, read_for
-from longbird.tasks.metrics import squad
-from longbird.tasks.questions import Question
-from longbird.tasks.trained import load_trained
 
 EDGES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from longbird.applications.training.ask import Ask
+from longbird.applications.training.evaluate import read_for
+from longbird.applications.training.metrics import squad
+from longbird.applications.training.predict import predict
+from longbird.applications.training.trained import Trained
 from longbird.bench.quality.documents import write_rows
-from longbird.tasks.ask import Ask
-from longbird.tasks.evaluate import read_for
-from longbird.tasks.metrics import squad
-from longbird.tasks.predict import predict
-from longbird.tasks.trained import Trained
 
 
 def f1_by_kind(trained: Trained, rows: Sequence[Any]) -> dict[str, np.ndarray]:

@@ -2,7 +2,8 @@
 
     python recipes/reader/ship.py RUN
 
-They go into src/longbird/reading/shipped: the configuration, and the difference to the weights of
+They go into src/longbird/applications/reading/shipped:
+the configuration, and the difference to the weights of
 MiniLM. What making it small costs, shrunk.py measures.
 """
 
@@ -14,9 +15,9 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
-from longbird.data import minilm
-from longbird.reading.default import DIFFERENCE, SHIPPED, starting_weights
-from longbird.reading.difference import write_difference
+from longbird.applications.reading.default import DIFFERENCE, SHIPPED, starting_weights
+from longbird.applications.reading.difference import write_difference
+from longbird.files.sources import minilm
 
 
 def ship(run: Path) -> None:

@@ -20,12 +20,12 @@ from scoring import f1_by_kind, in_percent
 from torch import Tensor
 
 import longbird as lb
+from longbird.applications.reading.default import folder_of_reader
+from longbird.applications.training.ask import Ask
+from longbird.applications.training.every import BY_HEAD, BY_NAME
+from longbird.applications.training.finetune import finetune
+from longbird.applications.training.trained import load_trained
 from longbird.bench.quality.documents import read_rows
-from longbird.reading.default import folder_of_reader
-from longbird.tasks.ask import Ask
-from longbird.tasks.every import BY_HEAD, BY_NAME
-from longbird.tasks.finetune import finetune
-from longbird.tasks.trained import load_trained
 
 MOST_SENTENCES = 256
 LONGEST = 30

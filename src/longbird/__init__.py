@@ -12,7 +12,7 @@ Examples:
 import lazy_loader as _lazy  # pyright: ignore[reportMissingTypeStubs]
 
 # Makes the models known to transformers, now or when it is imported.
-import longbird.hf.register  # noqa: F401  # pyright: ignore[reportUnusedImport]
+import longbird.models.integration.register  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 # The public names stand in __init__.pyi, once. Each is imported when it is first used: the command
 # answers before torch is there, and graphs need neither torch nor transformers.

@@ -11,7 +11,7 @@ import pytest
 
 from longbird.bench.dna import organisms, profile, promoters
 from longbird.bench.dna.bases import codes, letters, reverse_complement
-from longbird.data import genomes
+from longbird.files.sources import genomes
 
 LENGTH, STARTS = 60_000, 240
 

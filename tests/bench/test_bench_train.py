@@ -21,8 +21,8 @@ from longbird.bench.training.peers import BERT, ONE_BY_ONE, PEERS, longbird, nam
 from longbird.bench.training.report import report
 from longbird.bench.training.session import Session, Turn
 from longbird.bench.training.steps import TrainingSettings, contestants
-from longbird.data import licences, minilm
-from longbird.data.packages import MODEL_FILES
+from longbird.files.sources import licences, minilm
+from longbird.files.sources.packages import MODEL_FILES
 
 TINY = Shape("tiny", layers=2, width=32, heads=2, inner=64)
 NATIVE = "longbird native"

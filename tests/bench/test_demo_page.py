@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from longbird.applications.documents import Document
+from longbird.applications.reading.confidence import Confidence
+from longbird.applications.reading.reader import Answer, Evidence
 from longbird.bench.demo import once, story
 from longbird.bench.demo.page import write_page
 from longbird.bench.demo.story import QUESTIONS, Known, Story, Told
-from longbird.documents import Document
-from longbird.reading.confidence import Confidence
-from longbird.reading.reader import Answer, Evidence
 
 TEXT = "Profits <fell> & rose.\n\nThe mill closed in 1931."
 
@@ -83,7 +83,7 @@ def test_all_parts_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         def ask(self, text: str, question: str) -> Answer:
             return Answer(None, 0.1, None, None, ())
 
-    monkeypatch.setattr("longbird.reading.reader.Reader", Reader)
+    monkeypatch.setattr("longbird.applications.reading.reader.Reader", Reader)
     monkeypatch.setattr(story, "document", lambda: Document("mill.txt", TEXT))
     monkeypatch.setattr(once, "measured", lambda text: iter(()))
     shown: list[str] = []

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from longbird.applications.dna.genomes import open_genome, read_features
+from longbird.applications.dna.runs import load
 from longbird.bench.dna import artificial as of_flies
 from longbird.bench.dna import coding as of_genes
 from longbird.bench.dna import corpora
@@ -33,8 +35,6 @@ from longbird.bench.dna.organisms import Organism
 from longbird.bench.quality.report import Report
 from longbird.bench.quality.run import Found, run
 from longbird.bench.run import run as run_steps
-from longbird.dna.runs import load
-from longbird.genomes import open_genome, read_features
 
 
 @pytest.fixture(autouse=True)

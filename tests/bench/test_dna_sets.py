@@ -19,7 +19,7 @@ from longbird.bench.dna.profile import covered, highest, in_bins
 from longbird.bench.dna.promoters import clear_of, draw, whole, windows
 from longbird.bench.dna.splits import GAP, TEST, TRAIN, VALIDATION, by_fifth, by_name, stretches
 from longbird.bench.dna.twins import likeness
-from longbird.data import genomes
+from longbird.files.sources import genomes
 
 
 def random_dna(length: int, seed: int) -> str:

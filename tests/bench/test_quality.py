@@ -28,8 +28,8 @@ from longbird.bench.quality.ledger import Finding, Ledger, key_of
 from longbird.bench.quality.report import Report
 from longbird.bench.quality.run import run
 from longbird.bench.quality.small import near
-from longbird.data import wikitext
-from longbird.nn.layers import relative_table
+from longbird.files.sources import wikitext
+from longbird.models.layers.layers import relative_table
 
 ACCURACY = Metric("accuracy", "right ones", mean_of("right"), scale=100)
 LOSS = Metric("loss", "what is wrong", ratio_of("wrong", "all"), more_is_better=False)

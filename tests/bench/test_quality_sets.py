@@ -17,7 +17,7 @@ from small_words import WORDS, write_tokenizer
 from longbird.bench.quality import classification, documents, retrieval, summarisation
 from longbird.bench.quality.experiment import Attempt
 from longbird.bench.quality.run import run
-from longbird.data import licences, manual, questions, reviews
+from longbird.files.sources import licences, manual, questions, reviews
 
 
 @pytest.fixture(scope="module")

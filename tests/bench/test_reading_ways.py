@@ -15,7 +15,7 @@ from small_words import WORDS, write_tokenizer
 import longbird as lb
 from longbird.bench.quality import articles, hotpotqa, question_sets, ways
 from longbird.bench.quality.run import run
-from longbird.data import questions
+from longbird.files.sources import questions
 
 TITLES = ("Warsaw", "Oxygen", "Pharmacy", "Iron", "Gold")
 
@@ -154,7 +154,9 @@ def test_a_paragraph_alone_is_read_as_if_there_were_no_others(scale: str, tmp_pa
 def test_what_is_not_read_is_not_said(
     scale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longbird.reading.second_look.MOST", 24)  # of 64: there is a second look
+    monkeypatch.setattr(
+        "longbird.applications.reading.second_look.MOST", 24
+    )  # of 64: there is a second look
     _, rows = hotpotqa.held_out(hotpotqa.SIZES[scale])
     (way,) = (each for each in ways.ways(256) if each.name == "first 512")
     reader, _ = ways.load(way)

@@ -14,10 +14,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from longbird.applications.reading.reader import Answer, Evidence
 from longbird.cli import ask as command
 from longbird.cli.app import app, main
 from longbird.cli.ask import _sorted_out  # pyright: ignore[reportPrivateUsage]
-from longbird.reading.reader import Answer, Evidence
 
 TEXT = "The mill stands by the river.\n\nIt was built in 1790 by Ann Lee. It closed in 1931."
 
@@ -47,7 +47,7 @@ def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file, and the reader for it."""
 
     def asking(documents: Any, model: str, quantize: Any, read: Any) -> Any:
-        from longbird.reading.asking import Asking
+        from longbird.applications.reading.asking import Asking
 
         return Asking(Known(), documents, lambda: None)  # type: ignore[arg-type]
 
@@ -132,7 +132,7 @@ def test_a_question_that_is_too_long_is_found_before_the_first_is_read(
         if "long" in question:
             raise ValueError("too long")
 
-    monkeypatch.setattr("longbird.reading.asking.Asking.check", check)
+    monkeypatch.setattr("longbird.applications.reading.asking.Asking.check", check)
     monkeypatch.setattr(command, "_answered", lambda *_: pytest.fail("it was read"))
     done = CliRunner().invoke(app, ["ask", str(mill), "-q", "What closed?", "-q", "a long one"])
     assert str(done.exception) == "too long"

@@ -13,13 +13,13 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import longbird as lb
+from longbird.analysis.check import check as oracle_check
 from longbird.cli import demo as demo_module
 from longbird.cli import info as info_module
 from longbird.cli.app import COMMANDS, app
 from longbird.cli.graph_argument import parse_graph
 from longbird.cli.terminal import working
-from longbird.graph.expression import names
-from longbird.oracle import check as oracle_check
+from longbird.core.graph.expression import names
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_check_compiles_flex_only_when_asked(run, monkeypatch: pytest.MonkeyPatc
         asked.append(impls)
         return oracle_check(graph, n, impls=["gather"], **options)
 
-    monkeypatch.setattr("longbird.oracle.check", check)
+    monkeypatch.setattr("longbird.analysis.check.check", check)
     run("check", "Window(5)", "-n", "20")
     run("check", "Window(5)", "-n", "20", "--impl", "flex", "--impl", "gather")
     assert [list(names) for names in asked] == [["native", "gather"], ["flex", "gather"]]
@@ -218,8 +218,8 @@ def test_info_says_what_is_here_and_where(run) -> None:
 
 
 def test_info_says_what_to_do_without_native_kernels(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longbird.ops.native.missing", lambda: "the kernels flew away")
-    monkeypatch.setattr("longbird.ops.native.instruction_sets", lambda: [])
+    monkeypatch.setattr("longbird.core.operator.native.missing", lambda: "the kernels flew away")
+    monkeypatch.setattr("longbird.core.operator.native.instruction_sets", lambda: [])
     monkeypatch.setattr(info_module.importlib.util, "find_spec", lambda name: None)
     output = run("info")
     assert "The native kernels are missing" in output

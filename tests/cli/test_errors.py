@@ -122,7 +122,7 @@ def test_a_type_error_that_longbird_raises_is_the_users(raising) -> None:
     with pytest.raises(TypeError) as found:
         import longbird
 
-        longbird.graph.as_graph(3)
+        longbird.core.graph.as_graph(3)
     code, said = raising(found.value)
     assert code == 2 and "graph must be a graph" in said and "traceback" not in said
 

@@ -102,8 +102,8 @@ def test_names_are_those_of_the_library() -> None:
     """The command has them by itself, so that it can answer without the library."""
     from longbird.cli.convert import POOLINGS, PROBLEM_TYPES
     from longbird.cli.options import IMPLEMENTATIONS
+    from longbird.core.operator.dispatch import ALL
     from longbird.models.fields import RULES
-    from longbird.ops.dispatch import ALL
 
     assert tuple(each.NAME for each in ALL) == IMPLEMENTATIONS
     assert RULES["pooling"].expected == f"one of {', '.join(POOLINGS)}"

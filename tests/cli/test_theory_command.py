@@ -45,7 +45,7 @@ def test_turing_with_a_file(run, tmp_path) -> None:
 
 
 def test_turing_says_when_a_step_differs(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from longbird.theory import turing
+    from longbird.analysis.theory import turing
 
     monkeypatch.setattr(turing, "cross_edges", lambda nodes, cells: nodes[:0, None].repeat(2, 1))
     assert "FAILED  after step 0" in run("turing", "increment", "111", code=1)

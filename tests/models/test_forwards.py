@@ -14,7 +14,7 @@ from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 from transformers.utils.generic import ModelOutput
 
 import longbird as lb
-from longbird.hf.tasks import TASKS
+from longbird.models.integration.tasks import TASKS
 
 ENCODERS = [getattr(lb, task.encoder) for task in TASKS.values() if task.encoder]
 SEQ2SEQ = [getattr(lb, task.seq2seq) for task in TASKS.values() if task.seq2seq]

@@ -21,8 +21,8 @@ from small_models import (
 )
 
 import longbird as lb
-from longbird.data import minilm
-from longbird.nn.int8 import Int8Linear
+from longbird.files.sources import minilm
+from longbird.models.layers.int8 import Int8Linear
 
 
 def distance(a, b):

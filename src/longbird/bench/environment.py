@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from longbird.ops import native
+from longbird.core.operator import native
 
 # The instruction sets that decide which kernels run; the other hundred flags decide nothing here.
 _TELLING_FLAGS = (

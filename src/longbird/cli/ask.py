@@ -17,9 +17,9 @@ from longbird.cli.options import AsJson, Encoding
 from longbird.cli.terminal import echo_json, note, one_line, printable, say, stdout, working
 
 if TYPE_CHECKING:
-    from longbird.documents import Document
-    from longbird.reading.asking import Asked, Asking
-    from longbird.reading.reader import Answer
+    from longbird.applications.documents import Document
+    from longbird.applications.reading.asking import Asked, Asking
+    from longbird.applications.reading.reader import Answer
 
 QUIT = (":quit", ":q", ":exit")
 MARKS = ("?", "\uff1f", "\u061f")
@@ -133,7 +133,7 @@ def _sorted_out(files: list[str], questions: list[str]) -> tuple[list[str], list
 
 
 def _documents(names: list[str], encoding: str | None) -> list[Document]:
-    from longbird.documents import read_documents
+    from longbird.applications.documents import read_documents
 
     documents = list(read_documents(names, encoding, tell=note))
     for each in documents:
@@ -147,12 +147,12 @@ def _documents(names: list[str], encoding: str | None) -> list[Document]:
 def _asking(
     documents: list[Document], model: str, quantize: str | None, read: int | None
 ) -> Asking:
-    from longbird.reading.asking import READ_WHOLE, Asking
-    from longbird.reading.reader import Reader
+    from longbird.applications.reading.asking import READ_WHOLE, Asking
+    from longbird.applications.reading.reader import Reader
 
     def embedder() -> Any:
-        from longbird.data import minilm
-        from longbird.reading.embedder import Embedder
+        from longbird.applications.search.embedder import Embedder
+        from longbird.files.sources import minilm
 
         return Embedder.from_pretrained(minilm.path())  # whatever ./minilm may be
 
@@ -202,7 +202,7 @@ def _remember() -> None:
         import atexit
         import readline
 
-        from longbird.data.packages import cache_folder
+        from longbird.files.sources.packages import cache_folder
 
         file = cache_folder() / "questions-asked"
         file.parent.mkdir(parents=True, exist_ok=True)

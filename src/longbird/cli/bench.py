@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longbird.applications.dna.default import PRETRAINED, folder_of_dna
 from longbird.bench.dna.experiments import EXPERIMENTS as OF_DNA
 from longbird.bench.dna.experiments import SPEED
 from longbird.bench.quality import EXPERIMENTS, SCALES
@@ -24,7 +25,6 @@ from longbird.cli.options import (
     complete_implementation,
 )
 from longbird.cli.terminal import note, say, stderr, stdout, working
-from longbird.dna.default import PRETRAINED, folder_of_dna
 
 if TYPE_CHECKING:
     from longbird.bench.encoders.case import Shape
@@ -326,7 +326,7 @@ def _experiment(
 
     from longbird.bench.quality.report import Report
     from longbird.bench.quality.run import run
-    from longbird.data.packages import cache_folder
+    from longbird.files.sources.packages import cache_folder
 
     check_known("--only", only, [each.name for each in experiment.contestants])
     work = cache_folder() / family if work is None else work
@@ -371,7 +371,7 @@ def _given(lengths: str | None, impl: str, **options: Any) -> dict[str, Any]:
     if lengths is not None:
         given["lengths"] = parse_lengths(lengths)
     with working("Loading torch"):
-        from longbird.ops.dispatch import implementations
+        from longbird.core.operator.dispatch import implementations
 
     states = implementations()
     if states[impl] != "available":

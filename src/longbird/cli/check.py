@@ -24,7 +24,7 @@ from longbird.cli.terminal import say, stdout, working
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from longbird.oracle import CheckReport, CheckRow
+    from longbird.analysis.check import CheckReport, CheckRow
 
 # Not flex: it compiles for half a minute before it runs.
 BY_DEFAULT = ("native", "gather")
@@ -60,7 +60,7 @@ def check(
     with working(f"Comparing with dense attention over {n:,} tokens"):
         import torch
 
-        from longbird.oracle import check as compare
+        from longbird.analysis.check import check as compare
 
         report = compare(
             parsed,

@@ -11,10 +11,10 @@ from rich.markdown import Markdown
 
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import check_known, complete
-from longbird.data import NAMED, is_named
-from longbird.folders.paths import check_path, is_path, model_folder
-from longbird.folders.writing import check_new
-from longbird.hf.tasks import ENCODER_TASKS
+from longbird.files.paths import check_path, is_path, model_folder
+from longbird.files.sources import NAMED, is_named
+from longbird.files.writing import check_new
+from longbird.models.integration.tasks import ENCODER_TASKS
 
 # What `LongbirdConfig` allows, which takes seconds to import.
 PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")
@@ -136,7 +136,7 @@ def convert(
 
     from transformers.utils.logging import disable_progress_bar
 
-    from longbird.convert import convert_checkpoint  # takes seconds to import
+    from longbird.models.conversion import convert_checkpoint  # takes seconds to import
 
     disable_progress_bar()
     given = {

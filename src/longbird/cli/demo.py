@@ -102,11 +102,11 @@ def _kernel(out: Path, n: int) -> None:
     with working("Loading torch"):
         import torch
 
+        from longbird.analysis.check import check
+        from longbird.analysis.drawing import picture
         from longbird.bench.attention.case import Case
         from longbird.bench.environment import cpu_model
-        from longbird.draw import picture
-        from longbird.ops.dispatch import implementations
-        from longbird.oracle import check
+        from longbird.core.operator.dispatch import implementations
 
     case = Case(n)
     graph, heads = case.graph, case.heads

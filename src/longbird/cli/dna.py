@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from longbird.applications.dna.default import PRETRAINED, PROMOTER, folder_of_dna
 from longbird.cli.early import check_model, check_there
 from longbird.cli.errors import INTERRUPTED
 from longbird.cli.evaluate import metrics_table
@@ -17,7 +18,6 @@ from longbird.cli.finetune import finetune as finetune_text
 from longbird.cli.flags import Command, Group
 from longbird.cli.options import AsJson, TokensAtOnce, check_known
 from longbird.cli.terminal import note, stdout, working
-from longbird.dna.default import PRETRAINED, PROMOTER, folder_of_dna
 
 dna = typer.Typer(
     cls=Group,
@@ -130,7 +130,7 @@ def pretrain(
     check_known("--tokens", [tokens], TOKENS)
     check_there(genomes)
     _check_start(model)
-    from longbird.dna.runs import pretrain as run  # takes seconds to import
+    from longbird.applications.dna.runs import pretrain as run  # takes seconds to import
 
     done = run(
         genomes, out, say=note, tokens=tokens, length=length, model=model, k=k,
@@ -212,7 +212,7 @@ def finetune(
     check_known("--negatives", [negatives], NEGATIVES)
     check_there([genome, *(labels or ())])
     _check_start(model)
-    from longbird.dna.runs import finetune as run  # takes seconds to import
+    from longbird.applications.dna.runs import finetune as run  # takes seconds to import
 
     done = run(
         task, genome, labels or (), out, say=note, model=model, tokens=tokens, length=length, k=k,
@@ -304,7 +304,7 @@ def scan(
             )
     _check_trained(run)
     check_there([genome, *(labels or ())])
-    from longbird.dna.scan import scan as score  # takes seconds to import
+    from longbird.applications.dna.scan import scan as score  # takes seconds to import
 
     score(
         run, genome, outs, step=step, both_strands=both_strands, threshold=threshold,
@@ -357,7 +357,7 @@ def evaluate(
     check_known("--negatives", [negatives], NEGATIVES)
     _check_trained(run, PROMOTER if labels else PRETRAINED)
     check_there([genome, *(labels or ())])
-    from longbird.dna.runs import evaluate as measure  # takes seconds to import
+    from longbird.applications.dna.runs import evaluate as measure  # takes seconds to import
 
     with working("Evaluating"):
         found = measure(

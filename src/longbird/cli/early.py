@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from longbird.data import is_named
-from longbird.folders.paths import folder_of
+from longbird.files.paths import folder_of
+from longbird.files.sources import is_named
 
 
 def check_files(files: Iterable[Path] | None) -> None:
     """Raises if one of the files to read is not there, or of a kind that is not read."""
-    from longbird.tasks.files import find_files  # says what is missing without the extra `train`
+    from longbird.applications.training.files import (
+        find_files,  # says what is missing without the extra `train`
+    )
 
     if files:
         find_files(files)

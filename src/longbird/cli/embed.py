@@ -66,11 +66,11 @@ def embed(
     """
     check_there(files)
     check_model(model)
-    from longbird.reading.vectors import check_out
+    from longbird.applications.search.vectors import check_out
 
     check_out(out, force)
     with working("Embedding") as show:
-        from longbird.reading.embed_files import embed_files  # takes seconds to import
+        from longbird.applications.search.embed_files import embed_files  # takes seconds to import
 
         vectors = embed_files(
             files, out, model, unit=unit.value, context=context.value, prompt=prompt,

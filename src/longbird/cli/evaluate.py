@@ -73,7 +73,9 @@ def evaluate(
     longbird evaluate stars test.csv --against older-stars
     """
     check_trained(model, files)
-    from longbird.tasks.evaluate import evaluate as measure  # takes seconds to import
+    from longbird.applications.training.evaluate import (
+        evaluate as measure,  # takes seconds to import
+    )
 
     with working("Evaluating"):
         found = measure(
@@ -96,7 +98,7 @@ def evaluate(
 
 def metrics_table(metrics: dict[str, Any], title: str) -> Table:
     """Metrics with their intervals."""
-    from longbird.tasks.report import interval_of
+    from longbird.applications.training.report import interval_of
 
     table = Table(title=title)
     for name in ("metric", "value", "95% interval"):

@@ -12,7 +12,7 @@ from longbird.cli.errors import INTERRUPTED
 from longbird.cli.terminal import note
 
 # Every option is None unless it is given, so that a file of settings (--config) can give it
-# instead; `longbird.tasks.settings.Settings` has the defaults, which the help repeats.
+# instead; `training.settings.Settings` has the defaults, which the help repeats.
 Files = Annotated[list[Path] | None, typer.Option(exists=True)]
 
 
@@ -177,7 +177,7 @@ def finetune(
         name: value for name, value in locals().items() if name not in ("task", "files", "out")
     }
     check_files(files)
-    from longbird.tasks.finetune import finetune as run  # takes seconds to import
+    from longbird.applications.training.finetune import finetune as run  # takes seconds to import
 
     done = run(task, files or (), out, say=note, **given)
     if not done.finished:

@@ -15,7 +15,7 @@ from longbird.cli.options import AsJson, Heads, Picture, Tokens
 from longbird.cli.terminal import say, stdout, working
 
 if TYPE_CHECKING:
-    from longbird.graph import Graph
+    from longbird.core.graph import Graph
 
 AllHeads = Annotated[
     int | None,
@@ -61,7 +61,7 @@ def show(
         typer.echo(parsed.to_json())
         return
     if out is not None:
-        from longbird.draw import picture
+        from longbird.analysis.drawing import picture
 
         # Before anything is printed: whoever reads that may have seen enough after a line.
         with working(f"Drawing {n:,} tokens into {out}"):
@@ -87,7 +87,7 @@ def analyse(
 
     parsed = parse_graph(graph)
     with working(f"Measuring {n:,} tokens"):
-        from longbird.theory import analyse as measure
+        from longbird.analysis.measures import analyse as measure
 
         found = measure(parsed, n, heads or parsed._heads, name=graph.strip())
         if out is not None:
@@ -117,8 +117,8 @@ def compare(
         raise ValueError(
             "compare needs two graphs or more, received one; `longbird graph analyse` measures one"
         )
-    from longbird.theory import analyse as measure
-    from longbird.theory import compare as table
+    from longbird.analysis.measures import analyse as measure
+    from longbird.analysis.measures import compare as table
 
     found = []
     for text, graph in zip(graphs, parsed, strict=True):
@@ -176,7 +176,7 @@ def plots(
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file, expected a folder to draw into; choose another name")
     with working(f"Measuring, and drawing into {out}"):
-        from longbird.theory.plots import draw_all
+        from longbird.analysis.measures.plots import draw_all
 
         files = draw_all(out)
     for file in files:
@@ -187,7 +187,7 @@ def list_graphs() -> None:
     """Prints every name that an expression may hold, with its arguments and what it means."""
     from rich.table import Table
 
-    from longbird.graph.expression import names
+    from longbird.core.graph.expression import names
 
     table = Table.grid(padding=(0, 2))
     for name, piece in sorted(names().items()):
@@ -218,7 +218,7 @@ def _arguments(piece: object) -> str:
 
 def draw_in_terminal(graph: Graph, n: int, *, heads: int = 1, head: int = 0, name: str) -> None:
     """Prints the picture, what it shows, and what the colours mean."""
-    from longbird.draw import picture, pixels_across, print_picture
+    from longbird.analysis.drawing import picture, pixels_across, print_picture
 
     with working(f"Drawing {n:,} tokens"):
         pixels = pixels_across(stdout)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from longbird.graph import Graph
+    from longbird.core.graph import Graph
 
 KINDS = (
     'an expression ("bigbird(block=64) & Causal()"), the name of a preset (bigbird, longformer), '
@@ -19,7 +19,7 @@ HELP = f"A graph: {KINDS}."
 
 def complete_graph(incomplete: str) -> list[str]:
     """The names that begin like what was typed so far."""
-    from longbird.graph.expression import names
+    from longbird.core.graph.expression import names
 
     return [name for name in names() if name.startswith(incomplete)]
 
@@ -36,7 +36,7 @@ def parse_graph(text: str) -> Graph:
         ValueError: It is none of these; the message points at the part that is not understood.
         OSError: The file cannot be read.
     """
-    from longbird.graph import as_graph
+    from longbird.core.graph import as_graph
 
     text = text.strip()
     path = Path(text)

@@ -25,8 +25,8 @@ def info() -> None:
     from rich.text import Text
 
     with working("Loading torch"):
-        from longbird.ops import native
-        from longbird.ops.dispatch import implementations
+        from longbird.core.operator import native
+        from longbird.core.operator.dispatch import implementations
 
         facts = _facts()
     for title, rows in facts.items():
@@ -81,7 +81,7 @@ def _facts() -> dict[str, list[tuple[str, str]]]:
 
 
 def _instruction_sets() -> str:
-    from longbird.ops import native
+    from longbird.core.operator import native
 
     names = native.instruction_sets()
     if not names:

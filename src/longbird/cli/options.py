@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from longbird.folders.paths import check_picture
+from longbird.files.paths import check_picture
 
 Tokens = Annotated[int, typer.Option("-n", "--tokens", help="Tokens of a sequence.", min=1)]
 Heads = Annotated[int, typer.Option("--heads", help="Heads.", min=1)]

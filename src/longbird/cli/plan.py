@@ -13,7 +13,7 @@ from longbird.cli.options import Batch, DType, HeadDim, Heads, Storage, Threads,
 from longbird.cli.terminal import say, stderr, working
 
 if TYPE_CHECKING:
-    from longbird.graph import Graph
+    from longbird.core.graph import Graph
 
 OF_A_MODEL = {"heads": "--heads", "head_dim": "--head-dim", "layers": "--layers"}
 
@@ -49,7 +49,7 @@ def plan(
                 f"{' and '.join(given)} would: leave the option out"
             )
         with working("Loading transformers"):
-            from longbird.checkpoints import read_config
+            from longbird.models.checkpoints import read_config
         source: Any = read_config(graph)
     else:
         source = {
@@ -61,8 +61,8 @@ def plan(
     with working(f"Laying out {n:,} tokens, and timing small calls to calibrate"):
         import torch
 
+        from longbird.analysis.plan import plan as predict
         from longbird.bench import environment
-        from longbird.cost import plan as predict
 
         load, cores = environment.load_average() or 0.0, os.cpu_count() or 1
         if threads is not None:
@@ -90,7 +90,7 @@ def _warn(text: str) -> None:
 
 def _parse(text: str) -> Graph:
     """The graph; what is neither a graph nor an attempt at one may be meant as a folder."""
-    from longbird.graph.expression import names
+    from longbird.core.graph.expression import names
 
     try:
         return parse_graph(text)

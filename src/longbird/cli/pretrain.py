@@ -78,8 +78,8 @@ def pretrain(
         "mask": mask, "whole_words": whole_words, "learning_rate": learning_rate, **options,
     }  # fmt: skip
     check_files(files)
-    from longbird.tasks.finetune import finetune as run  # takes seconds to import
-    from longbird.tasks.settings import read_settings
+    from longbird.applications.training.finetune import finetune as run  # takes seconds to import
+    from longbird.applications.training.settings import read_settings
 
     if objective is None and options["config"] is not None:
         objective = read_settings(options["config"]).get("task")

@@ -13,7 +13,7 @@ from longbird.cli.options import AsJson
 from longbird.cli.terminal import echo_json, note, one_line, say, stdout, working
 
 if TYPE_CHECKING:
-    from longbird.reading.vectors import Hit
+    from longbird.applications.search.vectors import Hit
 
 AROUND = 160
 """Characters that are shown of what stands before and behind."""
@@ -44,9 +44,9 @@ def search(
         check_model(model)
     if not all(query.strip() for query in queries):
         raise ValueError("a query must have at least one word, received an empty one")
-    from longbird.reading.index import WORTH
-    from longbird.reading.vectors import Vectors
-    from longbird.reading.vectors import as_json as plain
+    from longbird.applications.search.index import WORTH
+    from longbird.applications.search.vectors import Vectors
+    from longbird.applications.search.vectors import as_json as plain
 
     opened = Vectors.load(vectors)
     if index and len(opened) < WORTH:
@@ -55,7 +55,7 @@ def search(
         )
     with working("Searching"):
         if model is not None:
-            from longbird.reading.embedder import Embedder
+            from longbird.applications.search.embedder import Embedder
 
             opened.embedder = opened.checked(Embedder.from_pretrained(model))
         found = opened.search(queries, top, index=index)

@@ -30,8 +30,8 @@ def summarize(
     longbird summarize abstracts papers/*.txt --json
     """
     check_trained(model, files)
-    from longbird.tasks.apply import apply  # takes seconds to import
-    from longbird.tasks.summarize import Summarize
+    from longbird.applications.training.apply import apply  # takes seconds to import
+    from longbird.applications.training.summarize import Summarize
 
     with working("Summarizing"):
         found = apply(Summarize, model, files, text=text, encoding=encoding, say=note)

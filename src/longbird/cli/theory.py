@@ -45,7 +45,7 @@ def turing(
     t steps take (t + 1)(t + 2) / 2 nodes, with at most three edges each; 447 steps are a hundred
     thousand nodes. The exit code is 1 if a step differs.
     """
-    from longbird.theory.machines import Machine, built_in
+    from longbird.analysis.theory.machines import Machine, built_in
 
     if machine is None:
         if out is not None:
@@ -59,11 +59,11 @@ def turing(
     loaded = Machine.load(machine)
     loaded.read(text)  # a wrong input is a mistake before anything is loaded
     with working(f"Decoding {loaded.name}"):
-        from longbird.theory.turing import BLANK, INPUT, Decoder
+        from longbird.analysis.theory.turing import BLANK, INPUT, Decoder
 
         run = Decoder(loaded).run(text, steps)
     if out is not None:
-        from longbird.theory.pictures import draw_run
+        from longbird.analysis.theory.pictures import draw_run
 
         draw_run(run, out)
     if as_json:
@@ -137,7 +137,7 @@ def universality(
         parse_graph(graph) for graph in graphs or ("GlobalTokens([0]) | Window(0)", "Window(1)")
     ]
     with working(f"Running all sequences of {n} tokens"):
-        from longbird.theory.universality import check
+        from longbird.analysis.theory.universality import check
 
         numbers = "float64" if float64 else "exact"
         reports = [
@@ -145,7 +145,7 @@ def universality(
             for graph in parsed
         ]
     if out is not None:
-        from longbird.theory.pictures import draw_codes
+        from longbird.analysis.theory.pictures import draw_codes
 
         draw_codes(reports, out)
     if as_json:
@@ -210,12 +210,12 @@ def furthest(
     check_known("--instance", [instance], ("planted", "close", "bits"))
     graphs = [parse_graph(each) for each in graph or ()]
     with working("Running layer after layer"):
-        from longbird.theory.furthest import FullLayer, Hub, Ring, experiment
+        from longbird.analysis.theory.furthest import FullLayer, Hub, Ring, experiment
 
         solutions = (FullLayer(), Ring(reach), Hub(hubs))
         outcomes = experiment(sizes or (16, 32, 64), solutions, instance, seed, graphs)
     if out is not None:
-        from longbird.theory.pictures import draw_furthest
+        from longbird.analysis.theory.pictures import draw_furthest
 
         draw_furthest(outcomes, out)
     if as_json:

@@ -1,31 +1,18 @@
-"""The models, as `transformers.PreTrainedModel`s."""
+"""Models built on attention over a graph, from their layers to checkpoints of other libraries.
 
-from longbird.models.answering import LongbirdForQuestionAnswering as LongbirdForQuestionAnswering
-from longbird.models.causal import LongbirdForCausalLM as LongbirdForCausalLM
-from longbird.models.classification import (
-    LongbirdForMultipleChoice as LongbirdForMultipleChoice,
-)
-from longbird.models.classification import (
-    LongbirdForSequenceClassification as LongbirdForSequenceClassification,
-)
-from longbird.models.classification import (
-    LongbirdForTokenClassification as LongbirdForTokenClassification,
-)
-from longbird.models.collator import LongbirdCollator as LongbirdCollator
-from longbird.models.config import LongbirdConfig as LongbirdConfig
-from longbird.models.config import LongbirdSeq2SeqConfig as LongbirdSeq2SeqConfig
-from longbird.models.embedding import LongbirdForEmbedding as LongbirdForEmbedding
-from longbird.models.encoder import LongbirdModel as LongbirdModel
-from longbird.models.language import LongbirdForMaskedLM as LongbirdForMaskedLM
-from longbird.models.language import LongbirdForPreTraining as LongbirdForPreTraining
-from longbird.models.rolling import RollingCache as RollingCache
-from longbird.models.seq2seq import (
-    LongbirdForConditionalGeneration as LongbirdForConditionalGeneration,
-)
-from longbird.models.seq2seq import (
-    LongbirdSeq2SeqForQuestionAnswering as LongbirdSeq2SeqForQuestionAnswering,
-)
-from longbird.models.seq2seq import (
-    LongbirdSeq2SeqForSequenceClassification as LongbirdSeq2SeqForSequenceClassification,
-)
-from longbird.models.seq2seq import LongbirdSeq2SeqModel as LongbirdSeq2SeqModel
+The modules of this folder are the models themselves, as `transformers.PreTrainedModel`s: their
+configurations, encoders, decoders and heads. Beside them stand
+
+- `layers`: attention, feed-forward and normalisation layers over packed documents;
+- `checkpoints`: reading and writing checkpoints, one name table for each foreign format;
+- `conversion`: long models made from short ones;
+- `integration`: the registration of all of this with transformers.
+
+Nothing here reads documents or trains; that belongs to `longbird.applications`.
+"""
+
+import lazy_loader as _lazy  # pyright: ignore[reportMissingTypeStubs]
+
+# Importing the package imports neither torch nor transformers: `import longbird` registers the
+# models with transformers from here, and must stay fast.
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)  # type: ignore[misc]

@@ -23,10 +23,10 @@ from longbird.models.heads import (
     separators,
 )
 from longbird.models.inputs import Inputs
+from longbird.models.layers.checks import check_integers, readable
+from longbird.models.layers.layers import FeedForward
 from longbird.models.losses import answer_loss, class_loss, mark_loss
 from longbird.models.outputs import LongbirdForQuestionAnsweringOutput
-from longbird.nn.checks import check_integers, readable
-from longbird.nn.layers import FeedForward
 
 IMPOSSIBLE = -1e6
 """The logit of what cannot be an answer."""

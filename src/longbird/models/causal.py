@@ -19,9 +19,9 @@ from transformers.utils.generic import can_return_tuple
 from longbird.models.config import LongbirdConfig
 from longbird.models.inputs import Inputs, last_columns
 from longbird.models.language import LanguageModel
+from longbird.models.layers.packing import Documents
 from longbird.models.losses import prediction_loss
 from longbird.models.rolling import RollingCache
-from longbird.nn.packing import Documents
 
 
 class LongbirdForCausalLM(LanguageModel, GenerationMixin):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers.data.data_collator import pad_without_fast_tokenizer_warning
 
-from longbird.nn.checks import IGNORED
+from longbird.models.layers.checks import IGNORED
 
 PER_TOKEN = {"global_attention_mask": 0, "position_ids": 0, "segment_ids": -1}
 """Inputs with a number for each token, and what padding has."""

@@ -12,8 +12,8 @@ from typing import Any
 from transformers import PreTrainedConfig
 from transformers.utils import logging
 
-from longbird.folders.paths import check_path
-from longbird.graph import Causal, Full, Graph, PerHead, as_graph, bigbird
+from longbird.core.graph import Causal, Full, Graph, PerHead, as_graph, bigbird
+from longbird.files.paths import check_path
 from longbird.models.field_names import KEPT, LOADING, nearest
 from longbird.models.fields import RULES, shown
 

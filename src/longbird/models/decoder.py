@@ -18,9 +18,8 @@ from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.encoder import check_memory, default
-from longbird.models.pretrained import LongbirdPreTrainedModel
-from longbird.nn.attention import Projections
-from longbird.nn.checks import (
+from longbird.models.layers.attention import Projections
+from longbird.models.layers.checks import (
     as_floats,
     check_device,
     check_marks,
@@ -28,10 +27,11 @@ from longbird.nn.checks import (
     check_tensor,
     readable,
 )
-from longbird.nn.context import Memory
-from longbird.nn.cross import CrossAttention, dense_attention
-from longbird.nn.layers import CrossLayer, TokenEmbedding
-from longbird.nn.packing import Documents
+from longbird.models.layers.context import Memory
+from longbird.models.layers.cross import CrossAttention, dense_attention
+from longbird.models.layers.layers import CrossLayer, TokenEmbedding
+from longbird.models.layers.packing import Documents
+from longbird.models.pretrained import LongbirdPreTrainedModel
 
 
 class DecoderAttention(Projections):

@@ -18,15 +18,11 @@ from torch import Tensor, nn
 from transformers import Cache, DynamicCache, EncoderDecoderCache
 from transformers.utils.generic import can_return_tuple
 
-from longbird.graph import Graph
+from longbird.core.graph import Graph
 from longbird.models.config import LongbirdConfig
 from longbird.models.inputs import Inputs
-from longbird.models.outputs import LongbirdModelOutput
-from longbird.models.pretrained import LongbirdPreTrainedModel
-from longbird.models.rolling import RollingCache
-from longbird.models.structure import document_edges
-from longbird.nn.attention import SelfAttention
-from longbird.nn.checks import (
+from longbird.models.layers.attention import SelfAttention
+from longbird.models.layers.checks import (
     as_floats,
     check_device,
     check_integers,
@@ -34,11 +30,15 @@ from longbird.nn.checks import (
     check_tensor,
     readable,
 )
-from longbird.nn.context import AddedTokens, Context, Memory, Record
-from longbird.nn.cross import CrossAttention
-from longbird.nn.etc import EtcAttention
-from longbird.nn.layers import CrossLayer, Embeddings, Layer, relative_table
-from longbird.nn.packing import Documents
+from longbird.models.layers.context import AddedTokens, Context, Memory, Record
+from longbird.models.layers.cross import CrossAttention
+from longbird.models.layers.etc import EtcAttention
+from longbird.models.layers.layers import CrossLayer, Embeddings, Layer, relative_table
+from longbird.models.layers.packing import Documents
+from longbird.models.outputs import LongbirdModelOutput
+from longbird.models.pretrained import LongbirdPreTrainedModel
+from longbird.models.rolling import RollingCache
+from longbird.models.structure import document_edges
 
 
 @dataclass(frozen=True, eq=False)

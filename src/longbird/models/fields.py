@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from transformers.activations import ACT2FN
 
-from longbird.ops.dispatch import ALL
+from longbird.core.operator.dispatch import ALL
 
 LARGEST = 2**31 - 1
 """Of any size; torch counts rows of a table in 64 bits, but nobody has trained one beyond 32."""
@@ -196,4 +196,4 @@ RULES: dict[str, Rule] = {
         )
     ),
 }  # fmt: skip
-"""By field; `graph` alone has none, because `longbird.graph.as_graph` reads and checks it."""
+"""By field; `graph` alone has none, because `longbird.core.graph.as_graph` reads and checks it."""

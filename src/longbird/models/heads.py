@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from longbird.models.config import LongbirdConfig
 from longbird.models.encoder import LongbirdModel
 from longbird.models.inputs import Inputs
+from longbird.models.layers.layers import activation
 from longbird.models.pretrained import LongbirdPreTrainedModel
-from longbird.nn.layers import activation
 
 
 class Head(LongbirdPreTrainedModel):

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longbird.models.layers.checks import check_device, check_tensor
 from longbird.models.structure import choice_edges
-from longbird.nn.checks import check_device, check_tensor
 
 TENSORS = (
     "input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds",

@@ -15,9 +15,9 @@ from longbird.models.config import LongbirdConfig
 from longbird.models.encoder import Encoded
 from longbird.models.heads import Head
 from longbird.models.inputs import Inputs
+from longbird.models.layers.layers import activation
 from longbird.models.losses import class_loss, prediction_loss
 from longbird.models.outputs import LongbirdForPreTrainingOutput, LongbirdMaskedLMOutput
-from longbird.nn.layers import activation
 
 
 class Transform(nn.Module):

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longbird.nn.checks import (
+from longbird.models.layers.checks import (
     IGNORED,
     check_integers,
     check_labels,

@@ -16,10 +16,10 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from longbird.folders.paths import check_path
+from longbird.files.paths import check_path
 from longbird.models.config import LongbirdConfig
-from longbird.nn.int8 import Int8Linear
-from longbird.nn.layers import Layer
+from longbird.models.layers.int8 import Int8Linear
+from longbird.models.layers.layers import Layer
 
 
 class LoadingError(ValueError, RuntimeError):
@@ -98,7 +98,7 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         Raises:
             ValueError: Tensors of the encoder do not fit; the message lists them.
         """
-        from longbird import checkpoints
+        from longbird.models import checkpoints
 
         path = pretrained_model_name_or_path
         if kwargs.pop("use_safetensors", True) is False:
@@ -159,7 +159,7 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         if kwargs.get("distributed_checkpoint"):  # all processes write into one folder
             super().save_pretrained(save_directory, is_main_process, *args, **kwargs)
             return
-        from longbird.checkpoints import write_sentence_transformers, writing_folder
+        from longbird.models.checkpoints import write_sentence_transformers, writing_folder
 
         if kwargs.get("push_to_hub"):
             kwargs.setdefault("repo_id", Path(save_directory).name)

@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from longbird.graph import Graph, stream
-from longbird.nn.context import Context
-from longbird.nn.packing import Documents
-from longbird.ops.weights import rows_of
+from longbird.core.graph import Graph, stream
+from longbird.core.operator.weights import rows_of
+from longbird.models.layers.context import Context
+from longbird.models.layers.packing import Documents
 
 NOWHERE = -1
 """The position of a slot without a token."""

@@ -23,6 +23,10 @@ from longbird.models.decoder import LongbirdDecoder
 from longbird.models.encoder import LongbirdModel
 from longbird.models.heads import ClassificationHead, label_count
 from longbird.models.inputs import last_columns
+from longbird.models.layers.checks import (
+    check_labels,
+    check_tensor,
+)
 from longbird.models.losses import answer_loss, document_loss, prediction_loss
 from longbird.models.outputs import (
     LongbirdModelOutput,
@@ -32,10 +36,6 @@ from longbird.models.outputs import (
     LongbirdSeq2SeqSequenceClassifierOutput,
 )
 from longbird.models.pretrained import LongbirdPreTrainedModel
-from longbird.nn.checks import (
-    check_labels,
-    check_tensor,
-)
 
 
 class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from longbird.graph import Edges
+from longbird.core.graph import Edges
 
 
 def document_edges(

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from longbird.graph.base import Graph
-from longbird.graph.presets import bigbird
-from longbird.graph.windows import Causal, Full
+from longbird.core.graph.base import Graph
+from longbird.core.graph.presets import bigbird
+from longbird.core.graph.windows import Causal, Full
 
 
 @dataclass(frozen=True)

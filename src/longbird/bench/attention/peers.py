@@ -21,11 +21,11 @@ from torch.nn.functional import scaled_dot_product_attention, softmax
 from longbird.bench.attention.case import Case
 from longbird.bench.contest import Call, Peer, UnavailableError, refuse_without_memory
 from longbird.bench.hugging_face import LONGFORMER_WINDOW, numpy_state_kept, transformers_module
-from longbird.graph.base import Graph
-from longbird.graph.legacy import LegacyBigBird
-from longbird.graph.windows import Causal, Full, Window
-from longbird.layout import Layout
-from longbird.ops.api import attention
+from longbird.core.graph.base import Graph
+from longbird.core.graph.legacy import LegacyBigBird
+from longbird.core.graph.windows import Causal, Full, Window
+from longbird.core.layout import Layout
+from longbird.core.operator.api import attention
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from longbird.analysis.plan import FLOPS_FORWARD, FLOPS_FORWARD_BACKWARD
 from longbird.bench.attention.peers import DENSE
 from longbird.bench.attention.steps import SGEMM, SGEMM_SIZE
 from longbird.bench.contest import Contest
@@ -21,7 +22,6 @@ from longbird.bench.report import (
     quotient,
 )
 from longbird.bench.run import Result
-from longbird.cost import FLOPS_FORWARD, FLOPS_FORWARD_BACKWARD
 
 
 def report(result: Result) -> Report:

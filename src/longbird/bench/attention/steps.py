@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from longbird.analysis.plan import plan
 from longbird.bench.attention.case import Case
 from longbird.bench.attention.peers import (
     DENSE,
@@ -21,8 +22,7 @@ from longbird.bench.attention.peers import (
 from longbird.bench.contest import Call, Peer, UnavailableError, refuse_without_memory
 from longbird.bench.memory import peak
 from longbird.bench.run import Result, Settings, Step
-from longbird.cost import plan
-from longbird.graph.presets import bigbird
+from longbird.core.graph.presets import bigbird
 
 SHORT = (64, 128, 256)  # for the crossover: here only dense attention takes part
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 65536)

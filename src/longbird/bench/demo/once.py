@@ -41,11 +41,11 @@ def answer() -> None:
     """What the process does: the model reads once to warm up, then what is measured."""
     import torch
 
+    from longbird.applications.reading.default import default_reader
+    from longbird.applications.reading.loading import load_tokenizer, quiet
     from longbird.bench.memory import peak_resident_bytes, reset_peak
-    from longbird.graph import Full
+    from longbird.core.graph import Full
     from longbird.models import LongbirdForQuestionAnswering
-    from longbird.reading.default import default_reader
-    from longbird.reading.loading import load_tokenizer, quiet
 
     who, tokens = sys.argv[1], int(sys.argv[2])
     folder = default_reader()

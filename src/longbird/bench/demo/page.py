@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longbird.folders.writing import writing_file
+from longbird.files.writing import writing_file
 
 if TYPE_CHECKING:
     from longbird.bench.demo.story import Story, Told

@@ -8,9 +8,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from longbird.applications.documents import Document
+from longbird.applications.reading.normalized import normalized
 from longbird.bench.demo.once import CHUNK
-from longbird.documents import Document
-from longbird.reading.normalized import normalized
 
 TITLE = "Jimmy Carter's last State of the Union message, 16 January 1981"
 
@@ -79,7 +79,7 @@ class Story:
 
 def document() -> Document:
     """The longest of the State of the Union addresses."""
-    from longbird.data import addresses
+    from longbird.files.sources import addresses
 
     found = addresses.longest()
     return Document(f"{found.name}.txt", found.text)
@@ -100,9 +100,9 @@ def tell(out: Path, show: Callable[[str, Any], None]) -> Story:
         out: The folder of the page.
         show: Is called with the name of a part and what was found, as soon as it is.
     """
+    from longbird.applications.reading.reader import Reader
     from longbird.bench.demo.once import measured
     from longbird.bench.demo.page import write_page
-    from longbird.reading.reader import Reader
 
     text = document()
     story = Story(text, len(text.text.split()))

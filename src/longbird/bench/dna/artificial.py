@@ -16,7 +16,7 @@ import numpy as np
 from longbird.bench.dna.bases import UNKNOWN, read_fasta, reverse_complement
 from longbird.bench.dna.examples import Examples
 from longbird.bench.dna.splits import by_name
-from longbird.data import genomes
+from longbird.files.sources import genomes
 
 RECIPES = ("permuted", "composition", "uniform")
 PIECES, SUBSTITUTED = 20, 12

@@ -17,7 +17,7 @@ from longbird.bench.dna.markov import STRENGTHS, Markov, TwoSided, choose
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
-    from longbird.dna.runs import Trained
+    from longbird.applications.dna.runs import Trained
 
 ORDERS, WIDTHS = 12, 6
 """The longest contexts that are tried."""
@@ -103,7 +103,7 @@ def bits_of_model(
     import torch
     from torch.nn import functional as F
 
-    from longbird.nn.checks import IGNORED
+    from longbird.models.layers.checks import IGNORED
 
     task, model, mask = trained.task, trained.model, trained.tokenizer.mask_token_id
     bits, bases = np.full(len(stretch), np.nan), np.zeros(len(stretch), int)

@@ -23,7 +23,7 @@ from longbird.bench.dna.tracks import along
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
-    from longbird.dna.runs import Trained
+    from longbird.applications.dna.runs import Trained
 
 REACHES = (48, 96, 192)
 CODING_PIECE = 10_000

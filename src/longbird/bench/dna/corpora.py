@@ -19,7 +19,7 @@ from longbird.bench.dna.splits import (
     by_name,
     stretches,
 )
-from longbird.data import genomes
+from longbird.files.sources import genomes
 
 PIECE = 16384
 """Bases of what counts as one document."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from longbird.applications.dna.promoters import Promoters
+from longbird.applications.dna.runs import load
+from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.training.finetune import run
+from longbird.applications.training.settings import Settings
 from longbird.bench.dna.bases import letters
 from longbird.bench.dna.classifying import Budget
 from longbird.bench.dna.models import costs
-from longbird.dna.promoters import Promoters
-from longbird.dna.runs import load
-from longbird.dna.settings import DnaSettings
-from longbird.tasks.finetune import run
-from longbird.tasks.settings import Settings
 
 EVALUATIONS = 4
 """How often the windows that are held back are looked at."""

@@ -12,6 +12,11 @@ import numpy as np
 import torch
 from transformers import set_seed
 
+from longbird.applications.dna import runs
+from longbird.applications.dna.genomes import DnaTokenizer
+from longbird.applications.reading.loading import folder_of_model, load_tokenizer, quiet
+from longbird.applications.training.documents import cache_key
+from longbird.applications.training.folder import RunFolder, read_json
 from longbird.bench.dna.bases import letters
 from longbird.bench.quality.experiment import Attempt
 from longbird.bench.quality.small import (
@@ -21,14 +26,9 @@ from longbird.bench.quality.small import (
     write_new_model,
 )
 from longbird.bench.quality.training import made_once
-from longbird.dna import runs
-from longbird.folders.digest import sha256_of
-from longbird.genomes import DnaTokenizer
-from longbird.graph import bigbird
+from longbird.core.graph import bigbird
+from longbird.files.digest import sha256_of
 from longbird.models import LongbirdConfig, LongbirdModel
-from longbird.reading.loading import folder_of_model, load_tokenizer, quiet
-from longbird.tasks.documents import cache_key
-from longbird.tasks.folder import RunFolder, read_json
 
 PRETRAINED, TWIN = "Longbird, pretrained", "Longbird, random twin"
 HEAD = 16

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from longbird.applications.dna.genomes import Interval, open_genome, read_features
 from longbird.bench.dna.bases import codes
-from longbird.data import genomes
-from longbird.genomes import Interval, open_genome, read_features
+from longbird.files.sources import genomes
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.peaks import peaks
 from longbird.bench.dna.promoters import SEQUENCE, starts
 from longbird.bench.dna.splits import by_fifth, stretches
-from longbird.data import genomes
+from longbird.files.sources import genomes
 
 BIN = 200
 PEAKS = 300

@@ -17,7 +17,7 @@ from longbird.bench.dna.bases import complement
 from longbird.bench.dna.examples import Examples
 from longbird.bench.dna.organisms import bacterium
 from longbird.bench.dna.splits import by_fifth
-from longbird.data import genomes
+from longbird.files.sources import genomes
 
 BEFORE, AFTER = 60, 20
 """The window that negatives are chosen by."""

@@ -14,7 +14,7 @@ from longbird.bench.dna.classifying import Budget
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
-    from longbird.dna.runs import Trained
+    from longbird.applications.dna.runs import Trained
 
 MARGIN = 8
 """A window gives up so much of it on each side: an eighth, and a bin at least."""
@@ -86,8 +86,8 @@ def finetuned(
     Raises:
         KeyboardInterrupt: It was stopped; the same attempt goes on.
     """
+    from longbird.applications.dna import runs
     from longbird.bench.dna.models import costs
-    from longbird.dna import runs
 
     done = runs.finetune(
         task,

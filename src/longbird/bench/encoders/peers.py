@@ -17,7 +17,7 @@ from torch import Tensor
 from longbird.bench.contest import Call, Peer, UnavailableError, refuse_without_memory
 from longbird.bench.encoders.case import CHUNK, Case, Inputs, Shape, chunked, padded
 from longbird.bench.hugging_face import LONGFORMER_WINDOW, numpy_state_kept, transformers_module
-from longbird.graph.presets import bigbird
+from longbird.core.graph.presets import bigbird
 
 BLOCK = 64
 RANDOM = 3

@@ -9,6 +9,8 @@ from functools import cache, partial
 
 import numpy as np
 
+from longbird.applications.search.embedder import Embedder
+from longbird.applications.training.metrics import squad
 from longbird.bench.quality.bm25 import Bm25
 from longbird.bench.quality.documents import Row
 from longbird.bench.quality.experiment import (
@@ -36,9 +38,7 @@ from longbird.bench.quality.ways import (
     read,
     ways,
 )
-from longbird.data import questions
-from longbird.reading.embedder import Embedder
-from longbird.tasks.metrics import squad
+from longbird.files.sources import questions
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from longbird.applications.training.evaluate import evaluate
+from longbird.applications.training.tokenizer import train_tokenizer
 from longbird.bench.quality.experiment import (
     Attempt,
     Claim,
@@ -26,11 +28,17 @@ from longbird.bench.quality.experiment import (
 )
 from longbird.bench.quality.small import ABOUT, write_new_model
 from longbird.bench.quality.training import made_once, trained
-from longbird.data import wikitext
-from longbird.graph import BlockWindow, Full, GlobalTokens, Graph, PerHead, RandomBlocks, Window
-from longbird.graph import bigbird as bigbird_graph
-from longbird.tasks.evaluate import evaluate
-from longbird.tasks.tokenizer import train_tokenizer
+from longbird.core.graph import (
+    BlockWindow,
+    Full,
+    GlobalTokens,
+    Graph,
+    PerHead,
+    RandomBlocks,
+    Window,
+)
+from longbird.core.graph import bigbird as bigbird_graph
+from longbird.files.sources import wikitext
 
 BYTES = 261
 """The vocabulary: all bytes, and five special tokens."""

@@ -23,7 +23,7 @@ from longbird.bench.quality.experiment import (
 )
 from longbird.bench.quality.families import families, split
 from longbird.bench.quality.training import trained
-from longbird.data import licences, reviews
+from longbird.files.sources import licences, reviews
 
 SHORT = 512
 """Tokens of what BERT reads at once."""
@@ -128,7 +128,7 @@ def documents(name: str, scale: str) -> Documents:
 
 
 def _tokenizer(sizes: Sizes) -> Any:
-    from longbird.tasks.starting import source_of, tokenizer_of
+    from longbird.applications.training.starting import source_of, tokenizer_of
 
     return tokenizer_of(source_of(sizes.model), sizes.length)
 
@@ -174,7 +174,7 @@ def by_model(
     given: Documents, attempt: Attempt, part: Part, *, sizes: Sizes, length: int, in_chunks: bool
 ) -> tuple[list[str], dict[str, float]]:
     """A fine-tuned model that reads so many tokens at once; of chunks, the mean of scores."""
-    from longbird.tasks.trained import load_trained
+    from longbird.applications.training.trained import load_trained
 
     tokenizer = _tokenizer(sizes)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from longbird.reading.windows import windows
+from longbird.applications.reading.windows import windows
 
 Row = Mapping[str, Any]
 
@@ -35,7 +35,7 @@ def chunks(text: str, tokenizer: Any, size: int) -> list[str]:
     """A text in chunks of `size` tokens with the special ones; a quarter of each is shared.
 
     Examples:
-        >>> from longbird.data import minilm
+        >>> from longbird.files.sources import minilm
         >>> from transformers import AutoTokenizer
         >>> tokenizer = AutoTokenizer.from_pretrained(minilm.path())
         >>> chunks("one two three four five six", tokenizer, size=6)

@@ -17,7 +17,7 @@ from longbird.bench.quality.experiment import (
 )
 from longbird.bench.quality.question_sets import split_hotpot
 from longbird.bench.quality.ways import Way, contestant, load, read, ways
-from longbird.data import questions
+from longbird.files.sources import questions
 
 PUBLISHED = {"answer F1": 75.7, "supporting F1": 86.8, "joint F1": 67.7}
 """Of BigBird-ITC base on the development set, trained on 90,447 questions."""

@@ -14,6 +14,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from longbird.applications.training.evaluate import evaluate
 from longbird.bench.quality.experiment import (
     Attempt,
     Claim,
@@ -25,9 +26,8 @@ from longbird.bench.quality.experiment import (
 )
 from longbird.bench.quality.small import ABOUT, write_new_model
 from longbird.bench.quality.training import made_once, trained
-from longbird.graph import Full, GlobalTokens, Graph, Window
-from longbird.graph import bigbird as bigbird_graph
-from longbird.tasks.evaluate import evaluate
+from longbird.core.graph import Full, GlobalTokens, Graph, Window
+from longbird.core.graph import bigbird as bigbird_graph
 
 OPERATORS = ("MIN", "MAX", "MED", "SM")
 DIGITS = tuple("0123456789")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from longbird.graph import (
+from longbird.core.graph import (
     ErdosRenyi,
     Full,
     GlobalTokens,

@@ -14,8 +14,8 @@ from typing import Any
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from longbird.data import questions
-from longbird.reading.sentences import sentences
+from longbird.applications.reading.sentences import sentences
+from longbird.files.sources import questions
 
 SEED = 0
 VALIDATION = ("Pharmacy", "Packet_switching", "Harvard_University", "Amazon_rainforest")

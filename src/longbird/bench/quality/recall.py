@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from transformers import set_seed
 
+from longbird.analysis.measures import analyse
 from longbird.bench.quality.experiment import (
     Attempt,
     Claim,
@@ -24,7 +25,6 @@ from longbird.bench.quality.experiment import (
 from longbird.bench.quality.pairs import NOT_ASKED, Recall, Sequences, draw
 from longbird.bench.quality.patterns import ALONE, FULL, SPARSE, Pattern, Setting, within
 from longbird.models import LongbirdConfig, LongbirdForTokenClassification
-from longbird.theory import analyse
 
 ACCURACY, POSSIBLE = "accuracy", "possible"
 HELD_OUT = 1_000_000

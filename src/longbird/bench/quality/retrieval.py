@@ -9,6 +9,9 @@ from functools import cache, partial
 
 import numpy as np
 
+from longbird.applications.search.embedder import Embedder
+from longbird.applications.training.metrics.ranking import METRICS, measured
+from longbird.applications.training.starting import source_of, tokenizer_of
 from longbird.bench.quality.bm25 import Bm25
 from longbird.bench.quality.documents import chunks
 from longbird.bench.quality.experiment import (
@@ -20,10 +23,7 @@ from longbird.bench.quality.experiment import (
     Outcome,
     mean_of,
 )
-from longbird.data import questions
-from longbird.reading.embedder import Embedder
-from longbird.tasks.metrics.ranking import METRICS, measured
-from longbird.tasks.starting import source_of, tokenizer_of
+from longbird.files.sources import questions
 
 BETWEEN = "\n\n"
 """What divides the paragraphs of a document."""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, set_seed
 
-from longbird.graph import Graph
+from longbird.core.graph import Graph
 from longbird.models import LongbirdConfig, LongbirdModel
 
 BUCKETS, FARTHEST = 32, 128

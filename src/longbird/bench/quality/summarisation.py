@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from longbird.applications.training.documents import cache_key
+from longbird.applications.training.folder import RunFolder
+from longbird.applications.training.metrics.summaries import rouge, sentences
 from longbird.bench.quality.documents import Row, read_rows, tokens_of, write_rows
 from longbird.bench.quality.experiment import (
     Attempt,
@@ -23,10 +26,7 @@ from longbird.bench.quality.experiment import (
 )
 from longbird.bench.quality.families import families, split
 from longbird.bench.quality.training import trained
-from longbird.data import manual
-from longbird.tasks.documents import cache_key
-from longbird.tasks.folder import RunFolder
-from longbird.tasks.metrics.summaries import rouge, sentences
+from longbird.files.sources import manual
 
 SEED = 0
 """Of the split, which is the same for all."""
@@ -114,7 +114,7 @@ def page_families(rows: Sequence[Row]) -> np.ndarray:
 @cache
 def pages(scale: str) -> Pages:
     """All pages, split by family."""
-    from longbird.tasks.starting import source_of, tokenizer_of
+    from longbird.applications.training.starting import source_of, tokenizer_of
 
     sizes, rows = SIZES[scale], read_rows(manual.path())
     family = page_families(rows)
@@ -233,7 +233,7 @@ def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
 
 def written(run: Path, rows: Sequence[Row], texts: Iterable[str], sizes: Sizes) -> list[str]:
     """What a trained model makes of texts of these pages."""
-    from longbird.tasks.trained import load_trained
+    from longbird.applications.training.trained import load_trained
 
     examples = (
         {"place": row["page"], "text": text} for row, text in zip(rows, texts, strict=True)

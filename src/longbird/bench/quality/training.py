@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from longbird.applications.training.finetune import finetune
+from longbird.applications.training.folder import RunFolder, read_json
 from longbird.bench.quality.experiment import Attempt
-from longbird.tasks.finetune import finetune
-from longbird.tasks.folder import RunFolder, read_json
 
 
 def trained(
@@ -22,7 +22,7 @@ def trained(
         attempt: Whose seed and folder it has.
         task: As `finetune` takes it.
         train: Files to learn from.
-        **options: Fields of `longbird.tasks.settings.Settings`. Nothing is held out of the
+        **options: Fields of `Settings`. Nothing is held out of the
             training files unless they say so: the model is that of the last step.
 
     Raises:

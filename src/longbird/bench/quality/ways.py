@@ -9,16 +9,16 @@ from typing import Any, cast
 
 from datasets import Dataset
 
+from longbird.applications.reading.default import default_reader, shipped_name
+from longbird.applications.reading.windows import question_windows
+from longbird.applications.training.ask import Ask
+from longbird.applications.training.documents import features_of
+from longbird.applications.training.predict import predict
+from longbird.applications.training.task import Example, Prediction
+from longbird.applications.training.trained import Trained, load_trained
 from longbird.bench.quality.documents import Row, write_rows
 from longbird.bench.quality.experiment import Attempt, Contestant, Outcome
-from longbird.graph import Full
-from longbird.reading.default import default_reader, shipped_name
-from longbird.reading.windows import question_windows
-from longbird.tasks.ask import Ask
-from longbird.tasks.documents import features_of
-from longbird.tasks.predict import predict
-from longbird.tasks.task import Example, Prediction
-from longbird.tasks.trained import Trained, load_trained
+from longbird.core.graph import Full
 
 Window = tuple[int, int]
 """The first token that is read, and the one behind the last."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from longbird.bench.encoders.case import Case as EncoderCase
 from longbird.bench.encoders.case import Shape
-from longbird.data import licences, minilm
+from longbird.files.sources import licences, minilm
 
 SHORTEST = 100  # tokens of a document of the ragged set
 TOKENS = 4096  # tokens of a step, where one document does not have more

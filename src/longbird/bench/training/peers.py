@@ -27,6 +27,11 @@ from transformers import (
     TrainingArguments,
 )
 
+from longbird.applications.training.classify import Classify
+from longbird.applications.training.documents import stored
+from longbird.applications.training.finetune import settings_of
+from longbird.applications.training.folder import RunFolder
+from longbird.applications.training.trainer import LongbirdTrainer, Metrics
 from longbird.bench.contest import Peer
 from longbird.bench.encoders import peers as encoders
 from longbird.bench.encoders.case import CHUNK
@@ -35,13 +40,8 @@ from longbird.bench.encoders.peers import BLOCK, RANDOM, Encoder
 from longbird.bench.hugging_face import LONGFORMER_WINDOW
 from longbird.bench.training.case import DROPOUT, Case, Document, documents
 from longbird.bench.training.session import Session
-from longbird.data import minilm
+from longbird.files.sources import minilm
 from longbird.models import LongbirdForSequenceClassification
-from longbird.tasks.classify import Classify
-from longbird.tasks.documents import stored
-from longbird.tasks.finetune import settings_of
-from longbird.tasks.folder import RunFolder
-from longbird.tasks.trainer import LongbirdTrainer, Metrics
 
 EPOCHS = 1e6  # more than anybody asks for
 LEARNING_RATE = 5e-5

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from longbird.applications.dna.runs import load
 from longbird.bench.dna.bits import PASSES, bits_of_model, tables
 from longbird.bench.dna.corpora import GAP, PIECE, Corpus, corpus
 from longbird.bench.dna.experiments.sources import ECOLI
@@ -21,7 +22,6 @@ from longbird.bench.quality.experiment import (
     Outcome,
     ratio_of,
 )
-from longbird.dna.runs import load
 
 CORPUS = "E. coli"
 BITS = "bits per base"

@@ -1,6 +1,6 @@
 """Where the sequences and labels are from, as pages have it."""
 
-from longbird.data import genomes
+from longbird.files.sources import genomes
 
 ECOLI = (
     "E. coli K-12 MG1655, U00096.3, a circle of 4,641,652 bases, from the package "

@@ -16,6 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from longbird.applications.dna.genomes import DnaTokenizer
+from longbird.applications.dna.genomes.letters import opposite
+from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.tracks import Coding
 from longbird.bench.contest import Call, Contest, Peer
 from longbird.bench.encoders import peers as encoders
 from longbird.bench.encoders.case import Case as EncoderCase
@@ -26,11 +30,7 @@ from longbird.bench.plot import Panel
 from longbird.bench.report import Report, Row, comparison
 from longbird.bench.run import Result, Settings, Step
 from longbird.bench.timing import Spread
-from longbird.dna.settings import DnaSettings
-from longbird.dna.tracks import Coding
-from longbird.genomes import DnaTokenizer
-from longbird.genomes.letters import opposite
-from longbird.graph.presets import bigbird
+from longbird.core.graph.presets import bigbird
 
 SHAPES = {
     "default": (Shape("mini", 4, 256, 4, 1024), Shape("tiny", 2, 128, 2, 512)),
@@ -99,7 +99,7 @@ class Case:
 @cache
 def tokenizer_of(tokens: str) -> Any:
     """A tokenizer as transformers has it; of bpe, learned from E. coli."""
-    from longbird.reading.loading import load_tokenizer
+    from longbird.applications.reading.loading import load_tokenizer
 
     made = DnaTokenizer.base() if tokens == "base" else DnaTokenizer.train([_ecoli(LEARNED)], 4096)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,364 @@
+"""The oracle: implementations against dense attention in float64, on the user's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from longbird.core.graph import Graph
+from longbird.core.graph.arguments import integer
+from longbird.core.graph.facts import FalseFact, false_facts
+from longbird.core.machine import available_bytes
+from longbird.core.operator import dispatch, flex, reference
+from longbird.core.operator.call import DTYPES, Call
+from longbird.core.operator.graphs import GraphArgument, OneGraph
+from longbird.core.operator.sequences import sequences
+
+OUTPUT_TOLERANCE = 2e-5
+"""Largest absolute error of a float32 output, for values of about unit size."""
+GRADIENT_TOLERANCE = 1e-4
+"""Largest error of a float32 gradient, relative to the largest gradient."""
+LARGEST_CHECK = 16 * 2**30
+"""Bytes that dense attention may take; less where less is free."""
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """How far one implementation is from dense float64 attention."""
+
+    impl: str
+    output: float | None = None
+    """Largest absolute error of the output; None if it did not run."""
+    gradients: tuple[float, ...] | None = None
+    """Largest errors of the gradients of q, k and v, relative to the largest gradient of each."""
+    note: str = ""
+    """Why it, or its backward, did not run."""
+    required: bool = False
+    """Was it named, so that not running is a failure?"""
+    output_tolerance: float = OUTPUT_TOLERANCE
+    gradient_tolerance: float = GRADIENT_TOLERANCE
+
+    @property
+    def ran(self) -> bool:
+        """Did it run?"""
+        return self.output is not None
+
+    @property
+    def ok(self) -> bool:
+        """Is every error that was measured within its tolerance? NaN is not."""
+        if self.output is None:
+            return not self.required
+        gradients = self.gradients or ()
+        return self.output <= self.output_tolerance and all(
+            error <= self.gradient_tolerance for error in gradients
+        )
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What `check` found; prints as a table."""
+
+    graph: Graph | tuple[Graph, ...] | Callable[[int], OneGraph]
+    """One graph, one for each row of the batch, or the function of the length that was given."""
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    rows: tuple[CheckRow, ...]
+    false_facts: tuple[FalseFact, ...] = ()
+    """What pieces of the graph state about themselves (`reach`, `streams`, ...) and is not so."""
+
+    @property
+    def ok(self) -> bool:
+        """Did an implementation run, did all that ran agree, and is what pieces state true?"""
+        ran = any(row.ran for row in self.rows)
+        return ran and all(row.ok for row in self.rows) and not self.false_facts
+
+    def raise_if_failed(self) -> CheckReport:
+        """Returns the report, or raises an AssertionError that shows it."""
+        if not self.ok:
+            raise AssertionError(str(self))
+        return self
+
+    def __repr__(self) -> str:
+        """The report as a table."""
+        shape = " x ".join(map(str, self.shape))
+        graphs = self.graph if isinstance(self.graph, tuple) else (self.graph,)
+        lines = [f"{graph!r:.200}" for graph in graphs]
+        lines.append(f"{shape}, {self.dtype}, against dense float64:")
+        for row in self.rows:
+            if not row.ran:
+                lines.append(f"  {row.impl:<10} did not run: {row.note}")
+                continue
+            line = f"  {row.impl:<10} {'ok    ' if row.ok else 'FAILED'}"
+            line += f"  output {row.output:.1e} (at most {row.output_tolerance:.1e})"
+            if row.gradients is not None:
+                errors = " ".join(
+                    f"d{name} {error:.1e}"
+                    for name, error in zip("qkv", row.gradients, strict=True)
+                )
+                line += f"  {errors} (at most {row.gradient_tolerance:.1e})"
+            lines.append(f"{line}  {row.note}".rstrip())
+        if not any(row.ran for row in self.rows):
+            lines.append("  no implementation ran")
+        lines += [f"  FAILED  {fact}" for fact in self.false_facts]
+        return "\n".join(lines)
+
+
+def check(
+    graph: GraphArgument,
+    n: int,
+    *,
+    heads: int = 2,
+    head_dim: int = 64,
+    batch: int = 1,
+    dtype: torch.dtype = torch.float32,
+    device: str | torch.device = "cpu",
+    lengths: Tensor | Sequence[int] | None = None,
+    global_tokens: Tensor | None = None,
+    relative_bias: Tensor | None = None,
+    scale: float | None = None,
+    seed: int = 0,
+    impls: Sequence[str] | None = None,
+    q: Tensor | None = None,
+    k: Tensor | None = None,
+    v: Tensor | None = None,
+) -> CheckReport:
+    """Compares implementations with dense attention in float64, output and gradients.
+
+    It also compares what each piece of the graph states about itself (`reach`, `spans`, `period`,
+    `streams`, `tile_count`) with its rule, since layouts and decoders rely on it: over all pairs
+    of positions up to 2,048 tokens, and beyond that over all keys of some queries.
+
+    Dense attention takes about 64 bytes x batch x heads x n^2; what does not fit into memory is
+    refused at once. Tolerances: a float32 output within 2e-5 (for values of about unit size), its
+    gradients within 1e-4 of the largest; float64 within 1e-10; bfloat16 and float16 against
+    float64 attention of the same rounded inputs, 4 units in the last place of the largest value,
+    and 8 of the largest gradient.
+
+    Args:
+        graph: The graph to check, as `attention` takes it.
+        n: Number of tokens.
+        heads: Number of heads.
+        head_dim: Size of a head.
+        batch: Rows of the batch.
+        dtype: Of the inputs.
+        device: Where to run.
+        lengths: As for `attention`.
+        global_tokens: As for `attention`.
+        relative_bias: As for `attention`.
+        scale: As for `attention`.
+        seed: Seed of the random inputs (and of the gradient of the output).
+        impls: Names of implementations; by default those that `attention` takes by itself on this
+            device. FlexAttention on a CPU has to be named, as it compiles for half a minute. One
+            that cannot run is reported with the reason, and fails the check only if it was named.
+        q: Your own data instead of random inputs, [batch, heads, n, head_dim]; k and v likewise.
+        k: Keys.
+        v: Values.
+
+    Returns:
+        A report; `report.ok` says whether all agree, `print(report)` shows the errors.
+
+    Raises:
+        TypeError: An argument has a wrong type.
+        ValueError: An argument has a wrong value, or dense attention would take too much memory.
+
+    Examples:
+        >>> import longbird as lb
+        >>> report = lb.check(lb.bigbird(block=16), 200, impls=["gather"])
+        >>> report.ok
+        True
+    """
+    named = {each.NAME: each for each in dispatch.ALL}
+    wanted = [each.NAME for each in dispatch.AUTOMATIC] if impls is None else _names(impls, named)
+    seed = integer(seed, "seed", least=-(2**63), most=2**63 - 1)
+    shape, dtype, device = _form((q, k, v), (batch, heads, n, head_dim), dtype, device)
+    _check_memory(shape, device)
+    q, k, v, upstream = _inputs((q, k, v), shape, dtype, device, seed)
+    call = Call.checked(
+        q,
+        k,
+        v,
+        graph,
+        lengths=lengths,
+        global_tokens=global_tokens,
+        relative_bias=relative_bias,
+        scale=scale,
+    )
+    facts = _false_facts(call)
+    exact = _run(_in_float64(call), reference.run, upstream)
+    rows: list[CheckRow] = []
+    for name in wanted:
+        if name == flex.NAME and impls is None and device.type == "cpu":
+            note = 'it compiles for half a minute on a CPU; impls=["flex"] checks it'
+            rows.append(CheckRow(name, note=note))
+        else:
+            row = _compare(named[name], call, upstream, exact)
+            rows.append(replace(row, required=impls is not None))
+    return CheckReport(call.graph.given, shape, dtype, tuple(rows), facts)
+
+
+def _names(impls: Sequence[str], known: Collection[str]) -> list[str]:
+    if isinstance(impls, (str, bytes)) or not isinstance(impls, Collection):
+        hint = f"; write impls=[{impls!r}]" if impls in known else ""
+        raise TypeError(
+            f"impls must be a list of names, received {impls!r} ({type(impls).__name__}){hint}"
+        )
+    choice = f"some of {', '.join(known)}"
+    for name in impls:
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"impls must be {choice}, received {name!r}")
+    if not impls:
+        raise ValueError(f"impls must be {choice}, received none; leave it out to check as usual")
+    return list(dict.fromkeys(impls))
+
+
+Given = tuple[Tensor | None, Tensor | None, Tensor | None]
+
+
+def _form(
+    given: Given, shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device
+) -> tuple[tuple[int, ...], torch.dtype, torch.device]:
+    """Shape, dtype and device: those of what is given, else those that were asked for."""
+    for name, x in zip("qkv", given, strict=True):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor, received {type(x).__name__}")
+    example = next((x for x in given if x is not None), None)
+    if example is None:
+        names = ("batch", "heads", "n", "head_dim")
+        sizes = tuple(integer(x, name) for x, name in zip(shape, names, strict=True))
+        if dtype not in DTYPES:
+            known = ", ".join(map(str, DTYPES))
+            raise TypeError(f"dtype must be one of {known}, received {dtype!r}")
+        try:
+            return sizes, dtype, torch.device(device)
+        except (TypeError, RuntimeError):
+            raise ValueError(
+                f'device must be a device of torch, such as "cpu" or "cuda:0", received {device!r}'
+            ) from None
+    if example.ndim != 4 or example.shape[2] != shape[2]:
+        raise ValueError(
+            f"q, k and v must be [batch, heads, n, head_dim] with n = {shape[2]}, "
+            f"received shape {tuple(example.shape)}"
+        )
+    return tuple(example.shape), example.dtype, example.device
+
+
+def _check_memory(shape: tuple[int, ...], device: torch.device) -> None:
+    """Refuses what would not fit, before anything of its size exists."""
+    batch, heads, n, head_dim = shape
+    # In float64: scores, probabilities and their gradients; inputs, results and their gradients.
+    needed = batch * heads * n * (64 * n + 120 * head_dim)
+    limit = min(LARGEST_CHECK, _free_memory(device))
+    if needed > limit:
+        raise ValueError(
+            f"dense attention of batch {batch}, {heads} heads of {head_dim:,} and {n:,} tokens, "
+            f"with its gradients, would take {needed / 2**30:,.0f} GB, and a check may take "
+            f"{limit / 2**30:,.0f} GB here; check fewer tokens, heads or rows, or smaller heads"
+        )
+
+
+def _free_memory(device: torch.device) -> float:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return available_bytes()
+
+
+def _inputs(
+    given: Given, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, seed: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """q, k, v and the gradient of the output; what is not given is drawn."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(4, *shape, generator=generator, dtype=torch.float64).to(device, dtype)
+    q, k, v = (x if x is not None else y for x, y in zip(given, drawn[:3], strict=True))
+    return q.detach(), k.detach(), v.detach(), drawn[3]
+
+
+def _in_float64(call: Call) -> Call:
+    bias = call.relative_bias
+    return replace(
+        call,
+        q=call.q.double(),
+        k=call.k.double(),
+        v=call.v.double(),
+        relative_bias=None if bias is None else bias.detach().double(),
+    )
+
+
+def _false_facts(call: Call) -> tuple[FalseFact, ...]:
+    """Those of all graphs of a call, each graph at the longest of its sequences."""
+    longest: dict[Graph, int] = {}
+    for number, (_, length) in enumerate(sequences(call)):
+        if length:
+            graph = call.graph.of(number, length).at(length)
+            longest[graph] = max(length, longest.get(graph, 0))
+    found = (false_facts(graph, n, call.heads) for graph, n in longest.items())
+    return tuple({(each.piece, each.fact): each for facts in found for each in facts}.values())
+
+
+Run = Callable[[Call], tuple[Tensor, Tensor]]
+
+
+def _run(call: Call, run: Run, upstream: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The output and the gradients of q, k and v."""
+    leaves = [x.detach().clone().requires_grad_() for x in (call.q, call.k, call.v)]
+    with torch.enable_grad():
+        out, _ = run(replace(call, q=leaves[0], k=leaves[1], v=leaves[2]))
+        gradients = torch.autograd.grad(out, leaves, upstream.to(out.dtype))
+    return out.detach(), gradients
+
+
+def _compare(
+    implementation: dispatch.Implementation,
+    call: Call,
+    upstream: Tensor,
+    exact: tuple[Tensor, tuple[Tensor, ...]],
+) -> CheckRow:
+    name = implementation.NAME
+    training = replace(call, q=call.q.detach().requires_grad_())
+    with torch.enable_grad():
+        no_backward = "; ".join(dispatch.reasons(implementation, training))
+    with torch.no_grad():
+        no_forward = "; ".join(dispatch.reasons(implementation, call))
+    if no_forward:
+        return CheckRow(name, note=no_forward)
+
+    gradients = None
+    try:
+        if no_backward:
+            with torch.no_grad():
+                out, _ = implementation.run(call)
+        else:
+            out, found = _run(call, implementation.run, upstream)
+            # A gradient that is all rounding errors (a query with one key) is measured by others.
+            floor = 0.01 * max(map(_largest, exact[1]))
+            gradients = tuple(
+                _largest(x.double() - y) / (max(_largest(y), floor) or 1.0)
+                for x, y in zip(found, exact[1], strict=True)
+            )
+    except ValueError as error:
+        return CheckRow(name, note=str(error))
+    output_tolerance, gradient_tolerance = _tolerances(call)
+    return CheckRow(
+        impl=name,
+        output=_largest(out.double() - exact[0]),
+        gradients=gradients,
+        note=f"forward only: {no_backward}" if no_backward else "",
+        output_tolerance=output_tolerance,
+        gradient_tolerance=gradient_tolerance,
+    )
+
+
+def _tolerances(call: Call) -> tuple[float, float]:
+    """Of the output, absolute; and of gradients, relative to the largest."""
+    if call.q.dtype == torch.float32:
+        return OUTPUT_TOLERANCE, GRADIENT_TOLERANCE
+    if call.q.dtype == torch.float64:
+        return 1e-10 * max(1.0, _largest(call.v)), 1e-10
+    unit = torch.finfo(call.q.dtype).eps
+    return 4 * unit * _largest(call.v), 8 * unit
+
+
+def _largest(x: Tensor) -> float:
+    return float(x.abs().max()) if x.numel() else 0.0

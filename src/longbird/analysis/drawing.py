@@ -1,0 +1,540 @@
+"""Pictures of graphs: queries down, keys across, a colour for each kind of edge.
+
+A picture is computed from the tiles of the layout, so that it takes time in proportion to the
+tiles and memory in proportion to the pixels. Where a layout would take too long, a graph that is
+defined by a rule is sampled instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import sys
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.text import Text
+
+from longbird.core.graph.arguments import integer
+from longbird.core.graph.base import Graph, Positions
+from longbird.core.graph.combinations import Intersection, Union
+from longbird.core.graph.random import below
+from longbird.core.layout.compile import pieces as all_pieces
+from longbird.core.layout.layout import Layout, estimate
+from longbird.core.layout.tiles import ranges, unpack
+from longbird.core.layout.tiling import Tiling
+from longbird.core.machine import in_words, many
+from longbird.files.paths import check_picture
+
+# Half as many as a saved picture has dots across, so that no line is lost between two of them.
+MOST_PIXELS = 512
+NOTEBOOK_PIXELS = 160
+# Characters across: fits into 80 columns and, being half as many lines, onto most screens.
+WIDEST = 72
+USUAL_TOKENS = 1024
+
+# In the order of the legend. Colours that colour-blind eyes tell apart (Okabe-Ito).
+COLOURS = {
+    "window": "#0072b2",
+    "random": "#e69f00",
+    "legacy": "#e69f00",
+    "edges": "#cc79a7",
+    "global": "#009e73",
+}
+# For other kinds, in the order in which they are met.
+SPARE_COLOURS = ("#56b4e9", "#d55e00", "#f0e442", "#000000")
+
+# Edges that are unpacked at a time.
+CHUNK = 1 << 22
+# Edges that are unpacked for a picture: a few seconds of work if the graph could be sampled, and
+# half a minute if it could not.
+WORK_BEFORE_SAMPLING = 1 << 28
+MOST_WORK = 1 << 31
+# Queries that are looked at in a row of pixels, and keys of one query in a pixel.
+SAMPLES = 4
+# With fewer edges than this among the pairs that are looked at, most pixels would be wrong.
+FEWEST_HITS = 1 / 64
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One head of a graph, as what share of the pairs under each pixel are edges.
+
+    Attributes:
+        title: What is drawn, then edges, density and tiles.
+        n: Tokens.
+        layers: For each kind of edge, in the order of the legend, the shares: float [pixels,
+            pixels] from 0 to 1, queries down and keys across.
+    """
+
+    title: tuple[str, str]
+    n: int
+    layers: dict[str, npt.NDArray[np.float64]]
+
+    def __repr__(self) -> str:
+        """The title, where a picture cannot be shown."""
+        return "\n".join(self.title)
+
+    @property
+    def colours(self) -> dict[str, str]:
+        """The colour of each kind."""
+        others = [kind for kind in self.layers if kind not in COLOURS]
+        spare = {kind: SPARE_COLOURS[k % len(SPARE_COLOURS)] for k, kind in enumerate(others)}
+        return {kind: COLOURS.get(kind) or spare[kind] for kind in self.layers}
+
+    def save(self, path: str | Path) -> None:
+        """Writes a PNG, SVG or PDF file, by the ending of its name."""
+        # Loading matplotlib takes a second that only those who save a picture should wait.
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+
+        check_picture(path)
+        figure = Figure(figsize=(7, 7.8), layout="constrained")
+        axes = figure.add_subplot()
+        extent = (0, self.n, self.n, 0)
+        # Over the frame, which would hide the first and the last tokens.
+        axes.spines[:].set_color("silver")
+        axes.imshow(self._painted(), extent=extent, interpolation="nearest", zorder=3)
+        axes.set_title("\n".join([textwrap.shorten(self.title[0], 90), self.title[1]]), fontsize=9)
+        axes.set_xlabel("key token")
+        axes.set_ylabel("query token")
+        patches = [Patch(facecolor=colour, label=kind) for kind, colour in self.colours.items()]
+        figure.legend(handles=patches, loc="outside lower center", ncols=5, frameon=False)
+        figure.savefig(path, dpi=160)
+
+    def _painted(self) -> npt.NDArray[np.float64]:
+        from matplotlib.colors import to_rgb
+
+        kind, opacity = self._cells()
+        colours = np.array([to_rgb(self.colours[kind]) for kind in self._rarest_last()])
+        return 1 - opacity[..., None] * (1 - colours[kind])
+
+    def _rarest_last(self) -> list[str]:
+        """The kinds in the order in which they cover each other, so that rare ones are seen."""
+        return sorted(self.layers, key=lambda kind: -self.layers[kind].sum())
+
+    def _cells(self) -> tuple[Positions, npt.NDArray[np.float64]]:
+        """The number of the rarest kind with an edge in each pixel, and how opaque it is.
+
+        Colours are not mixed: a thin line would drown in what it crosses.
+        """
+        shares = np.stack([_grown(self.layers[kind]) for kind in self._rarest_last()])
+        rarest = len(shares) - 1 - np.argmax(shares[::-1] > 0, axis=0)
+        share = shares.max(axis=0)
+        # Never faint where there is an edge, and denser where there are more.
+        opacity = FAINTEST + (1 - FAINTEST) * np.sqrt(share)
+        return rarest, np.where(share > 0, opacity, 0.0)
+
+    def text(self, *, ascii_only: bool = False) -> Text:
+        """The picture in characters: a dot is drawn where there is any edge.
+
+        Colours tell the kinds apart where the terminal has them; without, the dots remain.
+
+        Args:
+            ascii_only: Draw with `#` instead of braille characters, four times as coarse.
+        """
+        kinds, colours = self._rarest_last(), self.colours
+        shares = np.stack([self.layers[kind] for kind in kinds])
+        down, across = (2, 1) if ascii_only else (4, 2)
+        shares = np.pad(
+            shares,
+            ((0, 0), (0, -shares.shape[1] % down), (0, -shares.shape[2] % across)),
+        )
+        cells = shares.reshape(
+            len(kinds), shares.shape[1] // down, down, shares.shape[2] // across, across
+        ).transpose(1, 3, 0, 2, 4)
+        dots = (cells > 0).any(axis=2)
+        # Of the kinds in a character, the rarest, as in the saved picture.
+        present = (cells > 0).any(axis=(3, 4))
+        colour = len(kinds) - 1 - np.argmax(present[..., ::-1], axis=-1)
+        drawn = Text()
+        for row in range(len(dots)):
+            for column in range(len(dots[row])):
+                if ascii_only:
+                    character = "#" if dots[row, column].any() else "."
+                else:
+                    character = chr(0x2800 + int((dots[row, column] * BRAILLE).sum()))
+                style = colours[kinds[colour[row, column]]] if dots[row, column].any() else ""
+                drawn.append(character, style)
+            drawn.append("\n")
+        return drawn
+
+    def legend(self, *, ascii_only: bool = False) -> Text:
+        """The kinds of edges in their colours."""
+        mark = "#" if ascii_only else "■"
+        colours = self.colours.items()
+        return Text("  ").join(Text(f"{mark} {kind}", colour) for kind, colour in colours)
+
+    def _repr_svg_(self) -> str:
+        """The picture as notebooks show it: a rectangle for each run of pixels that are alike."""
+        pixels = len(next(iter(self.layers.values())))
+        drawn: list[str] = []
+        rarest, opacity = self._cells()
+        levels = np.ceil(opacity * OPACITIES).astype(int)
+        for number, kind in enumerate(self._rarest_last()):
+            here = np.where(rarest == number, levels, 0)
+            for level in np.unique(here[here > 0]):
+                edge = np.diff(np.pad(here == level, ((0, 0), (1, 1))).astype(np.int8))
+                (y, begin), (_, end) = np.nonzero(edge == 1), np.nonzero(edge == -1)
+                runs = zip(begin.tolist(), y.tolist(), (end - begin).tolist(), strict=True)
+                path = "".join(f"M{x} {y}h{width}v1h-{width}z" for x, y, width in runs)
+                fill = f'fill="{self.colours[kind]}" fill-opacity="{level / OPACITIES:.3g}"'
+                drawn.append(f'<path {fill} d="{path}"/>')
+        legend = "  ".join(
+            f'<tspan fill="{colour}">■</tspan> {html.escape(kind)}'
+            for kind, colour in self.colours.items()
+        )
+        title = html.escape(textwrap.shorten(self.title[0], 72))
+        return (
+            '<svg xmlns="http://www.w3.org/2000/svg" width="440" height="480" '
+            'viewBox="0 0 440 480" font-family="sans-serif" font-size="11">'
+            '<rect width="440" height="480" fill="white"/>'
+            f'<text x="20" y="16">{title}</text>'
+            f'<text x="20" y="32" font-size="10">{html.escape(self.title[1])}</text>'
+            '<rect x="19.5" y="41.5" width="401" height="401" fill="none" stroke="silver"/>'
+            f'<g transform="translate(20 42) scale({400 / pixels:.6g})" '
+            f'shape-rendering="crispEdges">{"".join(drawn)}</g>'
+            f'<text x="20" y="460" xml:space="preserve">{legend}</text></svg>'
+        )
+
+
+def _grown(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A layer of a few pixels as large dots, because nobody would find single pixels."""
+    pixels = len(shares)
+    some = np.argwhere(shares)
+    if len(some) > pixels // 8:
+        return shares
+    grown, radius = shares.copy(), pixels // 128
+    # At the border as well, the whole dot is inside.
+    for row, column in np.clip(some, radius, pixels - 1 - radius).tolist():
+        grown[row - radius : row + radius + 1, column - radius : column + radius + 1] = 1.0
+    return grown
+
+
+# How opaque a pixel with a single edge is, and the degrees of opacity in notebooks.
+FAINTEST = 0.5
+OPACITIES = 16
+
+# Which bit of a braille character is which dot.
+BRAILLE = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+
+
+def picture(
+    graph: Graph,
+    n: int,
+    *,
+    heads: int = 1,
+    head: int = 0,
+    pixels: int = MOST_PIXELS,
+    name: str | None = None,
+) -> Picture:
+    """The adjacency picture of one head of a graph over n tokens.
+
+    Args:
+        graph: What to draw. The pieces of a union get the colours of their kinds.
+        n: Tokens, at least 1.
+        heads: Heads that the graph is laid out for.
+        head: The head to draw.
+        pixels: Most pixels a side; a token has one if n is smaller.
+        name: What to call the graph; by default as it is written.
+
+    Raises:
+        ValueError: If it would take too long, among others; the message says how large it is.
+
+    Examples:
+        >>> from longbird.core.graph import Causal, GlobalTokens, Window
+        >>> drawn = picture((Window(2) | GlobalTokens([0])) & Causal(), 12)
+        >>> drawn.title[1]
+        '12 tokens, 42 edges, density 29.2%, 1 tile of 64 x 64'
+        >>> print(drawn.text(ascii_only=True), end="")
+        #...........
+        ####........
+        #.####......
+        #...####....
+        #.....####..
+        #.......####
+    """
+    n, heads = integer(n, "n of a picture", least=1), integer(heads, "heads", least=1)
+    if integer(head, "head") >= heads:
+        raise ValueError(f"head must be less than the number of heads ({heads}), received {head}")
+    pixels = min(pixels, n)
+    title = name or repr(graph)
+    whole, of_head = graph.at(n), graph.at(n).for_head(head)
+    parts = pieces(of_head)
+    by_rule = all(type(piece).edge is not Graph.edge for piece in all_pieces(of_head))
+    if _fits(whole, n, heads, pixels, by_rule):
+        shares = [coverage(part.layout(n, heads), head, pixels) for part in parts]
+        line = statistics(whole.layout(n, heads))
+    else:
+        shares = [sampled(part, n, pixels) for part in parts]
+        line = _guessed(of_head, n, heads, pixels)
+    found: dict[str, npt.NDArray[np.float64]] = {}
+    for part, share in zip(parts, shares, strict=True):
+        kind = kind_of(part)
+        found[kind] = np.maximum(found[kind], share) if kind in found else share
+    return Picture((title, line), n, {kind: found[kind] for kind in _in_order(found)})
+
+
+def show(graph: Graph, n: int | None = None, heads: int | None = None, head: int = 0) -> None:
+    """What `graph.show` does: a picture in a notebook, characters elsewhere."""
+    n = max(USUAL_TOKENS, graph._shortest) if n is None else n
+    heads = graph._heads if heads is None else heads
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if hasattr(shell, "kernel"):
+        from IPython.display import display  # pyright: ignore[reportMissingImports]
+
+        display(picture(graph, n, heads=heads, head=head, pixels=NOTEBOOK_PIXELS))
+        return
+    console = Console()
+    drawn = picture(graph, n, heads=heads, head=head, pixels=pixels_across(console))
+    print_picture(console, drawn)
+
+
+def pixels_across(console: Console) -> int:
+    """How many pixels a terminal shows in a line: two a character, or one in plain ASCII."""
+    return min(console.width, WIDEST) * (1 if console.options.ascii_only else 2)
+
+
+def print_picture(console: Console, drawn: Picture) -> None:
+    """Prints a picture of `pixels_across`, what it shows, and what the colours mean."""
+    ascii_only = console.options.ascii_only
+    console.print(*drawn.title, sep="\n", highlight=False, markup=False)
+    console.print(drawn.text(ascii_only=ascii_only), end="")
+    console.print(drawn.legend(ascii_only=ascii_only))
+
+
+def notebook_picture(graph: Graph) -> str | None:
+    """A graph as the last line of a cell shows it; None where there is nothing to draw."""
+    try:
+        n = max(USUAL_TOKENS, graph._shortest)
+        return picture(graph, n, heads=graph._heads, pixels=NOTEBOOK_PIXELS)._repr_svg_()
+    except Exception:  # a cell that only names a graph never fails
+        return None
+
+
+def pieces(graph: Graph) -> list[Graph]:
+    """The pieces of a union, also of one that is cut by an intersection; else the graph itself.
+
+    Examples:
+        >>> from longbird.core.graph import Causal, GlobalTokens, Window
+        >>> pieces((Window(2) | GlobalTokens([0])) & Causal())
+        [Causal() & GlobalTokens(positions=(0,)), Causal() & Window(radius=2, dilation=1)]
+    """
+    if isinstance(graph, Union):
+        return [piece for part in graph.parts for piece in pieces(part)]
+    if isinstance(graph, Intersection):
+        for number, part in enumerate(graph.parts):
+            if isinstance(part, Union):
+                others = graph.parts[:number] + graph.parts[number + 1 :]
+                return [
+                    small
+                    for piece in part.parts
+                    for small in pieces(functools.reduce(Graph.__and__, others, piece))
+                ]
+    return [graph]
+
+
+def kind_of(graph: Graph) -> str:
+    """What the edges of a graph are called: of several kinds, the last of the legend."""
+    kinds = {piece.kind or type(piece).__name__ for piece in all_pieces(graph)}
+    return _in_order(kinds)[-1]
+
+
+def _in_order(kinds: Iterable[str]) -> list[str]:
+    known = list(COLOURS)
+    return sorted(kinds, key=lambda kind: (known.index(kind) if kind in known else 99, kind))
+
+
+def statistics(layout: Layout) -> str:
+    """Edges, density and tiles of a layout, in one line."""
+    parts = [
+        _counted(layout.queries.tokens, "token"),
+        *([_counted(layout.heads, "head")] if layout.heads > 1 else []),
+        _counted(layout.edges(), "edge"),
+        f"density {100 * layout.density:.3g}%",
+        f"{_counted(layout.entries, 'tile')} of {layout.size} x {layout.size}",
+    ]
+    if len(layout.global_tokens):
+        parts.append(_counted(len(layout.global_tokens), "global token"))
+    return ", ".join(parts)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+# From tiles.
+
+
+def _fits(graph: Graph, n: int, heads: int, pixels: int, by_rule: bool) -> bool:
+    """Whether to draw a graph from its layout; a ValueError if there is no other way."""
+    tiles, size, needed = estimate(graph, n, heads)
+    cut = min(1.0, 2 * size * pixels / n)  # the share of tiles that lie in several pixels
+    work = tiles * (64 + cut * size**2) + 64 * n
+    if by_rule:
+        return work <= WORK_BEFORE_SAMPLING
+    if work > MOST_WORK:
+        raise ValueError(
+            f"a picture of {graph!r:.200} over {n:,} tokens needs its layout, which would have "
+            f"about {many(tiles)} tiles and take {in_words(needed)}; draw fewer tokens"
+        )
+    return True
+
+
+def coverage(layout: Layout, head: int, pixels: int) -> npt.NDArray[np.float64]:
+    """The share of the pairs under each pixel that are edges: float [pixels, pixels], 0 to 1."""
+    n = layout.keys.tokens
+    is_global = np.zeros(n, bool)
+    is_global[layout.global_tokens] = True
+    pointers = layout.row_ptr[head if len(layout.row_ptr) > 1 else 0]
+    entries = slice(pointers[0], pointers[-1])
+    rows = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
+    columns, mask_ids = layout.columns[entries], layout.mask_ids[entries]
+    edges = np.zeros(pixels * pixels)
+
+    # A tile within one pixel adds the number of its edges there.
+    (row_pixel, row_simple), (column_pixel, column_simple) = (
+        _simple(tiling, is_global, n, pixels) for tiling in (layout.queries, layout.keys)
+    )
+    row_length, column_length = layout.queries.lengths[rows], layout.keys.lengths[columns]
+    whole = np.minimum(row_length, column_length) == layout.size
+    simple = row_simple[rows] & column_simple[columns] & (whole | (mask_ids < 0))
+    inside = unpack(layout.masks, layout.size).sum(axis=(1, 2))
+    weights = np.where(mask_ids < 0, row_length * column_length, np.append(inside, 0)[mask_ids])
+    index = row_pixel[rows] * pixels + column_pixel[columns]
+    edges += np.bincount(index[simple], weights[simple], minlength=pixels * pixels)
+
+    # The edges of other tiles are added one by one.
+    left = np.flatnonzero(~simple)
+    (query_token, query_exists), (key_token, key_exists) = layout.queries.slots, layout.keys.slots
+    step = max(1, CHUNK // layout.size**2)
+    for start in range(0, len(left), step):
+        chunk = left[start : start + step]
+        i, j = query_token[rows[chunk]], key_token[columns[chunk]]
+        counted = (query_exists[rows[chunk]] & ~is_global[i])[:, None, :]
+        counted = counted & (key_exists[columns[chunk]] & ~is_global[j])[:, :, None]
+        masked = np.flatnonzero(mask_ids[chunk] >= 0)
+        counted[masked] &= unpack(layout.masks[mask_ids[chunk[masked]]], layout.size)
+        index = (i * pixels // n)[:, None, :] * pixels + (j * pixels // n)[:, :, None]
+        edges += np.bincount(index[counted], minlength=pixels * pixels)
+
+    tokens = np.diff(_pixel_starts(n, pixels))
+    globals_ = np.bincount(layout.global_tokens.astype(np.int64) * pixels // n, minlength=pixels)
+    others = tokens - globals_
+    pairs = np.outer(tokens, tokens)
+    global_pairs = pairs - np.outer(others, others)
+    return np.minimum(1.0, (edges.reshape(pixels, pixels) + global_pairs) / pairs)
+
+
+def _simple(
+    tiling: Tiling, is_global: npt.NDArray[np.bool_], n: int, pixels: int
+) -> tuple[Positions, npt.NDArray[np.bool_]]:
+    """The pixel of each tile, and whether all of its tokens lie there and none is global."""
+    pixel = tiling.first * pixels // n
+    marked = is_global if tiling.order is None else is_global[tiling.order]
+    marked = np.add.reduceat(marked, tiling.starts[:-1], dtype=np.int64)
+    return pixel, (pixel == tiling.last * pixels // n) & (marked == 0)
+
+
+def _pixel_starts(n: int, pixels: int) -> Positions:
+    """The first token of each pixel, and n."""
+    return -(-np.arange(pixels + 1) * n // pixels)
+
+
+# By samples.
+
+
+def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
+    """What `coverage` gives, from a few queries of each row of pixels and a few of their keys.
+
+    A query is asked about keys within its spans alone, so that a thin line is found in a long
+    sequence.
+    """
+    starts = _pixel_starts(n, pixels)
+    rows = np.union1d(starts, np.clip(graph._breaks(n), 0, n))
+    query, _, query_weight = _samples(rows[:-1], np.diff(rows))
+    # Where a query has too many spans, those of a whole tile may be fewer.
+    for width in (1, 128):
+        low, _ = graph._spans(query[:1, None], query[:1, None] + width - 1, n)
+        if low.size * len(query) <= CHUNK:
+            break
+    else:
+        raise ValueError(_too_thin(graph, n))
+    edges = np.zeros(pixels * pixels)
+    hits = asks = 0
+    for part in np.array_split(np.arange(len(query)), max(1, 8 * len(query) * pixels // CHUNK)):
+        i = query[part, None]
+        low, high = _apart(*graph._spans(i, i + width - 1, n), n)
+        # Spans are cut where a pixel ends.
+        first, last = low * pixels // n, np.maximum(high, low) * pixels // n
+        length = np.where(low <= high, last - first + 1, 0)
+        column = ranges(first, length)
+        span = np.repeat(np.arange(low.size), length.reshape(-1))
+        begin = np.maximum(low.reshape(-1)[span], starts[column])
+        end = np.minimum(high.reshape(-1)[span] + 1, starts[column + 1])
+        key, cut, key_weight = _samples(begin, end - begin)
+        asked = part[span // low.shape[1]][cut]
+        seen = graph._edge(query[asked], key, n)
+        index = (query[asked] * pixels // n) * pixels + column[cut]
+        weights = (query_weight[asked] * key_weight)[seen]
+        edges += np.bincount(index[seen], weights, minlength=pixels * pixels)
+        hits, asks = hits + int(seen.sum()), asks + len(seen)
+    if hits < asks * FEWEST_HITS:
+        raise ValueError(_too_thin(graph, n))
+    tokens = np.diff(starts).astype(np.float64)
+    return np.minimum(1.0, edges.reshape(pixels, pixels) / np.outer(tokens, tokens))
+
+
+def _too_thin(graph: Graph, n: int) -> str:
+    return (
+        f"{graph!r:.200} is too thin for a picture of {n:,} tokens: where it might have edges, "
+        "samples find too few; draw fewer tokens"
+    )
+
+
+def _samples(
+    start: Positions, length: Positions
+) -> tuple[Positions, Positions, npt.NDArray[np.float64]]:
+    """A few numbers of each range, which range that is, and for how many each of them stands.
+
+    One from each of `SAMPLES` equal parts; where in the part is a hash, because evenly spaced ones
+    would meet all edges of a dilated window or none.
+    """
+    count = np.minimum(length, SAMPLES)
+    number = ranges(0 * count, count)
+    which = np.repeat(np.arange(len(start)), count)
+    begin = number * length[which] // count[which]
+    end = (number + 1) * length[which] // count[which]
+    at = start[which] + begin + below(end - begin, which, number)
+    return at, which, length[which] / count[which]
+
+
+def _apart(low: Positions, high: Positions, n: int) -> tuple[Positions, Positions]:
+    """Spans within the sequence, those of a row without what they share."""
+    low, high = np.maximum(low, 0), np.minimum(high, n - 1)
+    order = np.argsort(low, axis=1)
+    low, high = np.take_along_axis(low, order, 1), np.take_along_axis(high, order, 1)
+    before = np.maximum.accumulate(high, axis=1)[:, :-1] + 1
+    low[:, 1:] = np.maximum(low[:, 1:], before)
+    return low, high
+
+
+def _guessed(graph: Graph, n: int, heads: int, pixels: int) -> str:
+    """What `statistics` says, from samples."""
+    tokens = np.diff(_pixel_starts(n, pixels)).astype(np.float64)
+    edges = float((sampled(graph, n, pixels) * np.outer(tokens, tokens)).sum())
+    tiles, size, _ = estimate(graph, n)
+    parts = [
+        _counted(n, "token"),
+        *([_counted(heads, "head")] if heads > 1 else []),
+        f"about {edges:.3g} edges{' a head' if heads > 1 else ''}",
+        f"density about {100 * edges / n / n:.3g}%",
+        f"about {tiles:.3g} tiles of {size} x {size}",
+    ]
+    return ", ".join(parts)

@@ -1,0 +1,552 @@
+"""What a call of attention costs on this machine, before it is made.
+
+Work is counted from the layout, exactly; the native kernels themselves say what work space they
+take. Time comes from a calibration: a second or two in which a few small calls of sparse and of
+dense attention are timed here, with the threads that torch has now. Nothing is assumed about the
+processor.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from longbird.core.graph import Graph, as_graph, bigbird
+from longbird.core.graph.arguments import integer
+from longbird.core.graph.edges import _Pairs
+from longbird.core.layout import Layout
+from longbird.core.layout.compile import pieces
+from longbird.core.layout.layout import estimate
+from longbird.core.machine import in_units, in_words, many
+from longbird.core.operator import native
+from longbird.core.operator.api import attention
+from longbird.core.operator.call import DTYPES, Call
+from longbird.core.operator.dispatch import choose
+
+# Multiplications and additions for one query and one key of one head, per element of the head:
+# forward multiplies q with k and the weight with v; backward does the first again and adds four.
+FLOPS_FORWARD = 4
+FLOPS_FORWARD_BACKWARD = 14
+
+# Layouts of so many tiles, or of so many edges that are listed one by one, take a few seconds.
+MOST_LISTED = 2**22
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds against the number of query-key pairs, straight between measured points.
+
+    Examples:
+        >>> curve = Curve(((100, 2.0), (200, 3.0)))
+        >>> curve(150), curve(400), curve.overhead
+        (2.5, 5.0, 1.0)
+    """
+
+    points: tuple[tuple[int, float], ...]
+
+    def __post_init__(self) -> None:
+        pairs = [at for at, _ in self.points]
+        if len(pairs) < 2 or pairs != sorted(set(pairs)):
+            raise ValueError(
+                f"received points at {pairs}, expected two or more with ascending pairs"
+            )
+
+    def __call__(self, pairs: float) -> float:
+        """Seconds for that many pairs."""
+        at = [known for known, _ in self.points]
+        right = min(max(bisect_right(at, pairs), 1), len(at) - 1)
+        (x0, y0), (x1, y1) = self.points[right - 1], self.points[right]
+        straight = y0 + (y1 - y0) * (pairs - x0) / (x1 - x0)
+        # Noise may bend a line through small calls below zero, or a long one downwards.
+        nearest = (x0, y0) if pairs < x1 else (x1, y1)
+        return max(straight, 0.1 * nearest[1] * pairs / nearest[0])
+
+    @property
+    def overhead(self) -> float:
+        """Seconds of a call that computes nothing."""
+        return self(0)
+
+    @property
+    def seconds_per_pair(self) -> float:
+        """Slope at the long end."""
+        (x0, y0), (x1, y1) = self.points[-2:]
+        return (y1 - y0) / (x1 - x0)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How fast this machine is, for heads of one shape and one dtype.
+
+    Attributes:
+        sparse: Seconds of `longbird.attention` for a number of computed pairs.
+        dense: Seconds of torch's `scaled_dot_product_attention` for a number of pairs.
+        implementation: The implementation of `longbird.attention` that was timed.
+        threads: Threads that torch had.
+        seconds: What the calibration itself took.
+    """
+
+    sparse: Curve
+    dense: Curve
+    implementation: str
+    threads: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What attention costs: all layers and the whole batch.
+
+    Attributes:
+        graph: What attends to what; in the first layer, if every layer has a graph of its own.
+        n: Tokens of a sequence.
+        batch: Sequences.
+        heads: Heads of a layer.
+        head_dim: Size of a head.
+        layers: Layers that attend, one after the other.
+        dtype: Storage of q, k, v and the output.
+        backward: Is the backward pass counted too?
+        edges: Query-key pairs of the graph, over all heads of one sequence and layer; if layers
+            differ, of an average one.
+        computed: Pairs that are computed for them, because tiles are computed whole.
+        flops: Floating-point operations that the edges need.
+        flops_computed: Those that are done.
+        bytes_inputs: q, k and v of one layer.
+        bytes_output: The output of one layer.
+        bytes_gradients: Gradients of q, k, v and the output of one layer; 0 without backward.
+        bytes_saved: Kept from forward to backward besides q, k, v and outputs, over all layers.
+        bytes_layout: The layouts of all layers, which live as long as they are cached.
+        bytes_scratch: The most work space that the native kernels take at any moment, as they
+            count it themselves (with several threads, a bound); None for another implementation.
+        seconds: Predicted time.
+        dense_seconds: Predicted time of dense attention (torch SDPA) for the same tokens.
+        crossover: The length from which on sparse is predicted to win, None if it never does up to
+            `crossover_searched` tokens.
+        crossover_searched: The longest length that was looked at for it.
+        calibration: What the times come from.
+    """
+
+    graph: Graph
+    n: int
+    batch: int
+    heads: int
+    head_dim: int
+    layers: int
+    dtype: torch.dtype
+    backward: bool
+    edges: int
+    computed: int
+    flops: int
+    flops_computed: int
+    bytes_inputs: int
+    bytes_output: int
+    bytes_gradients: int
+    bytes_saved: int
+    bytes_layout: int
+    bytes_scratch: int | None
+    seconds: float
+    dense_seconds: float
+    crossover: int | None
+    crossover_searched: int
+    calibration: Calibration
+
+    @property
+    def density(self) -> float:
+        """Edges as a share of all pairs."""
+        return self.edges / max(1, self.heads * self.n * self.n)
+
+    @property
+    def speedup(self) -> float:
+        """How many times faster than dense attention."""
+        return self.dense_seconds / self.seconds
+
+    @property
+    def bytes_extra(self) -> int:
+        """Memory of one layer's call beyond q, k, v, the output and the gradients."""
+        return self.bytes_saved // self.layers + self.bytes_layout + (self.bytes_scratch or 0)
+
+    def __repr__(self) -> str:
+        """A short table for people."""
+        crossover = (
+            f"sparse wins from {self.crossover:,} tokens on"
+            if self.crossover is not None
+            else f"dense is faster at every length up to {self.crossover_searched:,} tokens"
+        )
+        memory = [("inputs", self.bytes_inputs), ("output", self.bytes_output)]
+        memory += [("gradients", self.bytes_gradients)] if self.backward else []
+        memory += [("saved", self.bytes_saved), ("layout", self.bytes_layout)]
+        memory += [("scratch", self.bytes_scratch)] if self.bytes_scratch is not None else []
+        dtype = str(self.dtype).removeprefix("torch.")
+        passes = "forward and backward" if self.backward else "forward"
+        more = 100 * (self.computed / max(1, self.edges) - 1)
+        known = self.calibration
+        rows = {
+            "graph": repr(self.graph),
+            "call": f"{self.n:,} tokens, batch {self.batch}, {self.heads} heads of "
+            f"{self.head_dim}, {_count(self.layers, 'layer')}, {dtype}, {passes}",
+            "edges": f"{self.edges:,} a sequence and layer ({100 * self.density:.3g}% of dense); "
+            f"computed {self.computed:,} ({more:.1f}% more)",
+            "work": f"{_flops(self.flops)}; computed {_flops(self.flops_computed)}",
+            "memory": ", ".join(f"{name} {in_words(count)}" for name, count in memory),
+            "time": f"{_seconds(self.seconds)}, dense {_seconds(self.dense_seconds)} "
+            f"({self.speedup:.1f} x)",
+            "crossover": crossover,
+            "calibrated": f"{known.implementation}, {_count(known.threads, 'thread')}, "
+            f"in {_seconds(known.seconds)}: {_seconds(known.sparse.overhead)} a call and "
+            f"{1e12 * known.sparse.seconds_per_pair:,.0f} ps a computed pair, "
+            f"dense {1e12 * known.dense.seconds_per_pair:,.0f} ps a pair",
+        }
+        return "\n".join(f"{name:<12}{value}" for name, value in rows.items())
+
+
+def plan(
+    graph_or_config: Graph | str | Mapping[str, Any] | Any,
+    n: int,
+    *,
+    heads: int = 12,
+    head_dim: int = 64,
+    batch: int = 1,
+    dtype: torch.dtype = torch.float32,
+    backward: bool = False,
+    calibration: Calibration | None = None,
+) -> Plan:
+    """Predict FLOPs, bytes and time of attention, and the length above which sparse wins here.
+
+    Args:
+        graph_or_config: What is to run, one of
+
+            - a graph, its expression as text, or its JSON;
+            - a mapping with such a `graph` and, as needed, `heads`, `head_dim` and `layers`;
+            - the configuration of a model, such as a `LongbirdConfig`: all its layers, each along
+              its own graph (of an encoder-decoder, those of the encoder). Layers that differ by
+              their seeds alone are counted as the first of them.
+
+            What a mapping or a configuration says replaces the arguments below. Tensors are
+            assumed to lie as [batch, heads, n, head_dim]; those of a configuration as its model
+            has them, with the heads of a token side by side, which takes the native kernels more
+            work space.
+        n: Tokens of a sequence.
+        heads: Heads.
+        head_dim: Size of a head.
+        batch: Sequences.
+        dtype: Storage of q, k and v.
+        backward: Count the backward pass too.
+        calibration: How fast the machine is; None measures it (once in a process).
+
+    Returns:
+        The plan; printing it gives a short table.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or counting the edges would take more than a few
+            seconds; the message says how large the layout would be.
+
+    Examples:
+        >>> import longbird as lb
+        >>> known = Calibration(
+        ...     Curve(((10**6, 1e-3), (10**7, 1e-2))),
+        ...     Curve(((10**6, 1e-3), (10**7, 1e-2))),
+        ...     implementation="native",
+        ...     threads=2,
+        ...     seconds=0.0,
+        ... )
+        >>> plan = lb.plan("bigbird", 4096, calibration=known)
+        >>> plan.crossover <= 1024, plan.speedup > 6
+        (True, True)
+        >>> lb.plan(lb.LongbirdConfig(num_hidden_layers=6), 4096, calibration=known).layers
+        6
+    """
+    asked = _Layers.of(graph_or_config, heads, head_dim)
+    n, batch = integer(n, "n", least=1), integer(batch, "batch", least=1)
+    if dtype not in DTYPES:
+        raise TypeError(f"dtype must be one of {', '.join(map(str, DTYPES))}, received {dtype!r}")
+    if not isinstance(calibration, Calibration | None):
+        raise TypeError(
+            f"calibration must be a Calibration, or None to measure one, received {calibration!r}"
+        )
+    heads, head_dim, layers = asked.heads, asked.head_dim, len(asked.graphs)
+    different = list(dict.fromkeys(asked.counted))
+    _check_size(different, n, heads)
+    layouts = {graph: graph.layout(n, heads=heads) for graph in different}
+    first = asked.counted[0]
+    if calibration is None:
+        calibration = calibrate(heads, head_dim, dtype, backward, block=layouts[first].size)
+
+    edges = {graph: layout.edges() for graph, layout in layouts.items()}
+    computed = {graph: computed_pairs(layout) for graph, layout in layouts.items()}
+    all_edges, all_computed = (sum(pairs[g] for g in asked.counted) for pairs in (edges, computed))
+    cached = dict(zip(asked.graphs, asked.counted, strict=True)).values()
+    flops = batch * head_dim * (FLOPS_FORWARD_BACKWARD if backward else FLOPS_FORWARD)
+    tensor = batch * heads * n * head_dim * dtype.itemsize
+    scratch = None
+    if calibration.implementation == native.NAME and native.missing() is None:
+        calls = (asked.call(graph, n, batch, dtype) for graph in different)
+        scratch = max(native.work_space(call, calibration.threads, backward) for call in calls)
+    crossover, searched = _crossover(first, n, heads, calibration)
+    return Plan(
+        graph=first,
+        n=n,
+        batch=batch,
+        heads=heads,
+        head_dim=head_dim,
+        layers=layers,
+        dtype=dtype,
+        backward=backward,
+        edges=all_edges // layers,
+        computed=all_computed // layers,
+        flops=all_edges * flops,
+        flops_computed=all_computed * flops,
+        bytes_inputs=3 * tensor,
+        bytes_output=tensor,
+        bytes_gradients=4 * tensor if backward else 0,
+        bytes_saved=batch * heads * n * 4 * layers,  # the log-sum-exp of every query
+        bytes_layout=sum(layouts[graph].nbytes for graph in cached),
+        bytes_scratch=scratch,
+        seconds=sum(calibration.sparse(batch * computed[graph]) for graph in asked.counted),
+        dense_seconds=layers * calibration.dense(batch * heads * n * n),
+        crossover=crossover,
+        crossover_searched=searched,
+        calibration=calibration,
+    )
+
+
+@dataclass(frozen=True)
+class _Layers:
+    """Layers that attend one after the other."""
+
+    graphs: tuple[Graph, ...]
+    """The graph of each layer."""
+    counted: tuple[Graph, ...]
+    """The graph that stands for it where edges are counted: another seed gives about as many."""
+    heads: int
+    head_dim: int
+    packed: bool = False
+    """Are the tensors [tokens, heads, head_dim], as models have them?"""
+
+    @staticmethod
+    def of(source: Any, heads: int, head_dim: int) -> _Layers:
+        """What `plan` was asked about."""
+        if hasattr(source, "num_attention_heads"):
+            return _Layers._of_config(source)
+        layers = 1
+        if isinstance(source, Mapping) and "type" not in source:
+            known = {"graph", "heads", "head_dim", "layers"}
+            if "graph" not in source or set(source) - known:
+                raise ValueError(
+                    f"received a mapping with the keys {sorted(map(str, source))}, expected "
+                    "'graph' and, as needed, 'heads', 'head_dim' and 'layers'"
+                )
+            heads, head_dim = source.get("heads", heads), source.get("head_dim", head_dim)
+            layers, source = source.get("layers", 1), source["graph"]
+        graphs = (as_graph(source),) * integer(layers, "layers", least=1)
+        heads, head_dim = integer(heads, "heads", least=1), integer(head_dim, "head_dim", least=1)
+        return _Layers(graphs, graphs, heads, head_dim)
+
+    @staticmethod
+    def _of_config(config: Any) -> _Layers:
+        needed = ("graph", "hidden_size", "num_hidden_layers")
+        missing = [name for name in needed if not hasattr(config, name)]
+        if missing:
+            raise TypeError(
+                f"received a {type(config).__name__} without {' and '.join(missing)}; expected a "
+                "graph, or a configuration with a graph, such as longbird.LongbirdConfig"
+            )
+        layers = integer(config.num_hidden_layers, "num_hidden_layers", least=1)
+        heads = integer(config.num_attention_heads, "num_attention_heads", least=1)
+        one_for_all = not isinstance(config.graph, list | tuple)
+        found = getattr(config, "layer_graphs", None) or config.graph
+        found = [found] * layers if not isinstance(found, list | tuple) else found
+        if len(found) != layers:
+            raise ValueError(
+                f"received {len(found)} graphs for {layers} layers, expected {layers}"
+            )
+        graphs = tuple(as_graph(graph) for graph in found)
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+        head_dim = integer(head_dim, "head_dim", least=1)
+        counted = graphs[:1] * layers if one_for_all else graphs
+        return _Layers(graphs, counted, heads, head_dim, packed=True)
+
+    def call(self, graph: Graph, n: int, batch: int, dtype: torch.dtype) -> Call:
+        """The call of one layer, on tensors without memory."""
+        shape, starts = (batch, self.heads, n, self.head_dim), None
+        if self.packed:
+            shape, starts = (batch * n, self.heads, self.head_dim), torch.arange(batch + 1) * n
+        q = torch.empty(shape, dtype=dtype, device="meta")
+        return Call.checked(q, q, q, graph, cu_seqlens=starts)
+
+
+def _check_size(graphs: Sequence[Graph], n: int, heads: int) -> None:
+    """Raises a ValueError where layouts would take long to build."""
+    if sum(_listed(graph, n, heads) for graph in graphs) <= MOST_LISTED:
+        return
+    largest = max(graphs, key=lambda graph: _listed(graph, n, heads))
+    tiles, size, memory = estimate(largest, n, heads)
+    raise ValueError(
+        f"plan counts edges in the layout, which it builds only where that takes a few seconds; "
+        f"that of {largest!r:.200} over {n:,} tokens and {_count(heads, 'head')} would have about "
+        f"{many(tiles)} tiles of {size} x {size} tokens and take {in_words(memory)} to build. "
+        "Plan fewer tokens (the cost of a sparse graph grows in proportion to them)"
+    )
+
+
+def _listed(graph: Graph, n: int, heads: int) -> float:
+    """About how many tiles, or edges one by one, a layout is built from; at least n / 8."""
+    edges = sum(p.tile_count(n, 1) for p in pieces(graph.at(n)) if isinstance(p, _Pairs))
+    return max(estimate(graph, n, heads)[0], edges, n / 8)
+
+
+def computed_pairs(layout: Layout) -> int:
+    """Query-key pairs that are computed for a layout: tiles whole, global rows and columns.
+
+    Examples:
+        >>> import longbird as lb
+        >>> layout = lb.Window(3).layout(256, heads=2, block=64)
+        >>> layout.edges(), computed_pairs(layout)
+        (3560, 81920)
+    """
+    rows, columns = np.diff(layout.queries.starts), np.diff(layout.keys.starts)
+    widths = np.concatenate([[0], np.cumsum(columns[layout.columns], dtype=np.int64)])
+    keys_of_row = widths[layout.row_ptr[:, 1:]] - widths[layout.row_ptr[:, :-1]]
+    listed = int((keys_of_row * rows).sum()) * (layout.heads // layout.row_ptr.shape[0])
+    around = layout.queries.tokens + layout.keys.tokens
+    return listed + layout.heads * len(layout.global_tokens) * around
+
+
+def calibrate(
+    heads: int = 12,
+    head_dim: int = 64,
+    dtype: torch.dtype = torch.float32,
+    backward: bool = False,
+    block: int = 64,
+) -> Calibration:
+    """Measure how fast sparse and dense attention are here; cached for the life of the process.
+
+    Args:
+        heads: Heads of the calls that are timed.
+        head_dim: Their size.
+        dtype: Their dtype.
+        backward: Time forward and backward together.
+        block: Tile of the sparse calls.
+
+    Returns:
+        The calibration, taken with the number of threads that torch has now.
+    """
+    return _calibrate(heads, head_dim, dtype, backward, block, torch.get_num_threads())
+
+
+@functools.lru_cache(maxsize=64)
+def _calibrate(
+    heads: int, head_dim: int, dtype: torch.dtype, backward: bool, block: int, threads: int
+) -> Calibration:
+    start = time.perf_counter()
+    graph = bigbird(block=block)
+    probe = torch.empty(1, heads, 1, head_dim, dtype=dtype)
+    implementation = choose(Call.checked(probe, probe, probe, graph), "auto").NAME
+
+    def sparse(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return attention(q, k, v, graph, impl=implementation)
+
+    def timed(n: int, function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> float:
+        generator = torch.Generator().manual_seed(n)
+        shape = (1, heads, n, head_dim)
+        q, k, v, gradient = (
+            torch.randn(shape, generator=generator).to(dtype).requires_grad_(backward)
+            for _ in range(4)
+        )
+
+        def call() -> None:
+            with torch.set_grad_enabled(backward):
+                out = function(q, k, v)
+                if backward:
+                    torch.autograd.grad(out, (q, k, v), gradient.detach())
+
+        return _typical_seconds(call)
+
+    # The shortest length says what a call costs whatever it computes, which decides where sparse
+    # begins to win. Dense attention changes its own tiling at 192 and 768 tokens: it gets a point
+    # in each range, and two in the last, along which longer calls are predicted.
+    return Calibration(
+        sparse=Curve(
+            tuple(
+                (computed_pairs(graph.layout(n, heads=heads)), timed(n, sparse))
+                for n in (32, 256, 2048)
+            )
+        ),
+        dense=Curve(
+            tuple(
+                (heads * n * n, timed(n, scaled_dot_product_attention))
+                for n in (32, 128, 512, 896, 1408)
+            )
+        ),
+        implementation=implementation,
+        threads=threads,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _typical_seconds(call: Callable[[], None], budget: float = 0.15) -> float:
+    """Lower quartile of a few calls after a warm one, within about the budget.
+
+    The lower quartile, because whatever else the machine does can only slow a call down.
+    """
+    call()
+    samples: list[float] = []
+    end = time.perf_counter() + budget
+    while len(samples) < 2 or (len(samples) < 40 and time.perf_counter() < end):
+        start = time.perf_counter()
+        call()
+        samples.append(time.perf_counter() - start)
+    return statistics.quantiles(samples, n=4, method="inclusive")[0]
+
+
+def _crossover(
+    graph: Graph, n: int, heads: int, calibration: Calibration
+) -> tuple[int | None, int]:
+    """The length from which on sparse wins for good, and how far was looked.
+
+    That is as far as layouts are quick to build, and up to 8,192 tokens or n.
+    """
+
+    def wins(length: int) -> bool:
+        try:
+            layout = graph.layout(length, heads=heads)
+        except ValueError:
+            return False  # a graph that names positions has none at this length
+        sparse = calibration.sparse(computed_pairs(layout))
+        return sparse < calibration.dense(heads * length * length)
+
+    lengths = [2**power for power in range(4, 14)]
+    lengths += [n] if n > lengths[-1] else []
+    lengths = [m for m in lengths if m <= n or _listed(graph, m, heads) <= MOST_LISTED]
+    losing = [length for length in lengths if not wins(length)]
+    if not losing:
+        return lengths[0], lengths[-1]
+    low = losing[-1]
+    if low == lengths[-1]:
+        return None, low
+    high = lengths[lengths.index(low) + 1]
+    while high - low > 16:  # nobody asks for the crossover more precisely
+        middle = (low + high) // 2
+        low, high = (low, middle) if wins(middle) else (middle, high)
+    return high, lengths[-1]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _seconds(seconds: float) -> str:
+    return in_units(1e6 * seconds, ("µs", "ms", "s"))
+
+
+def _flops(count: float) -> str:
+    return in_units(count, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"))

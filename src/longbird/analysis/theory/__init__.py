@@ -1,0 +1,1 @@
+"""What the papers prove about sparse attention, as programs that can be run."""

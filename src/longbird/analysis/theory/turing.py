@@ -1,0 +1,604 @@
+"""A Turing machine run by a sparse decoder: hand-built weights, hardmax, three edges a node.
+
+The decoder generates nodes one after the other. Step t of the machine is a block of t + 1 nodes: a
+compute node, which takes the step, and t scan nodes, which find out what is on the cell that the
+head has come to. Block t begins at node T(t) = t (t + 1) / 2.
+
+    compute node T(t)        applies the table: new state, symbol written, head moved
+    scan node T(t) + k       reads what compute node T(k - 1) wrote, and where; if that was the
+                             cell the head is on now, this is the symbol, so far
+
+Records are read oldest first, so that the last write wins. The input is read in the same way:
+the node reads cell k - 1 of it by cross-attention (a compute node cell t), always before the first
+record of that cell, because no head gets there sooner. A node has at most two edges to nodes, of
+which one is to itself, and one to the input.
+
+Everything that a node knows, and everything that it hands on, is an integer: one-hots of state
+and symbol, the head's cell, and a bit that says whether the head stayed. float64 holds integers
+exactly, and a score that is lower by one is lower by `HARD` after scaling, where exp is 0 in
+float64: softmax is then hardmax, exactly.
+
+The idea is that of Zaheer et al. 2020 (appendix B), after Pérez et al. 2019.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from longbird.analysis.theory.machines import BEGIN, Configuration, Machine, Transition
+from longbird.analysis.theory.nodes import wrong_node
+from longbird.core.graph import Edges
+from longbird.core.graph.arguments import integer
+from longbird.core.machine import check_memory
+from longbird.core.operator.api import attention
+
+HARD = 1000.0
+"""What scores are multiplied by: exp(-1000) is 0 in float64."""
+ROWS = 8192
+"""Nodes that a feed-forward layer takes at a time, so that wide ones need little memory."""
+MOST_STEPS = 100_000
+"""Five billion nodes, for which no machine has the memory."""
+AT_ONCE = 1 << 17
+"""Nodes whose attention is one call of the operator; more take as many calls as are needed."""
+CELLS = ("cell", "cell before", "record cell", "input cell")
+"""Coordinates that are any integer; all others are 0 or 1."""
+
+Nodes = npt.NDArray[np.int64]
+Name: TypeAlias = str | tuple[str, str]
+
+
+# ---- The graph ----
+
+
+def first_node(step: int) -> int:
+    """T(step), where the block of a step begins: its compute node."""
+    return step * (step + 1) // 2
+
+
+def places(nodes: Nodes) -> tuple[Nodes, Nodes]:
+    """The step that each node belongs to, and its place in the block: 0 is the compute node."""
+    steps = ((np.sqrt(8.0 * nodes + 1) - 1) // 2).astype(np.int64)
+    # A root that was rounded to the wrong side of an integer.
+    steps += (steps + 1) * (steps + 2) // 2 <= nodes
+    steps -= steps * (steps + 1) // 2 > nodes
+    return steps, nodes - steps * (steps + 1) // 2
+
+
+def self_edges(nodes: Nodes) -> Nodes:
+    """Each node sees itself; a scan node also the compute node of step k - 1: [edges, 2]."""
+    _, place = places(nodes)
+    scan, k = nodes[place > 0], place[place > 0]
+    records = np.stack([scan, (k - 1) * k // 2], axis=1)
+    return np.concatenate([np.stack([nodes, nodes], axis=1), records])
+
+
+def cross_edges(nodes: Nodes, cells: int) -> Nodes:
+    """A scan node sees cell k - 1 of the input, a compute node cell t: [edges, 2]."""
+    step, place = places(nodes)
+    cell = np.where(place > 0, place - 1, step)
+    return np.stack([nodes, cell], axis=1)[cell < cells]
+
+
+# ---- Layers ----
+
+
+@dataclass(frozen=True)
+class FeedForward:
+    """x + W relu(V x + b): one hidden unit for each line of a table."""
+
+    inward: Tensor  # [hidden, width]
+    bias: Tensor  # [hidden]
+    outward: Tensor  # [hidden, width]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Applied to each node: [nodes, width] to the same."""
+        return torch.cat(
+            [
+                rows + torch.relu(rows @ self.inward.T + self.bias) @ self.outward
+                for rows in x.split(ROWS)
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What a node reads over a graph: O attention(Q x, K y, V y), in float64."""
+
+    query: Tensor  # [head_dim, width]
+    key: Tensor
+    value: Tensor
+    output: Tensor  # [head_dim, width]
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, edges: Nodes) -> Tensor:
+        """The operator over tokens [tokens, head_dim] and the graph of these edges."""
+        read = attention(q[None, None], k[None, None], v[None, None], Edges(edges), scale=HARD)
+        return read[0, 0] @ self.output
+
+
+class Stream:
+    """The names of the coordinates that a node has; what is handed on comes first."""
+
+    def __init__(self, states: Sequence[str], symbols: Sequence[str]) -> None:
+        self.state = [("state", state) for state in states]
+        self.symbol = [("symbol", symbol) for symbol in symbols]
+        handed_on: list[Name] = [*self.state, *self.symbol, "cell", "stayed"]
+        self.handed_on = len(handed_on)
+        self.names: list[Name] = [*handed_on, "compute", "one", "cell before"]
+        for kind in ("written", "record", "input"):
+            self.names += [(kind, symbol) for symbol in symbols]
+        for kind in ("record", "input"):
+            self.names += [f"{kind} cell", f"{kind} there", f"same as {kind}", f"take {kind}"]
+        self.index = {name: place for place, name in enumerate(self.names)}
+        self.symbols = slice(len(states), len(states) + len(symbols))
+
+    def vector(self, weights: Mapping[Name, float]) -> Tensor:
+        """A vector that is 0 but for these coordinates."""
+        vector = torch.zeros(len(self.names), dtype=torch.float64)
+        for name, weight in weights.items():
+            vector[self.index[name]] += weight
+        return vector
+
+    def matrix(self, rows: Iterable[Name]) -> Tensor:
+        """A row for each name, which picks its coordinate."""
+        return torch.stack([self.vector({name: 1.0}) for name in rows])
+
+    def feed_forward(
+        self, units: Iterable[tuple[Mapping[Name, float], float, Mapping[Name, float]]]
+    ) -> FeedForward:
+        """The layer of hidden units: what goes in, the bias, and what is added for it."""
+        into, bias, out = zip(*units, strict=True)
+        inward, outward = torch.zeros(2, len(bias), len(self.names), dtype=torch.float64)
+        for unit, (reads, adds) in enumerate(zip(into, out, strict=True)):
+            inward[unit], outward[unit] = self.vector(reads), self.vector(adds)
+        return FeedForward(inward, torch.tensor(bias, dtype=torch.float64), outward)
+
+
+class Decoder:
+    """The decoder that runs a machine.
+
+    A node goes through six layers: `step` (the table), `recall` (attention to nodes), `look`
+    (attention to the input), then `compare`, `match` and `choose`.
+
+    Args:
+        machine: The machine.
+
+    Examples:
+        >>> run = Decoder(Machine.load("increment")).run("1011")
+        >>> run.ok, run.halted, len(run.configurations) - 1, run.nodes
+        (True, True, 8, 45)
+        >>> "".join(run.tape().values())
+        '1100'
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        states, symbols = (*machine.states, BEGIN), machine.symbols
+        self.stream = stream = Stream(states, symbols)
+        lines, width = len(states) * len(symbols), len(stream.names)
+        check_memory(
+            3 * 8 * lines * width,
+            f"the weights for {lines:,} lines of a table, of {width:,} each way,",
+            "choose a machine with fewer states",
+        )
+        self.step = stream.feed_forward(self._step_units())
+        self.recall = Attention(
+            query=self._heads(["one"]),
+            key=self._heads(["compute"]),
+            value=self._heads([*(("written", a) for a in symbols), "cell before", "compute"]),
+            output=self._heads([*(("record", a) for a in symbols), "record cell", "record there"]),
+        )
+        # One key for each query: there is nothing to choose, so queries and keys are 0.
+        head_dim = len(symbols) + 2
+        self.look = Attention(
+            query=self._heads([]),
+            key=torch.zeros(head_dim, head_dim, dtype=torch.float64),
+            value=torch.eye(head_dim, dtype=torch.float64),
+            output=self._heads([*(("input", a) for a in symbols), "input cell", "input there"]),
+        )
+        self.compare = stream.feed_forward(
+            unit
+            for kind in ("record", "input")
+            for unit in _is_zero({f"{kind} cell": 1, "cell": -1}, f"same as {kind}")
+        )
+        self.match = stream.feed_forward(
+            ({f"same as {kind}": 1, f"{kind} there": 1, "stayed": -1}, -1, {f"take {kind}": 1})
+            for kind in ("record", "input")
+        )
+        self.choose = stream.feed_forward(
+            ({(source, a): 1, f"take {kind}": 1}, -1, {("symbol", a): sign})
+            for kind in ("record", "input")
+            for a in symbols
+            for source, sign in ((kind, 1), ("symbol", -1))
+        )
+
+    def _step_units(
+        self,
+    ) -> Iterable[tuple[Mapping[Name, float], float, Mapping[Name, float]]]:
+        """A unit for each line of the table, which is on in one state and symbol alone."""
+        blank = self.machine.blank
+        table = {
+            (q, a): self.machine.transition(q, a)
+            for q in self.machine.states
+            for a in self.machine.symbols
+        } | {(BEGIN, blank): Transition(blank, 1, self.machine.start)}
+        for (q, a), then in table.items():
+            added: Counter[Name] = Counter()
+            added["state", q] -= 1
+            added["state", then.state] += 1
+            added["symbol", a] -= 1
+            added["symbol", blank if then.move else then.write] += 1
+            added["written", then.write] += 1
+            added["cell"] += then.move
+            added["stayed"] += then.move == 0
+            yield {("state", q): 1, ("symbol", a): 1, "compute": 1}, -2, added
+        yield {"stayed": 1, "compute": 1}, -1, {"stayed": -1}
+        # The cell that the head leaves: c = relu(c) - relu(-c).
+        yield {"cell": 1}, 0, {"cell before": 1}
+        yield {"cell": -1}, 0, {"cell before": -1}
+
+    def _heads(self, names: Sequence[Name]) -> Tensor:
+        """A matrix [head_dim, width] that picks these coordinates, filled up with zeros."""
+        head_dim = len(self.machine.symbols) + 2
+        rows = torch.zeros(head_dim, len(self.stream.names), dtype=torch.float64)
+        if names:
+            rows[: len(names)] = self.stream.matrix(names)
+        return rows
+
+    def weights(self) -> dict[str, Tensor]:
+        """All weights by name."""
+        layers = ("step", "recall", "look", "compare", "match", "choose")
+        return {
+            f"{layer}.{name}": weight
+            for layer in layers
+            for name, weight in vars(getattr(self, layer)).items()
+        }
+
+    # A pass over nodes.
+
+    def memory(self, symbols: Sequence[str]) -> Tensor:
+        """The input as the encoder hands it over: one-hot, cell, 1: [cells, symbols + 2]."""
+        rows = torch.zeros(len(symbols), len(self.machine.symbols) + 2, dtype=torch.float64)
+        for cell, symbol in enumerate(symbols):
+            rows[cell, self.machine.symbols.index(symbol)] = 1
+            rows[cell, -2:] = torch.tensor([cell, 1.0])
+        return rows
+
+    def forward(self, y: Tensor, memory: Tensor) -> Iterator[tuple[str, Tensor]]:
+        """All nodes 0, 1, ... at once, from what each is given, [nodes, handed_on].
+
+        Yields:
+            The name of each layer, and the coordinates of the nodes after it, [nodes, width]; the
+            first coordinates after the last layer are handed on.
+        """
+        nodes = np.arange(len(y))
+        x = self.step(self.embedded(y, places(nodes)[1] == 0))
+        yield "step", x
+        keys, values = x @ self.recall.key.T, x @ self.recall.value.T
+        x = torch.cat(
+            [
+                self._attended(rows, part, keys, values, memory)
+                for rows, part in zip(
+                    x.split(AT_ONCE),
+                    np.split(nodes, range(AT_ONCE, len(nodes), AT_ONCE)),
+                    strict=True,
+                )
+            ]
+        )
+        yield "look", x
+        for name, layer in (
+            ("compare", self.compare),
+            ("match", self.match),
+            ("choose", self.choose),
+        ):
+            x = layer(x)
+            yield name, x
+
+    def embedded(self, y: Tensor, compute: npt.NDArray[np.bool_]) -> Tensor:
+        """Nodes before their first layer: what each is given, and whether it computes."""
+        x = y.new_zeros(len(y), len(self.stream.names))
+        x[:, : self.stream.handed_on] = y
+        x[:, self.stream.index["compute"]] = torch.from_numpy(compute).double()
+        x[:, self.stream.index["one"]] = 1
+        return x
+
+    def _attended(
+        self, x: Tensor, nodes: Nodes, keys: Tensor, values: Tensor, memory: Tensor
+    ) -> Tensor:
+        """Both attentions of consecutive nodes; keys and values are those of all nodes so far."""
+        # Only the nodes that are seen or see: a decoder's cache.
+        edges = self_edges(nodes)
+        tokens = np.union1d(nodes, edges[:, 1])
+        k, v = keys[tokens], values[tokens]
+        at = np.searchsorted(tokens, nodes)
+        q = torch.zeros_like(k)
+        q[at] = x @ self.recall.query.T
+        record = self.recall(q, k, v, np.searchsorted(tokens, edges))[at]
+        read = cross_edges(nodes, len(memory)) - np.array([nodes[0], 0])
+        return x + record + self.looked(x, memory, read)
+
+    def looked(self, x: Tensor, memory: Tensor, edges: Nodes) -> Tensor:
+        """What nodes [nodes, width] read of the input; edges are from a node to a cell."""
+        # The cells of the input, then the nodes.
+        q = torch.cat([torch.zeros_like(memory), x @ self.look.query.T])
+        k, v = torch.zeros_like(q), torch.zeros_like(q)
+        k[: len(memory)], v[: len(memory)] = memory @ self.look.key.T, memory @ self.look.value.T
+        return self.look(q, k, v, edges + np.array([len(memory), 0]))[len(memory) :]
+
+    # Decoding.
+
+    def run(
+        self,
+        text: str | Sequence[str] | None = None,
+        steps: int = 447,
+        *,
+        at_once: bool = True,
+    ) -> Run:
+        """Decodes node after node until the machine halts, and compares every step.
+
+        Args:
+            text: The input; by default the machine's own.
+            steps: Steps of the machine at most; t steps take (t + 1) (t + 2) / 2 nodes.
+            at_once: In the end, also run all nodes at once over the whole graph, and compare; and
+                `check` that a node is right on whatever else it can be given.
+
+        Returns:
+            What happened. It says itself whether every step was that of the direct simulation.
+
+        Raises:
+            ValueError: The input has an unknown symbol, or there is no memory for so many nodes.
+        """
+        symbols = self.machine.read(text)
+        # Fewer where it halts, so that there may be room for them.
+        steps = min(integer(steps, "steps"), MOST_STEPS)
+        steps = sum(1 for _ in self.machine.simulate(symbols, steps)) - 1
+        self._check_memory(steps)
+        memory, handed_on = self.memory(symbols), self.stream.handed_on
+        nodes = first_node(steps + 1)
+        keys, values = torch.zeros(2, nodes, len(self.recall.key), dtype=torch.float64).unbind()
+        given = self.stream.vector({("state", BEGIN): 1, ("symbol", self.machine.blank): 1})
+        given = given[:handed_on]
+        given[self.stream.index["cell"]] = -1
+        blocks, found, sources = [given[None]], list[Configuration](), list[int]()
+        problem, halted = None, False
+        for step, expected in enumerate(self.machine.simulate(symbols, steps)):
+            outputs, source = self._block(step, given, keys, values, memory)
+            given = outputs[-1]
+            blocks.append(outputs)
+            here = self._configuration(given)
+            if here is None or here != expected:
+                problem = (
+                    f"after step {step}, node {first_node(step + 1)} has "
+                    f"{here or given.tolist()}, and the simulation {expected}"
+                )
+                break
+            found.append(here)
+            sources.append(source)
+            halted = here[:2] not in self.machine.table
+        y = torch.cat(blocks)
+        if problem is None and at_once:
+            problem = self._difference(y, memory) or self.check()
+        return Run(
+            machine=self.machine,
+            text=symbols,
+            configurations=tuple(found),
+            sources=tuple(sources),
+            halted=halted,
+            nodes=len(y) - 1,
+            problem=problem,
+        )
+
+    def _block(
+        self, step: int, given: Tensor, keys: Tensor, values: Tensor, memory: Tensor
+    ) -> tuple[Tensor, int]:
+        """What the nodes of a step hand on, and which record or input its symbol is from.
+
+        Up to `choose`, scan nodes depend on the compute node alone, and go together. Then the
+        symbol is handed on from node to node.
+        """
+        nodes = np.arange(first_node(step), first_node(step + 1))
+        symbols, index = self.stream.symbols, self.stream.index
+        y = given.repeat(len(nodes), 1)
+        compute = places(nodes)[1] == 0
+        y[1:] = self.step(self.embedded(y[:1], compute[:1]))[:, : self.stream.handed_on]
+        y[1:, symbols] = 0
+        x = self.step(self.embedded(y, compute))
+        block = slice(int(nodes[0]), int(nodes[-1]) + 1)
+        keys[block], values[block] = x @ self.recall.key.T, x @ self.recall.value.T
+        x = self._attended(x, nodes, keys, values, memory)
+        x = self.match(self.compare(x))
+        for place in range(len(nodes)):
+            if place:
+                x[place, symbols] = x[place - 1, symbols]
+            x[place] = self.choose(x[place : place + 1])[0]
+        record, read = (
+            np.flatnonzero(x[:, index[f"take {kind}"]].numpy()) for kind in ("record", "input")
+        )
+        source = BLANK
+        if x[0, index["stayed"]]:
+            source = step - 1
+        elif len(record):
+            source = int(record[-1]) - 2  # node k has record k - 1, and the first is BEGIN's blank
+        elif len(read):
+            source = INPUT
+        return x[:, : self.stream.handed_on], source
+
+    def _configuration(self, y: Tensor) -> Configuration | None:
+        """What a compute node is given, if state and symbol are exactly one-hot."""
+        states, symbols = self.machine.states, self.machine.symbols
+        state, symbol = y[: len(states) + 1], y[self.stream.symbols]
+        cell = float(y[self.stream.index["cell"]])
+        if not (_is_one_hot(state[:-1]) and state[-1] == 0 and _is_one_hot(symbol)):
+            return None
+        if not cell.is_integer():
+            return None
+        return Configuration(states[int(state.argmax())], symbols[int(symbol.argmax())], int(cell))
+
+    def _difference(self, y: Tensor, memory: Tensor) -> str | None:
+        """Where all nodes at once, over the whole graph, hand on something else, if anywhere.
+
+        A node sees none that come later. So if every node hands on what the next was given, then
+        these are the nodes that decoding one by one gives, and no others. What is not a cell has
+        to be 0 or 1 everywhere.
+        """
+        x = y
+        for layer, x in self.forward(y[:-1], memory):
+            if (wrong := self.no_bit(x, layer)) is not None:
+                return f"node {wrong[0]} {wrong[1]}"
+        wrong = (x[:, : self.stream.handed_on] != y[1:]).any(dim=1).nonzero()
+        if len(wrong):
+            return f"node {int(wrong[0])} hands on something else when all nodes run at once"
+        return None
+
+    def no_bit(self, x: Tensor, layer: str) -> tuple[int, str] | None:
+        """The first node that has something else than 0 or 1 where it should, and what."""
+        bits = [place for name, place in self.stream.index.items() if name not in CELLS]
+        wrong = ((x[:, bits] != 0) & (x[:, bits] != 1)).nonzero()
+        if not len(wrong):
+            return None
+        node, bit = int(wrong[0, 0]), bits[int(wrong[0, 1])]
+        return node, (
+            f"has {float(x[node, bit]):g} for {self.stream.names[bit]} after the layer {layer!r}, "
+            "expected 0 or 1"
+        )
+
+    def check(self) -> str | None:
+        """What a node does wrong on something that it can be given and can read, if anything.
+
+        A run on one input takes few lines of the table, and leaves the weights of the others
+        alone: `longbird.analysis.theory.nodes` tries them all.
+        """
+        return wrong_node(self)
+
+    def _check_memory(self, steps: int) -> None:
+        nodes = first_node(steps + 1)
+        # Coordinates of all nodes, a few times; and the tiles of a call, of which there are about
+        # as many as nodes, each of 16 x 16 scores with its keys and values.
+        tile = 8 * 16 * (4 * 16 + 3 * len(self.recall.key))
+        needed = 8 * 6 * len(self.stream.names) * nodes + tile * min(nodes, AT_ONCE)
+        what = f"{steps:,} steps take {nodes:,} nodes, which"
+        check_memory(needed, what, "choose fewer steps")
+
+
+BLANK, INPUT = -1, -2
+"""Where the symbol under the head is from, if not from a step of the machine."""
+
+
+def _is_zero(weights: Mapping[Name, float], name: Name) -> Iterable[Any]:
+    """Units that add 1 if an integer is 0: relu(x + 1) - 2 relu(x) + relu(x - 1)."""
+    for bias, weight in ((1, 1), (0, -2), (-1, 1)):
+        yield weights, bias, {name: weight}
+
+
+def _is_one_hot(vector: Tensor) -> bool:
+    return bool(((vector == 0) | (vector == 1)).all() and vector.sum() == 1)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a decoder did; prints as a summary.
+
+    Attributes:
+        machine: The machine.
+        text: The symbols of the input.
+        configurations: State, symbol and cell as the decoder had them, from the first on.
+        sources: For each, the step of the machine that wrote the symbol under the head, or
+            `INPUT` or `BLANK`.
+        halted: Whether the machine came to its end.
+        nodes: Nodes that were decoded.
+        problem: What is different from the direct simulation, if anything is.
+    """
+
+    machine: Machine
+    text: tuple[str, ...]
+    configurations: tuple[Configuration, ...]
+    sources: tuple[int, ...]
+    halted: bool
+    nodes: int
+    problem: str | None
+
+    @property
+    def ok(self) -> bool:
+        """Was every step that of the direct simulation?"""
+        return self.problem is None
+
+    @property
+    def stuck(self) -> bool:
+        """Did it stop because the table has no line, in a state that is not named by 'halt'?"""
+        last = self.configurations[-1] if self.configurations else None
+        named = self.machine.halts
+        return self.halted and last is not None and bool(named) and last.state not in named
+
+    @property
+    def steps(self) -> int:
+        """Steps of the machine."""
+        return len(self.configurations) - 1
+
+    @cached_property
+    def edges(self) -> int:
+        """Edges of all nodes, to nodes and to the input."""
+        nodes = np.arange(self.nodes)
+        return len(self_edges(nodes)) + len(cross_edges(nodes, len(self.text)))
+
+    @cached_property
+    def most_edges(self) -> int:
+        """Edges of the node that has the most."""
+        nodes = np.arange(self.nodes)
+        edges = np.concatenate([self_edges(nodes), cross_edges(nodes, len(self.text))])
+        return int(np.bincount(edges[:, 0]).max(initial=0))
+
+    def tapes(self) -> Iterator[dict[int, str]]:
+        """What is on the tape at each configuration, from what the decoder had; blanks left out.
+
+        The same dictionary each time, changed.
+        """
+        blank = self.machine.blank
+        tape = {cell: symbol for cell, symbol in enumerate(self.text) if symbol != blank}
+        for state, symbol, cell in self.configurations:
+            yield tape
+            tape[cell] = self.machine.transition(state, symbol).write
+            if tape[cell] == blank:
+                del tape[cell]
+
+    def tape(self) -> dict[int, str]:
+        """What is on the tape in the end, by cell; blanks are left out."""
+        last: dict[int, str] = {}
+        for tape in self.tapes():
+            last = dict(tape)
+        return dict(sorted(last.items()))
+
+    def raise_if_failed(self) -> Run:
+        """Returns the run, or raises an AssertionError that says what is different."""
+        if self.problem is not None:
+            raise AssertionError(f"{self.machine.name}: {self.problem}")
+        return self
+
+    def __repr__(self) -> str:
+        """The run as a few lines."""
+        if not self.configurations:
+            return f"{self.machine.name}: FAILED  {self.problem}"
+        last = self.configurations[-1]
+        ended = "is stuck" if self.stuck else "halts" if self.halted else "goes on"
+        lines = [
+            f"{self.machine.name}: {ended} in {last.state} after {self.steps:,} steps, the head "
+            f"on cell {last.cell}",
+            *(
+                [f"it is no halt state: the table has no line for {last.state} on {last.symbol}"]
+                if self.stuck
+                else []
+            ),
+            f"{self.nodes:,} node{'s' * (self.nodes != 1)}, {self.edges:,} "
+            f"edge{'s' * (self.edges != 1)}, at most "
+            f"{self.most_edges} a node",
+        ]
+        agreed = "every step agrees with the direct simulation"
+        lines.append(agreed if self.ok else f"FAILED  {self.problem}")
+        return "\n".join(lines)

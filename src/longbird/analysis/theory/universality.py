@@ -1,0 +1,506 @@
+"""Universality: a contextual mapping by attention over any graph that contains a star.
+
+Sparse attention can approximate every continuous function of sequences if its graph contains a
+star: a token that sees all, is seen by all, and every token sees itself. The heart of the proof is
+a contextual mapping: after a few layers of attention every token of every sequence has a value of
+its own, from which feed-forward layers can then look up any output. Here it is run, in fractions,
+over the edges of a graph, on all sequences over a small alphabet.
+
+A token holds a number z, first its place and its symbol. Layer after layer, one token is shifted:
+token k far up, by its distance to the centre; then the centre, by its distance to token k. When
+all have had their turn, the centre knows the sequence, and every token adds what the centre has.
+
+The construction is that of Zaheer et al. 2020 (appendix A), after Yun et al. 2020, with
+the bias on the query and a factor of a + 1 instead of a, without which two sequences can collide.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from longbird.analysis.measures.star import Star
+from longbird.core.graph import Edges, Graph, as_graph
+from longbird.core.graph.arguments import integer
+from longbird.core.operator.api import attention
+
+MOST_SEQUENCES = 1 << 12
+"""More would take minutes: a sequence of twelve tokens takes a hundredth of a second."""
+BELOW = -1
+"""The bias of the last layer: below every z, all of which are 0 or more."""
+
+Number = Fraction | float
+Digits = tuple[int, ...]
+
+
+# ---- The construction ----
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A layer with two heads: a token with low < z < high gains rho times (max - min) of its view.
+
+    A head with the bias b gives the largest z that a token sees if its own is above b, and the
+    smallest if it is below: hardmax over j of (z_i - b) z_j. The difference of two such heads is
+    max - min between their biases, and 0 elsewhere.
+    """
+
+    token: int
+    """The one token, counted from the centre, that is meant to be shifted."""
+    low: Fraction
+    high: Fraction
+    rho: int
+
+    def __str__(self) -> str:
+        """For messages."""
+        return f"the shift of {'the centre' if self.token == 0 else f'token {self.token}'}"
+
+
+@dataclass(frozen=True)
+class Construction:
+    """The layers for sequences of `n` tokens, each a vector of `dimension` values of a grid.
+
+    Args:
+        n: Tokens, beside the centre.
+        values: Values of a coordinate: 0, 1/values, 2/values, ... below 1.
+        dimension: Coordinates of a token.
+        rho: The factor of the shifts of tokens; by default a + 1, where a = values ** dimension is
+            the number of different tokens. Any that is larger does as well.
+
+    Examples:
+        >>> construction = Construction(3, 2)
+        >>> len(construction.shifts), construction.last_factor
+        (6, 265)
+        >>> tokens, centre = construction.expected((0, 1, 0))
+        >>> print(*tokens, centre)
+        48 1135 28276 235252
+    """
+
+    n: int
+    values: int
+    dimension: int = 1
+    rho: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        integer(self.n, "n", least=2)
+        integer(self.values, "values", least=2)
+        integer(self.dimension, "dimension", least=1)
+
+    @property
+    def symbols(self) -> int:
+        """How many different tokens there are."""
+        return self.values**self.dimension
+
+    @property
+    def delta(self) -> Fraction:
+        """The side of a cell of the grid."""
+        return Fraction(1, self.values)
+
+    @property
+    def factor(self) -> int:
+        """Rho of the shifts of tokens."""
+        return self.symbols + 1 if self.rho is None else self.rho
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """The vector u, by which a token is read as the number z = u x."""
+        powers = [self.values**k for k in range(self.dimension)]
+        return (*powers, self.symbols ** (self.n + 1))
+
+    def base(self, token: int) -> int:
+        """What the position of a token adds to its z."""
+        return 0 if token == 1 else self.symbols ** (token - 1) * sum(self.weights[:-1])
+
+    def sequences(self) -> Iterator[Digits]:
+        """All sequences in lexicographic order, each token as a number from 0 on."""
+        return itertools.product(range(self.symbols), repeat=self.n)
+
+    def embedded(self, digits: Digits) -> list[list[Fraction]]:
+        """The vectors of the centre and of the tokens, positions added."""
+        zero, one = Fraction(0), Fraction(1)
+        rows = [[zero] * self.dimension + [one]]
+        for token, digit in enumerate(digits, start=1):
+            position = Fraction(0 if token == 1 else self.symbols ** (token - 1))
+            row = [
+                position + self.delta * (digit // self.values**k % self.values)
+                for k in range(self.dimension)
+            ]
+            rows.append([*row, zero])
+        return rows
+
+    def expected(self, digits: Digits) -> tuple[list[Fraction], Fraction]:
+        """What the tokens and the centre have before the last layer, by the recursion."""
+        *_, (found, centre) = self._recursion(digits)
+        return found, centre
+
+    def _recursion(self, digits: Digits) -> Iterator[tuple[list[Fraction], Fraction]]:
+        """Tokens f_1 ... f_k and centre F_k after each pair of shifts, from k = 0 on."""
+        start = [self.base(k) + self.delta * digit for k, digit in enumerate(digits, start=1)]
+        centre, found = Fraction(self.weights[-1]), list[Fraction]()
+        yield list(found), centre
+        for k, own in enumerate(start):
+            found.append(own + self.factor * (centre - own))
+            lowest = start[k + 1] if k + 1 < self.n else found[0]
+            centre += self.symbols**self.n * (found[k] - lowest)
+            yield list(found), centre
+
+    @cached_property
+    def shifts(self) -> tuple[Shift, ...]:
+        """The 2 n layers before the last."""
+        half = self.delta / 2
+        # The centre has the most where all digits are 0, and the least where all are largest.
+        most = [centre for _, centre in self._recursion((0,) * self.n)]
+        least = [centre for _, centre in self._recursion((self.symbols - 1,) * self.n)]
+        made: list[Shift] = []
+        for k in range(1, self.n + 1):
+            base = self.base(k)
+            top = base + (self.symbols - 1) * self.delta + half
+            made.append(Shift(k, base - half, top, self.factor))
+            made.append(Shift(0, least[k - 1] - half, most[k - 1] + half, self.symbols**self.n))
+        return tuple(made)
+
+    @cached_property
+    def last_factor(self) -> int:
+        """R of the last layer: so large that no sum of a token and R centres is another's."""
+        zeros = (0,) * self.n
+        most, centre = self.expected(zeros)
+        units = [tuple(int(k == j) for k in range(self.n)) for j in range(self.n)]
+        falls = [centre - self.expected(unit)[1] for unit in units]
+        # From a sequence to the next, one digit rises and those after it fall back to 0.
+        gaps = [fall - (self.symbols - 1) * sum(falls[j + 1 :]) for j, fall in enumerate(falls)]
+        gap = min(gaps) if min(gaps) > 0 else self.delta
+        return math.floor(max(most) / gap) + 1
+
+
+# ---- Running it over a graph ----
+
+
+def hardmax_shift(
+    z: Sequence[Number], seen: Sequence[Sequence[int]], shift: Shift
+) -> list[Number]:
+    """What the layer adds to each token."""
+    exact = isinstance(z[0], Fraction)
+    low, high = (shift.low, shift.high) if exact else (float(shift.low), float(shift.high))
+    return [
+        shift.rho * (_head(z, z[i] - low, keys) - _head(z, z[i] - high, keys))
+        for i, keys in enumerate(seen)
+    ]
+
+
+def _head(z: Sequence[Number], query: Number, keys: Sequence[int]) -> Number:
+    """Hardmax: the mean of those keys whose product with the query is the largest."""
+    if not keys:
+        return query * 0
+    best = max(query * z[j] for j in keys)
+    winners = [z[j] for j in keys if query * z[j] == best]
+    return winners[0] if len(set(winners)) == 1 else sum(winners) / len(winners)
+
+
+def softmax_shift(
+    z: Sequence[Number], seen: Sequence[Sequence[int]], shift: Shift, scale: float
+) -> list[Number]:
+    """The same with softmax at this scale, by `longbird.attention` in float64."""
+    values = torch.tensor([float(each) for each in z], dtype=torch.float64)
+    biases = torch.tensor([float(shift.low), float(shift.high)], dtype=torch.float64)
+    q = (values - biases[:, None])[None, :, :, None]  # [1, 2 heads, tokens, 1]
+    k = values.expand(2, -1)[None, :, :, None]
+    graph = Edges([(i, j) for i, keys in enumerate(seen) for j in keys])
+    read = attention(q, k, k, graph, scale=scale)[0, :, :, 0]
+    if not read.isfinite().all():
+        raise ValueError(f"softmax of scale {scale:g} overflows; choose a smaller scale")
+    return (shift.rho * (read[0] - read[1])).tolist()
+
+
+@dataclass(frozen=True)
+class Result:
+    """One sequence: what tokens and centre had before the last layer, and the codes after it."""
+
+    tokens: tuple[Number, ...]
+    centre: Number
+    codes: tuple[Number, ...]
+    wrong: str | None = None
+    """The first shift that did not do what it is meant to, if there is one."""
+
+
+def run(
+    construction: Construction,
+    digits: Digits,
+    seen: Sequence[Sequence[int]],
+    centre: int = 0,
+    *,
+    numbers: Literal["exact", "float64"] = "exact",
+    softmax: float | None = None,
+) -> Result:
+    """The layers on one sequence.
+
+    Args:
+        construction: The layers.
+        digits: The sequence.
+        seen: For each token, which tokens it sees.
+        centre: Which token is the centre; the others, in order, are tokens 1 to n.
+        numbers: Fractions, or floating-point numbers.
+        softmax: Softmax with this scale instead of hardmax, in float64.
+    """
+    exact = numbers == "exact" and softmax is None
+    order = [centre, *(token for token in range(construction.n + 1) if token != centre)]
+    place = {token: k for k, token in enumerate(order)}
+    seen = [[place[j] for j in seen[token]] for token in order]
+    x = construction.embedded(digits)
+    z: list[Number] = [
+        sum(u * each for u, each in zip(construction.weights, row, strict=True)) for row in x
+    ]
+    wrong = None
+    if not exact:
+        z = [float(each) for each in z]
+    steps = construction._recursion(digits)
+    tokens, middle = next(steps)
+    for shift in construction.shifts:
+        if shift.token:
+            tokens, middle = next(steps)
+        inside = [i for i, each in enumerate(z) if shift.low < each < shift.high]
+        if softmax is None:
+            added = hardmax_shift(z, seen, shift)
+        else:
+            added = softmax_shift(z, seen, shift, softmax)
+        before, z = z, [each + more for each, more in zip(z, added, strict=True)]
+        if not exact or wrong is not None:
+            continue
+        wanted = tokens[shift.token - 1] if shift.token else middle
+        wrong = _wrong(shift, inside, before, z, wanted)
+    # One head whose bias is below every z: the largest that a token sees, which is the centre's.
+    factor = construction.last_factor
+    largest = [_head(z, z[i] - BELOW, keys) for i, keys in enumerate(seen)]
+    codes = tuple(own + factor * top for own, top in zip(z, largest, strict=True))[1:]
+    if exact and wrong is None:
+        for token, (code, own) in enumerate(zip(codes, tokens, strict=True), start=1):
+            if code != own + factor * middle:
+                wrong = f"the last layer gave token {token} {code}, expected {own} + R {middle}"
+                break
+    return Result(tuple(z[1:]), z[0], codes, wrong)
+
+
+def _wrong(
+    shift: Shift, inside: list[int], before: list[Any], after: list[Any], wanted: Number
+) -> str | None:
+    """What a shift did that it is not meant to do, if anything."""
+    if inside != [shift.token]:
+        return f"{shift} found the tokens {inside} in its window, expected [{shift.token}]"
+    moved = [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    if moved != inside:
+        return f"{shift} moved the tokens {moved}, expected {inside}"
+    if after[shift.token] != wanted:
+        return f"{shift} moved it to {after[shift.token]}, expected {wanted}"
+    return None
+
+
+def neighbours(graph: Graph | str, n: int) -> list[list[int]]:
+    """Which tokens each of `n` tokens sees, in all heads."""
+    return [np.flatnonzero(row).tolist() for row in _in_all_heads(as_graph(graph), n)]
+
+
+def _in_all_heads(graph: Graph, n: int) -> npt.NDArray[np.bool_]:
+    return np.logical_and.reduce(graph.mask(n, graph._heads))
+
+
+# ---- All sequences ----
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` found; prints as a summary.
+
+    Attributes:
+        graph: The graph.
+        construction: The layers.
+        star: Whether it contains a star, and what is missing.
+        results: For each sequence, in lexicographic order, what came out.
+    """
+
+    graph: Graph
+    construction: Construction
+    star: Star
+    results: dict[Digits, Result]
+
+    @property
+    def centre(self) -> int | None:
+        """The centre of the star; None if there is none."""
+        return self.star.centre if self.star else None
+
+    @cached_property
+    def collision(self) -> tuple[tuple[Digits, int], tuple[Digits, int]] | None:
+        """Two pairs of a sequence and a token (from 1 on) with one code, if there are any."""
+        owners: dict[Number, tuple[Digits, int]] = {}
+        for digits, result in self.results.items():
+            for token, code in enumerate(result.codes, start=1):
+                owner = owners.setdefault(code, (digits, token))
+                if owner != (digits, token):
+                    return owner, (digits, token)
+        return None
+
+    @cached_property
+    def distinct(self) -> int:
+        """How many different codes there are."""
+        return len({code for result in self.results.values() for code in result.codes})
+
+    @cached_property
+    def error(self) -> float:
+        """How far the centre is at most from what it should have; 0 for an exact run."""
+        return max(
+            float(abs(Fraction(result.centre) - self.construction.expected(digits)[1]))
+            for digits, result in self.results.items()
+        )
+
+    @cached_property
+    def out_of_order(self) -> tuple[Digits, Digits] | None:
+        """Two sequences, the later of which has no smaller number at the centre; None if all have.
+
+        Two that have the same number, if there are such.
+        """
+        first: dict[Number, Digits] = {}
+        for digits, result in self.results.items():
+            if result.centre in first:
+                return first[result.centre], digits
+            first[result.centre] = digits
+        for one, other in itertools.pairwise(self.results):
+            if self.results[one].centre <= self.results[other].centre:
+                return one, other
+        return None
+
+    @property
+    def falls(self) -> bool:
+        """Does the centre have less for each sequence than for the one before it?"""
+        return self.out_of_order is None
+
+    @cached_property
+    def separates(self) -> bool:
+        """Is R so large that no token of one sequence can have the code of another's?
+
+        By the proof, for exact numbers: R times the smallest difference of two centres is more
+        than any token has.
+        """
+        centres = sorted(Fraction(result.centre) for result in self.results.values())
+        gap = min(after - before for before, after in itertools.pairwise(centres))
+        most = max(Fraction(token) for each in self.results.values() for token in each.tokens)
+        return self.construction.last_factor * gap > most
+
+    @property
+    def wrong(self) -> tuple[Digits, str] | None:
+        """The first sequence for which a shift went wrong, and how."""
+        found = ((digits, each.wrong) for digits, each in self.results.items() if each.wrong)
+        return next(found, None)
+
+    @property
+    def ok(self) -> bool:
+        """Has every token of every sequence a code of its own, and did all layers work?"""
+        told_apart = self.collision is None and self.falls
+        return told_apart and self.wrong is None and (self.error > 0 or self.separates)
+
+    def raise_if_failed(self) -> Report:
+        """Returns the report, or raises an AssertionError that shows it."""
+        if not self.ok:
+            raise AssertionError(str(self))
+        return self
+
+    def __repr__(self) -> str:
+        """The report as a few lines."""
+        n, sequences = self.construction.n, len(self.results)
+        star = f"contains a star around position {self.centre}"
+        if not self.star:  # tokens are those of a sequence here
+            star = str(self.star).replace("token", "position")
+        lines = [
+            f"{self.graph!r:.200} over {n + 1} tokens {star}",
+            f"{2 * n + 1} layers; {sequences:,} sequences of {n} tokens: {self.distinct:,} codes, "
+            f"{n * sequences:,} expected",
+        ]
+        if self.wrong is not None:
+            digits, how = self.wrong
+            lines.append(f"FAILED  sequence {_written(digits)}: {how}")
+        if self.collision is not None:
+            (one, first), (other, second) = self.collision
+            lines.append(
+                f"FAILED  token {first} of {_written(one)} and token {second} of "
+                f"{_written(other)} have the same code, {self.results[one].codes[first - 1]}"
+            )
+        elif self.wrong is not None:
+            lines.append("no two tokens have the same code, but by luck: the proof does not hold")
+        if self.out_of_order is not None and self.wrong is None:
+            one, other = self.out_of_order
+            lines.append(
+                f"FAILED  the centre has {self.results[one].centre} for {_written(one)} and "
+                f"{self.results[other].centre} for {_written(other)}: expected less for the later"
+            )
+        elif not self.ok and self.wrong is None and self.collision is None:
+            lines.append(
+                f"FAILED  R = {self.construction.last_factor} of the last layer does not keep "
+                "sequences apart: no two codes are the same, but by luck"
+            )
+        if self.error and self.wrong is None:
+            lines.append(f"the centre is off by up to {self.error:.6g}")
+        if self.ok:
+            lines.append("every token of every sequence has a code of its own")
+        return "\n".join(lines)
+
+
+def _written(digits: Digits) -> str:
+    return ("" if max(digits) < 10 else " ").join(map(str, digits))
+
+
+def check(
+    graph: Graph | str,
+    n: int = 3,
+    values: int = 2,
+    dimension: int = 1,
+    *,
+    rho: int | None = None,
+    numbers: Literal["exact", "float64"] = "exact",
+    softmax: float | None = None,
+) -> Report:
+    """Runs the construction over a graph, on all sequences.
+
+    Args:
+        graph: A graph, or its expression, over n + 1 tokens: one is the centre.
+        n: Tokens of a sequence.
+        values: Values of a coordinate.
+        dimension: Coordinates of a token.
+        rho: The factor of the shifts of tokens, if not that of the construction.
+        numbers: "exact" (fractions), or "float64".
+        softmax: Softmax with this scale instead of hardmax, in float64.
+
+    Raises:
+        ValueError: There are too many sequences, or the scale of softmax is of no use.
+
+    Examples:
+        >>> check("Full()")
+        Full() over 4 tokens contains a star around position 0
+        7 layers; 8 sequences of 3 tokens: 24 codes, 24 expected
+        every token of every sequence has a code of its own
+        >>> check("Window(1)").collision
+        (((0, 0, 0), 1), ((0, 0, 1), 1))
+    """
+    graph = as_graph(graph)
+    construction = Construction(n, values, dimension, rho)
+    if n * dimension * math.log2(values) > math.log2(MOST_SEQUENCES):
+        raise ValueError(
+            f"there are {values}^{n * dimension} sequences of {n} tokens, expected at most "
+            f"{MOST_SEQUENCES:,}; choose fewer tokens, values or dimensions"
+        )
+    if softmax is not None and not 0 < softmax < math.inf:
+        raise ValueError(f"the scale of softmax must be a number above 0, received {softmax:g}")
+    star = graph.contains_star(n + 1)
+    seen = neighbours(graph, n + 1)
+    middle = star.centres[0] if star else max(range(n + 1), key=lambda token: len(seen[token]))
+    results = {
+        digits: run(construction, digits, seen, middle, numbers=numbers, softmax=softmax)
+        for digits in construction.sequences()
+    }
+    return Report(graph, construction, star, results)

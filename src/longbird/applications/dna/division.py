@@ -1,0 +1,229 @@
+"""Which stretches of a genome are learned from, and which are kept to measure with."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+from longbird.applications.dna.genomes import Contig, Genome, Interval
+
+SHARE = 0.2
+"""Of the bases that are held out, if nobody says which."""
+MEASURED = 4_000_000
+"""Bases that choose the best model, at most; a promoter is a window of its own, and is not cut."""
+NONE = "none"
+PLACE = re.compile(r"(.+):([\d,]+)-([\d,]+)")
+"""A stretch as people write it: chr1:1-1,000."""
+
+
+class Division:
+    """A genome in parts: what is held out, and the rest, with a gap of one window between.
+
+    Args:
+        genome: The genome.
+        held: By part, "validation" or "test": what `stretches` reads.
+        gap: Bases on both sides of what is held out that no part has.
+
+    Attributes:
+        spans: By part, and "train" for the rest: intervals on the plus strand.
+    """
+
+    def __init__(self, genome: Genome, held: dict[str, Sequence[str]], gap: int) -> None:
+        self.genome, self.gap = genome, gap
+        self.spans: dict[str, list[Interval]] = {"train": []}
+        taken: dict[str, list[tuple[int, int, str]]] = {name: [] for name in genome.sequences}
+        for part, texts in held.items():
+            self.spans[part] = []
+            for text in texts:
+                for each in stretches(text, genome):
+                    taken[each.name].append((each.start, each.end, part))
+        for name, contig in genome.sequences.items():
+            for span, part in _divided(contig, sorted(taken[name]), gap):
+                self.spans[part].append(span)
+
+    @classmethod
+    def measuring(cls, genome: Genome, on: Sequence[Interval]) -> Division:
+        """All of a genome, or some stretches of it, as what is measured with."""
+        division = cls(genome, {}, 0)
+        division.spans = {"test": _apart(on) or division.spans["train"]}
+        return division
+
+    def part_of(self, interval: Interval) -> str | None:
+        """The part that has all of an interval, if one has."""
+        contig = self.genome.contig(interval.name)
+        for part, span in self._by_name.get(contig.name, ()):
+            if _contains(span, interval, contig):
+                return part
+        return None
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[str, Interval]]]:
+        """The spans of each sequence, with their parts: an assembly may have 100,000."""
+        found: dict[str, list[tuple[str, Interval]]] = {}
+        for part, spans in self.spans.items():
+            for span in spans:
+                found.setdefault(span.name, []).append((part, span))
+        return found
+
+    def windows(self, part: str, size: int) -> Iterator[Interval]:
+        """The spans of a part cut into windows; the last of each may be shorter.
+
+        Of a large part that chooses the best model, some, which lie evenly.
+        """
+        every, number = self._every(part), 0
+        for span in self.spans[part]:
+            for start in range(span.start, span.end, size):
+                if number % every == 0:
+                    yield Interval(span.name, start, min(start + size, span.end), "+")
+                number += 1
+
+    def _every(self, part: str) -> int:
+        """One in how many windows is taken."""
+        bases = sum(map(len, self.spans[part]))
+        return -(-bases // MEASURED) if part == "validation" and bases else 1
+
+    def words(self) -> dict[str, str]:
+        """What is in each part."""
+        return {
+            part: ", ".join(str(span).removesuffix("(+)") for span in spans[:4])
+            + (f" and {len(spans) - 4:,} more stretches" if len(spans) > 4 else "")
+            + (f" (one in {self._every(part)} windows)" if self._every(part) > 1 else "")
+            for part, spans in self.spans.items()
+        }
+
+
+def names(text: str, genome: Genome) -> bool:
+    """Does a text name something of this genome, rather than of another?"""
+    return (
+        any(
+            name in known
+            for name in (text, text.rpartition(":")[0])
+            for known in (genome.sequences, genome.names.alias)
+        )
+        or bool(re.fullmatch(r"\d+/\d+", text))
+        or is_file_of(text, genome)
+    )
+
+
+def is_file_of(text: str, genome: Genome) -> bool:
+    """Is a text the path or the name of the file of a genome, and so means all of it?"""
+    return text in (genome.file, Path(genome.file).name)
+
+
+def stretches(text: str, genome: Genome) -> list[Interval]:
+    """What a text names of a genome: a sequence, chr1:1-1000, 5/5 of every sequence, or its file.
+
+    Raises:
+        ValueError: The genome has nothing like it.
+    """
+    if text in genome.sequences or text in genome.names.alias:
+        contig = genome.contig(text)
+        return [Interval(contig.name, 0, contig.length, "+")]
+    if is_file_of(text, genome):
+        every = genome.sequences.values()
+        return [Interval(each.name, 0, each.length, "+") for each in every]
+    if share := re.fullmatch(r"(\d+)/(\d+)", text):
+        which, many = int(share[1]), int(share[2])
+        if not 1 <= which <= many:
+            raise ValueError(f"received {text}; expected a part such as 1/5 or 5/5")
+        cut = [
+            Interval(
+                each.name, each.length * (which - 1) // many, each.length * which // many, "+"
+            )
+            for each in genome.sequences.values()
+        ]
+        return [each for each in cut if len(each)]
+    if place := PLACE.fullmatch(text):
+        contig = genome.contig(place[1])
+        start, end = (int(place[each].replace(",", "")) for each in (2, 3))
+        if not 1 <= start <= end <= contig.length:
+            raise ValueError(
+                f"{text} is not a stretch of {contig.name}, which has the bases 1 to "
+                f"{contig.length:,}"
+            )
+        return [Interval(contig.name, start - 1, end, "+")]
+    genome.contig(text)  # says which there are
+    return []
+
+
+def usual(genome: Genome, seed: int) -> list[str]:
+    """What is held out if nobody says: whole sequences, or the last fifth of each.
+
+    Whole sequences where none has more than half of the bases: those that come first by the
+    hash of their names, up to a fifth.
+    """
+    lengths = {name: contig.length for name, contig in genome.sequences.items()}
+    total = sum(lengths.values())
+    if max(lengths.values()) > total / 2:
+        return ["5/5"]
+
+    def drawn(name: str) -> str:
+        return hashlib.sha256(f"{seed}:{name}".encode()).hexdigest()
+
+    chosen: list[str] = []
+    held = 0
+    for name in sorted(lengths, key=drawn):
+        if held + lengths[name] <= max(SHARE * total, lengths[name]):
+            chosen.append(name)
+            held += lengths[name]
+    return chosen
+
+
+def _apart(intervals: Sequence[Interval]) -> list[Interval]:
+    """With those that overlap as one, so that no base is in two."""
+    apart: list[Interval] = []
+    for each in sorted(intervals, key=lambda own: (own.name, own.start)):
+        last = apart[-1] if apart else None
+        if last is not None and last.name == each.name and each.start < last.end:
+            apart[-1] = replace(last, end=max(last.end, each.end))
+        else:
+            apart.append(each)
+    return apart
+
+
+def _divided(
+    contig: Contig, taken: list[tuple[int, int, str]], gap: int
+) -> Iterator[tuple[Interval, str]]:
+    name, length = contig.name, contig.length
+    for (_, end, one), (start, _, other) in pairwise(taken):
+        if start < end:
+            raise ValueError(
+                f"{one} and {other} both have base {start + 1:,} of {name}: name stretches that "
+                "do not overlap"
+            )
+    if not taken:
+        yield Interval(name, 0, length, "+"), "train"
+        return
+    free = 0 if not contig.circular else taken[-1][1] - length + gap
+    edges: list[tuple[int, int]] = []
+    before = taken[-1][2] if contig.circular else ""  # on a circle the last lies before the first
+    for start, end, part in taken:
+        own = start if part == before or not before else max(start, free)
+        edges.append((free, start - gap))
+        if own < end:
+            yield Interval(name, own, end, "+"), part
+        free, before = end + gap, part
+    if not contig.circular:
+        edges.append((free, length))
+    for start, end in edges:
+        if start < end:
+            moved = length if start < 0 else 0  # over the origin
+            yield Interval(name, start + moved, end + moved, "+"), "train"
+
+
+def _contains(span: Interval, interval: Interval, contig: Contig) -> bool:
+    if not contig.circular:
+        # What lies beyond the ends is N, and belongs to who has the end.
+        start, end = max(interval.start, 0), min(interval.end, contig.length)
+        return span.start <= start and end <= span.end
+    if len(span) == contig.length:
+        return True
+    return any(
+        span.start <= interval.start + turn and interval.end + turn <= span.end
+        for turn in (-contig.length, 0, contig.length)
+    )

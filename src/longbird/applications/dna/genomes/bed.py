@@ -1,0 +1,130 @@
+"""BED, whose positions are 0-based and without the end, as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from longbird.applications.dna.genomes.raw import Raw
+
+KIND = "region"
+HEADINGS = ("track", "browser")
+
+
+def columns_of(line: str) -> list[str]:
+    """Separated by tabs, or by spaces where there are no tabs."""
+    return line.split("\t") if "\t" in line else line.split()
+
+
+def is_heading(line: str) -> bool:
+    r"""Does a line say how to draw what follows? A sequence may begin with the same letters.
+
+    Examples:
+        >>> is_heading("track name=peaks"), is_heading("# a remark"), is_heading("track1\t5\t9")
+        (True, True, False)
+    """
+    words = columns_of(line)[:2]
+    return line.startswith("#") or (
+        line.startswith(HEADINGS)
+        and words[0].split()[0] in HEADINGS
+        and not words[-1].isdecimal()  # a sequence of just that name
+    )
+
+
+def is_row(columns: list[str]) -> bool:
+    """Does a line have a start and an end, if only wrong ones?"""
+    return len(columns) >= 3 and all(each.removeprefix("-").isdecimal() for each in columns[1:3])
+
+
+def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
+    """The features of a BED file with 3 columns or more.
+
+    The blocks of one with 12 columns are parts; columns 7 to 9 are for drawing. Columns that BED
+    does not define, as of narrowPeak, are attributes.
+
+    Raises:
+        ValueError: A line is not of BED.
+    """
+    width, numbers = 0, True
+    for number, line in lines:
+        if not line.strip() or is_heading(line):
+            continue
+        columns, where = columns_of(line), f"{file}, line {number}"
+        if len(columns) < 3 or not (columns[1].isdecimal() and columns[2].isdecimal()):
+            raise ValueError(
+                f"{where}: expected the name of a sequence, a start and an end, as BED has, both "
+                f"counted from 0 and not negative; received {line!r:.80}"
+            )
+        if width and len(columns) != width:
+            raise ValueError(
+                f"{where}: expected {width} columns as in the lines before, received "
+                f"{len(columns)}. If the file was cut off here, copy or download it again"
+            )
+        width = len(columns)
+        numbers = numbers and width == 4 and _is_number(columns[3])
+        yield _feature(columns, where)
+    if width and numbers:
+        raise ValueError(
+            f"{file} has numbers in its fourth and last column, as bedGraph has, where BED has "
+            "names. If they are the values of a signal, let the file end in .bedgraph; if they "
+            "are names, put a letter before each"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _feature(columns: list[str], where: str) -> Raw:
+    start, end = int(columns[1]), int(columns[2])
+    if end < start:
+        raise ValueError(f"{where}: the end {end} lies before the start {start}")
+    id_, score, strand = [*columns[3:6], *["."] * 3][:3]
+    if strand not in ("+", "-", "."):
+        raise ValueError(
+            f"{where}: expected a strand, +, - or ., in column 6; received {strand!r}"
+        )
+    try:
+        number = None if score in (".", "") else float(score)
+    except ValueError:
+        raise ValueError(
+            f"{where}: expected a score in column 5, or '.' for none; received {score!r}"
+        ) from None
+    parts = [(start, end, strand)]
+    if len(columns) >= 12:
+        parts = [(a, b, strand) for a, b in _blocks(columns, start, end, where)]
+    extra = {f"column{7 + i}": value for i, value in enumerate(columns[6:])}
+    return Raw(
+        columns[0],
+        parts,
+        where,
+        KIND,
+        None if id_ in (".", "") else id_,
+        number,
+        extra,
+        [None] * len(parts),
+    )
+
+
+def _blocks(columns: list[str], start: int, end: int, where: str) -> list[tuple[int, int]]:
+    try:
+        count = int(columns[9])
+        sizes, starts = (
+            [int(value) for value in text.split(",") if value] for text in columns[10:12]
+        )
+        blocks = [(start + a, start + a + size) for size, a in zip(sizes, starts, strict=True)]
+        sound = len(blocks) == count >= 1 and blocks[0][0] == start and blocks[-1][1] == end
+        sound = sound and all(size > 0 for size in sizes)
+        sound = sound and all(a[1] <= b[0] for a, b in pairwise(blocks))
+    except ValueError:
+        blocks, sound = [], False
+    if not sound:
+        raise ValueError(
+            f"{where}: expected blocks that begin and end with the feature in columns 10 to 12 "
+            f"(number, sizes, starts); received {columns[9:12]}"
+        )
+    return blocks

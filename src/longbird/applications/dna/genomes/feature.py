@@ -1,0 +1,129 @@
+"""A feature of a genome, and how it is put together out of what a file says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from longbird.applications.dna.genomes.genome import Contig, Genome
+from longbird.applications.dna.genomes.interval import Interval
+from longbird.applications.dna.genomes.raw import Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A gene, a promoter, a peak: something that lies somewhere in a genome.
+
+    Attributes:
+        interval: From its first base to its last, introns and all; over the origin of a circular
+            sequence the end lies beyond its length. Without a strand if its parts lie on both.
+        kind: Such as "CDS", in the words of the file; of a regulatory feature its class, such as
+            "promoter"; "region" for what is in a BED file.
+        id: Its name in the file: the ID of GFF3, the name of BED, the locus_tag of GenBank.
+        score: If it has one.
+        attributes: What else the file says; several values are separated by commas.
+        parts: Its stretches in the order in which they are read: those of a CDS, for example,
+            joined, are what is translated. One, if it is in one piece.
+        phase: Of a CDS: bases at its beginning that belong to no whole codon.
+    """
+
+    interval: Interval
+    kind: str
+    id: str | None = None
+    score: float | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    parts: tuple[Interval, ...] = ()
+    phase: int | None = None
+
+    def bases(self, genome: Genome) -> str:
+        """The bases of its parts, joined."""
+        return "".join(genome.bases(part) for part in self.parts)
+
+
+def placed(raw: Raw, contig: Contig, genome: str) -> Feature:
+    """The feature on its sequence.
+
+    Raises:
+        ValueError: It lies beyond the ends of the sequence.
+    """
+    parts = [_placed(part, raw, contig, genome) for part in raw.parts]
+    strands = {part.strand for part in parts}
+    order = list(range(len(parts)))
+    """In which parts are read."""
+    if not raw.in_order and len(strands) == 1:
+        order = _nearest(
+            sorted(order, key=lambda i: (parts[i].start, parts[i].end)), parts, contig
+        )
+        if strands == {"-"}:
+            order.reverse()
+    read = [parts[i] for i in order]
+    rising = read[::-1] if strands == {"-"} else read
+    start, end, strand = rising[0].start, _end(rising, contig), parts[0].strand
+    if len(strands) > 1 or end is None:  # spliced in an order of its own, or out of both strands
+        start, end = min(part.start for part in parts), max(part.end for part in parts)
+        strand = strand if len(strands) == 1 else "."
+    else:
+        rising = _over_the_origin(rising, contig)
+        read = rising[::-1] if strands == {"-"} else rising
+    return Feature(
+        Interval(contig.name, start, end, strand),
+        raw.kind,
+        raw.id,
+        raw.score,
+        raw.attributes,
+        tuple(read),
+        raw.phases[order[0]],
+    )
+
+
+def _placed(part: tuple[int, int, str], raw: Raw, contig: Contig, genome: str) -> Interval:
+    start, end, strand = part
+    circular, length = contig.circular, contig.length
+    limit = start + length if circular and start < length else length
+    if start < 0 or end > limit:
+        what = " ".join(filter(None, (raw.kind, raw.id)))
+        hint = (
+            f". If it is circular, open it with circular=[{contig.name!r}], in the command "
+            f"--circular {contig.name}"
+        )
+        hint = "" if circular else hint
+        raise ValueError(
+            f"{raw.where}: {what} reaches from base {start + 1:,} to {end:,} of {raw.name}, which "
+            f"has {length:,} bases in {genome}. Labels and genome must be of one assembly{hint}"
+        )
+    return Interval(contig.name, start, end, strand)
+
+
+def _nearest(order: list[int], parts: Sequence[Interval], contig: Contig) -> list[int]:
+    """On a circle, beginning after the widest gap, so that the parts reach less far."""
+    if not contig.circular or len(parts) == 1:
+        return order
+    gaps = [parts[after].start - parts[before].end for before, after in pairwise(order)]
+    gaps.append(parts[order[0]].start + contig.length - max(part.end for part in parts))
+    first = (gaps.index(max(gaps)) + 1) % len(parts)
+    return order[first:] + order[:first]
+
+
+def _end(rising: Sequence[Interval], contig: Contig) -> int | None:
+    """Where parts end that follow each other, beyond the length if they go over the origin."""
+    turns, last, end = 0, rising[0].start, 0
+    for part in rising:
+        if part.start + turns < last:
+            turns += contig.length
+        last = part.start + turns
+        end = max(end, part.end + turns)
+    once_round = end - rising[0].start <= contig.length
+    return end if once_round and (contig.circular or not turns) else None
+
+
+def _over_the_origin(rising: Sequence[Interval], contig: Contig) -> list[Interval]:
+    """With parts that meet at the origin as one."""
+    joined: list[Interval] = []
+    for part in rising:
+        last = joined[-1] if joined else None
+        if last and contig.circular and last.end == contig.length and part.start == 0:
+            joined[-1] = replace(last, end=last.end + part.end)
+        else:
+            joined.append(part)
+    return joined

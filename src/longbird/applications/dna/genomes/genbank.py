@@ -1,0 +1,130 @@
+"""GenBank files, read by Biopython."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from longbird.applications.dna.genomes.extra import need
+from longbird.applications.dna.genomes.fasta import Found, unpacked
+from longbird.applications.dna.genomes.raw import Raw, kind_of
+
+STRANDS = {1: "+", -1: "-", 0: ".", None: "."}
+NAMING = ("locus_tag", "protein_id", "gene", "label", "standard_name")
+"""Attributes that name a feature, the best first."""
+
+
+def records(path: str, *, features: bool) -> Iterator[Any]:
+    """The records of a GenBank file, one after the other, as Biopython's SeqRecord.
+
+    Raises:
+        ValueError: It is damaged, or cut off.
+    """
+    scanner = need("Bio.GenBank.Scanner", "reading GenBank").GenBankScanner()
+    warned = need("Bio", "reading GenBank").BiopythonParserWarning
+    with unpacked(path) as opened:
+        lines = io.TextIOWrapper(opened, encoding="utf-8", errors="replace")  # pyright: ignore
+        parsed = iter(scanner.parse_records(lines, do_features=features))
+        try:
+            while (record := _next(parsed, path, warned)) is not None:
+                yield record
+        finally:
+            lines.detach()
+
+
+def _next(parsed: Iterator[Any], path: str, warned: type[Warning]) -> Any:
+    with warnings.catch_warnings():
+        # Most warnings are about columns. These say that something is missing.
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", ".*(Premature end|Expected sequence length)", warned)
+        try:
+            return next(parsed, None)
+        except (warned, ValueError, AssertionError, IndexError) as error:
+            raise ValueError(f"{path} is damaged or was cut off: {error}") from error
+
+
+def scan(path: str, take: Callable[[str, bytes], Any]) -> Found:
+    """Reads the sequences of a GenBank file and checks them.
+
+    Args:
+        path: Of the file; gzip is unpacked.
+        take: Is called with the name of a sequence and its bases.
+
+    Raises:
+        ValueError: It is damaged, has no sequences, or not of DNA.
+    """
+    found = Found()
+    undefined = need("Bio.Seq", "reading GenBank").UndefinedSequenceError
+    for record in records(path, features=False):
+        if not record.id or any(letter.isspace() for letter in record.id):
+            raise ValueError(f"{path} has a record without a name, or with a space in it")
+        found.add(record.id, path)
+        try:
+            bases = bytes(record.seq)
+        except undefined:
+            raise ValueError(
+                f"{path}: {record.id} comes without its bases (no ORIGIN). Download it with them: "
+                "at NCBI, choose 'GenBank (full)'"
+            ) from None
+        found.count(record.id, bases, path)
+        take(record.id, bases)
+        if record.annotations.get("topology") == "circular":
+            found.circular.append(record.id)
+    found.finish(path)
+    return found
+
+
+def circular_names(path: str) -> list[str]:
+    """Names of the records that are circular."""
+    return [
+        record.id
+        for record in records(path, features=False)
+        if record.annotations.get("topology") == "circular"
+    ]
+
+
+def features(path: str, lengths: dict[str, int], tell: Callable[[str], None]) -> Iterator[Raw]:
+    """The features of all records. Biopython's positions are 0-based and without the end.
+
+    Args:
+        path: Of the file; gzip is unpacked.
+        lengths: Takes the bases of each record, by name.
+        tell: Is called with a line about features that lie elsewhere.
+    """
+    elsewhere = 0
+    for record in records(path, features=True):
+        lengths[record.id] = len(record.seq)
+        for feature in record.features:
+            parts = [] if feature.location is None else feature.location.parts
+            try:
+                places = [(int(part.start), int(part.end), STRANDS[part.strand]) for part in parts]
+            except TypeError:  # an end that is not known
+                places = []
+            if not places or any(part.ref is not None for part in parts):
+                elsewhere += 1
+                continue
+            attributes = {name: ",".join(values) for name, values in feature.qualifiers.items()}
+            codon_start = attributes.get("codon_start", "1")
+            if feature.type == "CDS" and codon_start not in ("1", "2", "3"):
+                raise ValueError(
+                    f"{path}, {feature.type} at {feature.location}: expected /codon_start of 1, "
+                    f"2 or 3, received {codon_start!r:.80}"
+                )
+            phase = int(codon_start) - 1 if feature.type == "CDS" else None
+            yield Raw(
+                record.id,
+                places,
+                f"{path}, {feature.type} at {feature.location}",
+                kind_of(feature.type, attributes),
+                next((attributes[name] for name in NAMING if name in attributes), None),
+                None,
+                attributes,
+                [phase] + [None] * (len(places) - 1),
+                in_order=True,
+            )
+    if elsewhere:
+        tell(
+            f"{path}: features that lie in other records, or nowhere, are left out: {elsewhere:,}"
+        )

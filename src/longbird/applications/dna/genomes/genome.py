@@ -1,0 +1,363 @@
+"""Genomes on the disk, read by name and interval."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import hashlib
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from longbird.applications.dna.genomes import fasta, genbank
+from longbird.applications.dna.genomes.extra import need
+from longbird.applications.dna.genomes.fasta import Found
+from longbird.applications.dna.genomes.handles import Handles
+from longbird.applications.dna.genomes.interval import Interval
+from longbird.applications.dna.genomes.letters import opposite, plain
+from longbird.applications.dna.genomes.names import Alias, Names
+from longbird.files.cache import cache_folder, cached
+from longbird.files.paths import check_path
+
+OTHER_KINDS = (
+    (b"@", "is FASTQ: reads from a sequencer; expected a genome"),
+    (b"##gff-version", "is GFF3: labels; expected the genome that they belong to"),
+    (b"\x1a\x41\x27\x43", "is 2bit: convert it with `twoBitToFa`"),
+    (b"\x43\x27\x41\x1a", "is 2bit: convert it with `twoBitToFa`"),
+    (b"BAM\1", "is BAM: alignments; expected a genome"),
+    (b"CRAM", "is CRAM: alignments; expected a genome"),
+    (b"PK\3\4", "is a zip file: unpack it first"),
+    (b"BZh", "is compressed with bzip2: unpack it first"),
+    (b"\xfd7zXZ", "is compressed with xz: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "is compressed with zstd: unpack it first"),
+    (b"\x1f\x8b", "is compressed with gzip twice: unpack it first"),
+    (b"ID   ", "is EMBL: convert it to GenBank or FASTA, for example with Biopython"),
+)
+
+
+COPIED = {
+    "gzip fasta": "compressed with plain gzip",
+    "genbank": "GenBank",
+    "gzip genbank": "GenBank",
+    "bgzip genbank": "GenBank",
+}
+"""What cannot be read in the middle, in words."""
+COPY, FOUND = "sequence.fa", "found.json"
+"""Files in the cache."""
+FORMAT = 1
+"""Is raised when what is kept in the cache changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contig:
+    """One sequence of a genome: a chromosome, a plasmid, a contig."""
+
+    name: str
+    length: int
+    circular: bool = False
+
+
+@functools.cache
+def say(line: str) -> None:
+    """A line on stderr, once: a command opens a file several times."""
+    print(f"longbird: {line}", file=sys.stderr, flush=True)
+
+
+def open_genome(
+    path: str | os.PathLike[str],
+    *,
+    alias: Alias = None,
+    circular: bool | Iterable[str] | None = None,
+    tell: Callable[[str], None] = say,
+) -> Genome:
+    r"""Opens a genome of any size; bases are read from the disk when they are asked for.
+
+    The first time, the file is read once from end to end and checked. The index is kept in the
+    cache and, if it can be written there, beside the file.
+
+    Args:
+        path: FASTA (plain, gzip, bgzip) or GenBank (plain, gzip), told apart by content. Plain
+            gzip and GenBank cannot be read in the middle, and are copied into the cache once.
+        alias: Other names of the sequences, as {another name: the name in the file}, or the path
+            of a file with the two in each line, separated by a tab.
+        circular: Which sequences are circular: their names, or True for all, or False for none. By
+            default those of which a GenBank file says so.
+        tell: Is called with a line about what is done, and read in another way than it stands
+            there, when that is done for the first time. That the last line has no line break, so
+            that bases may be missing, it says every time.
+
+    Raises:
+        ValueError: It is not a sound genome: damaged, cut off, a protein, two sequences of one
+            name; the message says what and what to do.
+        OSError: There is no such file, or it cannot be read.
+        ImportError: The package that reads it is not installed.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> file = pathlib.Path(folder.name, "tiny.fa")
+        >>> _ = file.write_text(">chr1 an example\nacgtt\naannn\nRC\n")
+        >>> with open_genome(file, tell=lambda line: None) as genome:
+        ...     print(genome.sequences["chr1"].length, genome.notes)
+        ...     print(genome.bases(Interval("chr1", 3, 7, "-")))
+        12 ('1 letters of 12 are read as N: R 1',)
+        TTAA
+        >>> folder.cleanup()
+    """
+    check_path(path, "a genome")
+    file = os.path.abspath(os.fspath(path))
+    kind = _kind(file, os.fspath(path))
+    folder, found = _prepared(file, kind, os.fspath(path), tell)
+    copy = folder / COPY
+    return Genome(
+        os.fspath(path),
+        found,
+        source=str(copy) if copy.exists() else file,
+        folder=folder,
+        circular=_circular(circular, found),
+        alias=alias,
+    )
+
+
+class Genome:
+    """A genome on the disk, as `open_genome` gives it.
+
+    It can be given to other processes and used by several threads.
+
+    Attributes:
+        file: The path that it was opened with.
+        sequences: The sequences by name, in the order of the file.
+        notes: What is read in another way than it stands in the file, in sentences.
+        names: The names of its sequences and what else they are called.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        found: Found,
+        *,
+        source: str,
+        folder: Path,
+        circular: set[str],
+        alias: Alias = None,
+    ) -> None:
+        self.file = file
+        self.sequences: Mapping[str, Contig] = {
+            name: Contig(name, length, name in circular) for name, length in found.lengths.items()
+        }
+        self.notes = tuple(found.notes)
+        self.names = Names(file, found.lengths, alias)
+        self._handles = Handles(partial(_open, source, folder))
+
+    def bases(self, interval: Interval, *, pad: bool = False) -> str:
+        """The bases of an interval, in the direction of its strand: capitals A, C, G, T and N.
+
+        Args:
+            interval: On a circular sequence it may begin before the origin or go on beyond it.
+            pad: Are there N beyond the ends of a linear sequence? Otherwise that is an error.
+        """
+        contig = self.contig(interval.name)
+        start, end = interval.start, interval.end
+        before = after = 0
+        if pad and not contig.circular:
+            before, after = (
+                min(n, end - start) for n in (max(0, -start), max(0, end - contig.length))
+            )
+            start, end = start + before, end - after
+        inside = Interval(interval.name, start, end) if start < end else None
+        pieces = self.pieces(inside) if inside else ()
+        bases = "".join(self._fetch(piece) for piece in pieces)
+        bases = "N" * before + bases + "N" * after
+        return opposite(bases) if interval.strand == "-" else bases
+
+    def contig(self, name: str) -> Contig:
+        """The sequence of that name, or of which it is an alias.
+
+        Raises:
+            ValueError: There is none; the message has the names that there are.
+        """
+        return self.sequences[self.names.find(name)]
+
+    def pieces(self, interval: Interval) -> tuple[Interval, ...]:
+        """An interval cut at the origin: one piece, or two, in the order of the plus strand.
+
+        They are called by the names in the file.
+
+        Raises:
+            ValueError: It lies beyond the ends of the sequence, or is longer than a circular one.
+        """
+        contig = self.contig(interval.name)
+        start, end, strand = interval.start, interval.end, interval.strand
+        if not contig.circular:
+            if start < 0 or end > contig.length:
+                raise ValueError(
+                    f"{interval} lies beyond the ends of {contig.name} in {self.file}, which has "
+                    f"{contig.length:,} bases and is not circular"
+                )
+            return (Interval(contig.name, start, end, strand),)
+        if end - start > contig.length:
+            raise ValueError(
+                f"{interval} has {end - start:,} bases, and the circular {contig.name} in "
+                f"{self.file} has {contig.length:,}: expected at most one round"
+            )
+        start, end = start % contig.length, start % contig.length + end - start
+        if end <= contig.length:
+            return (Interval(contig.name, start, end, strand),)
+        return (
+            Interval(contig.name, start, contig.length, strand),
+            Interval(contig.name, 0, end - contig.length, strand),
+        )
+
+    def _fetch(self, piece: Interval) -> str:
+        bases = self._handles.get().fetch(piece.name, piece.start, piece.end)
+        if len(bases) != len(piece):
+            raise RuntimeError(f"{self.file} was changed while it was read: open it again")
+        return plain(bases)
+
+    def close(self) -> None:
+        """Closes the file; it is opened again if it is used again."""
+        self._handles.close()
+
+    def __enter__(self) -> Genome:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        total = sum(contig.length for contig in self.sequences.values())
+        return f"<Genome {self.file}: {len(self.sequences):,} sequences, {total:,} bases>"
+
+
+def check_genome(value: Any) -> None:
+    """Raises for what is not a genome, such as its path."""
+    if not isinstance(value, Genome):
+        raise TypeError(f"expected a genome, as open_genome gives it; received {value!r:.80}")
+
+
+def _open(source: str, folder: Path) -> Any:
+    gzi = folder / "index.gzi"
+    return need("pysam", "reading a genome").FastaFile(
+        source,
+        filepath_index=str(folder / "index.fai"),
+        filepath_index_compressed=str(gzi) if gzi.exists() else None,
+    )
+
+
+def _kind(file: str, shown: str) -> str:
+    """What a file is, by its content: "fasta" or "genbank", with "gzip" or "bgzip" before."""
+    mode = os.stat(file).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(21, "a folder, expected the file of a genome", shown)
+    if not stat.S_ISREG(mode):
+        raise ValueError(
+            f"{shown} is a pipe or a device; expected a file, which can be read twice"
+        )
+    with open(file, "rb") as opened:
+        head = opened.read(16)
+    if not head:
+        raise ValueError(f"{shown} is empty; expected FASTA or GenBank")
+    packing = "bgzip " if fasta.is_bgzip(head) else "gzip " if head[:2] == b"\x1f\x8b" else ""
+    with fasta.unpacked(file) as opened:
+        head = opened.read(4096)
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith(b"LOCUS"):
+        return f"{packing}genbank"
+    if head.lstrip().startswith(b">"):
+        return f"{packing}fasta"
+    if start.startswith(b">"):
+        raise ValueError(
+            f"{shown} begins with a byte-order mark, which no index allows: save it as plain ASCII"
+        )
+    for begin, what in OTHER_KINDS:
+        if head.startswith(begin):
+            raise ValueError(f"{shown} {what}")
+    if b"\0" in head:
+        raise ValueError(f"{shown} is a binary file; expected FASTA or GenBank, plain or gzip")
+    if not start:
+        raise ValueError(f"{shown} has nothing in it but space; expected FASTA or GenBank")
+    raise ValueError(
+        f"{shown} is neither FASTA, which begins with '>', nor GenBank, which begins with LOCUS; "
+        f"received {start[:40].decode('latin-1')!r}"
+    )
+
+
+def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> tuple[Path, Found]:
+    """The folder of the cache that has what was found in the file, and its index."""
+    status = os.stat(file)
+    changes = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, FORMAT)
+    path_hash, state_hash = (
+        hashlib.sha256(repr(value).encode()).hexdigest()[:16] for value in (file, changes)
+    )
+    name = f"genome-{path_hash}-{state_hash}"
+
+    def fill(folder: Path, scratch: Path) -> None:
+        found = Found() if kind in COPIED else fasta.scan(file)
+        source = file
+        if kind in COPIED or not found.even:
+            why = f"is {COPIED[kind]}" if kind in COPIED else "has lines of uneven length"
+            tell(f"{shown} {why}: it is copied into {cache_folder()} once, to be read anywhere")
+            source = str(folder / COPY)
+            copy = fasta.EvenLines(folder / COPY)
+            try:
+                found = (genbank if "genbank" in kind else fasta).scan(file, copy.take)
+            finally:
+                copy.close()
+        fasta.index(source, folder, found.lengths)
+        for note in found.notes:
+            if note != fasta.NO_END:
+                tell(f"{shown}: {note}")
+        found.write(folder / FOUND)
+
+    try:
+        folder = cached(name, [FOUND], fill, megabytes=None)
+        found = Found.read(folder / FOUND)
+        needed = ["index.fai"]
+        needed += [COPY] * (kind in COPIED or not found.even)
+        needed += ["index.gzi"] * (kind == "bgzip fasta" and found.even)
+        folder = cached(name, [FOUND, *needed], fill, megabytes=None)  # if some were deleted
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise OSError(
+            error.errno,
+            f"the cache {cache_folder()} cannot be written: name another folder with "
+            "LONGBIRD_CACHE in the environment",
+        ) from error
+    if fasta.NO_END in found.notes:  # every time: others were read in a way that is known
+        tell(f"{shown}: {fasta.NO_END}")
+    for before in cache_folder().glob(f"genome-{path_hash}-*"):  # the file as it was
+        if before.is_dir() and before.name != name and ".partial-" not in before.name:
+            fasta.take_back(file, before, found.lengths)
+            shutil.rmtree(before, ignore_errors=True)
+    if kind.endswith("fasta"):
+        fasta.check_beside(file, found.lengths)
+        if COPY not in needed:
+            fasta.put_beside(file, folder)
+    return folder, found
+
+
+def _circular(wanted: bool | Iterable[str] | None, found: Found) -> set[str]:
+    if wanted is None:
+        return set(found.circular)
+    if isinstance(wanted, bool):
+        return set(found.lengths) if wanted else set()
+    names = {wanted} if isinstance(wanted, str) else set(wanted)
+    if unknown := sorted(names - set(found.lengths)):
+        raise ValueError(
+            f"circular names {', '.join(unknown[:5])}, which the genome does not have; it has "
+            f"{', '.join(list(found.lengths)[:10])}"
+        )
+    return names

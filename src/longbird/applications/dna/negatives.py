@@ -1,0 +1,106 @@
+"""What is not a promoter: places in the genome, or sequences made of promoters.
+
+The recipe decides the score, so that it is named wherever one is shown.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from longbird.applications.dna.genomes import Genome, Interval
+from longbird.applications.dna.sweeps import bases_around
+
+PIECES, CHANGED = 20, 12
+"""Of the artificial recipes: a window is cut into 20 pieces, of which 12 change (Oubounyt et al.
+2019)."""
+TRIES = 2000
+"""Draws for each place, before it is said that there is no room."""
+RECIPES = {
+    "random": "places drawn from the genome, on both strands, a window away from any start on "
+    "their strand",
+    "intergenic": "places drawn from the genome, on both strands, a window away from any start on "
+    "their strand, with no base of the window in a gene of either strand",
+    "permuted": "artificial: promoters with 12 of 20 pieces in another order",
+    "shuffled": "artificial: promoters with the bases of 12 of 20 pieces shuffled",
+    "uniform": "artificial: promoters with 12 of 20 pieces of random bases, all equally likely",
+}
+
+
+def artificial(bases: str, recipe: str, draw: np.random.Generator) -> str:
+    """A sequence made of a promoter: 12 of 20 pieces change, the others stay.
+
+    Examples:
+        >>> made = artificial("AC" * 50 + "GT" * 50, "permuted", np.random.default_rng(0))
+        >>> len(made), sorted(made) == sorted("AC" * 50 + "GT" * 50)
+        (200, True)
+    """
+    edges = np.linspace(0, len(bases), PIECES + 1).astype(int)
+    pieces = [bases[a:b] for a, b in itertools.pairwise(edges)]
+    chosen = np.sort(draw.choice(PIECES, CHANGED, replace=False))
+    if recipe == "permuted":
+        for place, source in zip(
+            chosen, [pieces[i] for i in draw.permutation(chosen)], strict=True
+        ):
+            pieces[place] = source
+        return "".join(pieces)
+    for place in chosen:
+        own = list(pieces[place])
+        if recipe == "uniform":
+            pieces[place] = "".join(draw.choice(list("ACGT"), len(own)))
+        else:
+            pieces[place] = "".join(draw.permutation(own)) if own else ""
+    return "".join(pieces)
+
+
+def places(
+    genome: Genome,
+    window_at: Callable[[str, int, str], Interval],
+    part_of: Callable[[Interval], str | None],
+    quotas: dict[str, int],
+    allowed: Callable[[str, int, str], bool],
+    draw: np.random.Generator,
+) -> Iterator[tuple[Interval, str]]:
+    """Windows at places of a genome, each with its part.
+
+    Args:
+        genome: The genome.
+        window_at: The window of a start: the name of a sequence, a base and a strand.
+        part_of: The part of a window, if it has one.
+        quotas: How many there are to be in each part.
+        allowed: May there be a negative at this start?
+        draw: Decides which.
+
+    Raises:
+        ValueError: There are too few such places.
+    """
+    contigs = list(genome.sequences.values())
+    ends = np.cumsum([contig.length for contig in contigs])
+    left, total = dict(quotas), sum(quotas.values())
+    seen: set[tuple[str, int, str]] = set()
+    for _ in range(TRIES * max(total, 1)):
+        if not any(left.values()):
+            return
+        place, reverse = int(draw.integers(ends[-1])), int(draw.integers(2))
+        which = int(np.searchsorted(ends, place, "right"))
+        contig = contigs[which]
+        base, strand = place - int(ends[which]) + contig.length, "+-"[reverse]
+        key: Any = (contig.name, base, strand)
+        if key in seen or not allowed(*key):
+            continue
+        window = window_at(*key)
+        part = part_of(window)
+        if not left.get(part or "") or 2 * bases_around(genome, window).count("N") > len(window):
+            continue
+        seen.add(key)
+        left[part or ""] -= 1
+        yield window, str(part)
+    if any(left.values()):
+        missing = ", ".join(f"{number:,} for {part}" for part, number in left.items() if number)
+        raise ValueError(
+            f"the genome has too few places for negatives ({missing} are missing): ask for fewer "
+            "with --per-positive, for shorter windows, or for another recipe with --negatives"
+        )

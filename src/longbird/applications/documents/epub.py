@@ -1,0 +1,98 @@
+"""epub: the chapters of a book, in the order in which they are read."""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+from longbird.applications.documents import html
+from longbird.applications.documents.apart import Parsed
+from longbird.applications.documents.errors import NotTextError
+from longbird.applications.documents.xml import check_xml
+
+PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
+# Fonts may be garbled with these, which keeps nobody from reading the text.
+FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+
+
+def read(archive: zipfile.ZipFile) -> Parsed:
+    """The parts that have text, each a page of the document."""
+    package, parts = _parts(archive)
+    locked = _locked(archive)
+    names = set(archive.namelist())
+    text, pages, notes, missing = "", list[int](), list[str](), 0
+    for href in parts:
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(package), href))
+        if name in locked:
+            raise NotTextError(
+                "is protected (DRM), so that only the reading program of its seller opens it"
+            )
+        if name not in names:
+            missing += 1
+            continue
+        try:
+            part, said = html.page(archive.read(name))
+        except NotTextError as error:
+            raise NotTextError(
+                f"is a book whose part {name} {error}: it is damaged, or protected (DRM)"
+            ) from error
+        notes += [each for each in said if each not in notes]
+        if part:
+            text += "\n\n" * bool(text)
+            pages.append(len(text))
+            text += part
+    if not text:
+        raise NotTextError("is an epub without text; perhaps its pages are pictures")
+    if missing:
+        notes.append(f"{missing} of {len(parts)} parts of the book are missing in the file")
+    return Parsed(text, "epub", pages, notes=notes)
+
+
+def _parts(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
+    """The name of the book's list of contents, and the files of text in their order."""
+    container = _xml(archive, "META-INF/container.xml")
+    root = next((each for each in container.iter() if _tag(each) == "rootfile"), None)
+    package = posixpath.normpath(root.get("full-path", "")) if root is not None else ""
+    if package not in archive.namelist():
+        raise NotTextError("is a damaged epub: it does not say what is in the book")
+    contents = _xml(archive, package)
+    items = {each.get("id"): each for each in contents.iter() if _tag(each) == "item"}
+    order = [items.get(each.get("idref")) for each in contents.iter() if _tag(each) == "itemref"]
+    return package, [
+        unquote(urlsplit(item.get("href", "")).path)
+        for item in order
+        if item is not None
+        and item.get("media-type") in PAGES
+        and "nav" not in (item.get("properties") or "").split()
+    ]
+
+
+def _locked(archive: zipfile.ZipFile) -> set[str]:
+    """The files that are encrypted."""
+    if "META-INF/encryption.xml" not in archive.namelist():
+        return set()
+    found: set[str] = set()
+    for data in _xml(archive, "META-INF/encryption.xml").iter():
+        if _tag(data) != "EncryptedData":
+            continue
+        methods = [each.get("Algorithm") for each in data if _tag(each) == "EncryptionMethod"]
+        if not set(methods) <= set(FONTS) or not methods:
+            files = (
+                each.get("URI", "") for each in data.iter() if _tag(each) == "CipherReference"
+            )
+            found.update(posixpath.normpath(unquote(file).lstrip("/")) for file in files)
+    return found
+
+
+def _xml(archive: zipfile.ZipFile, name: str) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(check_xml(archive.read(name), name))
+    except ElementTree.ParseError as error:
+        raise NotTextError(f"is a damaged epub: {name} is not XML ({error})") from error
+
+
+def _tag(element: Any) -> str:
+    return element.tag.rpartition("}")[2]

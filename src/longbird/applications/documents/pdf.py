@@ -1,0 +1,325 @@
+"""pdf: the lines of its pages, put together into paragraphs by how they stand on the page.
+
+A pdf has neither paragraphs nor words, only characters at places. pdfium makes lines of them, in
+the order in which they were written. Here lines become paragraphs: a line that could have held the
+first word of the next was ended on purpose, and larger gaps and indents begin something new.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from longbird.applications.documents.apart import Limits, Parsed
+from longbird.applications.documents.clean import clean
+from longbird.applications.documents.errors import NotTextError
+
+HYPHEN = "\x02"
+"""How pdfium writes a hyphen at which a word is divided between lines."""
+
+STOPS = (".", "!", "?", ":", ";", '."', ".”", ".’", ".)", "。")  # noqa: RUF001
+ITEM = re.compile(r"[•▪■●◦‣·]|[-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z][.)]\s")  # noqa: RUF001
+LEADERS = re.compile(r"\.(?: ?\.){3}")  # of a table of contents
+EDGE = 2
+"""Lines at the top and at the bottom of a page that may be running heads."""
+PAGE_NUMBER = re.compile(
+    r"\W*(?:(?:page|p|pg|seite|s|página|pagina|side|sida)\b)?\W*#"
+    r"(?:\W*(?:of|von|de|di|av)?\W*#)?\W*",
+    re.IGNORECASE,
+)
+"""The form of a line that says which page it is on."""
+
+
+@dataclass
+class Line:
+    """A line of a page, in points from its lower left corner."""
+
+    text: str
+    left: float
+    right: float
+    base: float
+    size: float
+    kept: bool = True
+
+
+def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
+    """Text, pages and lines."""
+    pages = [list(page) for page in _pages(data)]
+    empty = sum(not page for page in pages)
+    if empty == len(pages):
+        count = "its only page" if len(pages) == 1 else f"any of its {len(pages):,} pages"
+        raise NotTextError(
+            f"has no text on {count}, only pictures, as scans have: run it through OCR first, for "
+            "example with ocrmypdf"
+        )
+    notes: list[str] = []
+    if empty:
+        verb = "has" if empty == 1 else "have"
+        notes.append(f"{empty:,} of {len(pages):,} pages {verb} no text; OCR finds it on scans")
+    usual = _usual_distance(pages)
+    if _drop_running_heads(pages, usual):
+        notes.append("running heads and page numbers are left out")
+    parsed = _assemble(pages, usual)
+    parsed.notes = notes
+    if len(re.findall("[\ue000-\uf8ff\ufffd]", parsed.text)) > 0.1 * len(parsed.text):
+        notes.append("many of its characters are not known: its fonts do not say what they are")
+    return parsed
+
+
+def _pages(data: bytes) -> Iterator[Iterator[Line]]:
+    import pypdfium2
+    import pypdfium2.raw as pdfium
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        why = pdfium.FPDF_GetLastError()
+        if why == pdfium.FPDF_ERR_SECURITY:
+            raise NotTextError(
+                "is encrypted in a way that is not known here: save a copy without, and read that"
+            ) from error
+        if why == pdfium.FPDF_ERR_PASSWORD:
+            raise NotTextError(
+                "is protected by a password: save a copy without it, and read that"
+            ) from error
+        raise NotTextError(f"is a damaged or incomplete pdf ({error})") from error
+    if not len(document):
+        raise NotTextError("is a pdf without pages, probably damaged or incomplete")
+    for number in range(len(document)):
+        try:
+            page = document[number]
+            text = page.get_textpage()
+        except pypdfium2.PdfiumError:  # a page that is damaged, among others that are not
+            yield iter(())
+            continue
+        yield iter(list(_lines(text.raw, pdfium)))
+        text.close()
+        page.close()
+
+
+def _lines(page: Any, pdfium: Any) -> Iterator[Line]:
+    letter = pdfium.FPDFText_GetUnicode
+    letters = [letter(page, number) for number in range(pdfium.FPDFText_CountChars(page))]
+    begin = 0
+    for number, code in enumerate([*letters, 10]):
+        if code not in (2, 10, 13):
+            continue
+        end = number + (code == 2)
+        while begin < end and chr(letters[begin]).isspace():
+            begin += 1
+        last = end - 1
+        while last > begin and (letters[last] == 2 or chr(letters[last]).isspace()):
+            last -= 1
+        text = "".join(map(chr, letters[begin:number]))
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        text = " ".join(clean(text).split())
+        if text:
+            left, _, size = _box(page, begin, pdfium)
+            _, right, _ = _box(page, last, pdfium)
+            base = _base(page, begin, pdfium)
+            yield Line(text + HYPHEN * (code == 2), left, right, base, size)
+        begin = number + 1
+
+
+def _box(page: Any, number: int, pdfium: Any) -> tuple[float, float, float]:
+    """Left, right and height of a character."""
+    box = pdfium.FS_RECTF()
+    pdfium.FPDFText_GetLooseCharBox(page, number, box)
+    return box.left, box.right, max(abs(box.top - box.bottom), 1.0)
+
+
+def _base(page: Any, number: int, pdfium: Any) -> float:
+    x, y = ctypes.c_double(), ctypes.c_double()
+    pdfium.FPDFText_GetCharOrigin(page, number, x, y)
+    return y.value
+
+
+def _drop_running_heads(pages: list[list[Line]], usual: float) -> bool:
+    """Leaves out what stands apart at the edges of many pages, and keeps each such line once.
+
+    It is kept where it first stands between sentences, and not in the middle of one that goes on
+    over the page. Numbers of pages are never kept.
+    """
+    often = _often_at_edges(pages)
+    edges = [(_apart(page, often, usual), _apart(page[::-1], often, usual)) for page in pages]
+    for line in (line for both in edges for heads in both for line in heads):
+        line.kept = False
+    bodies = [[line for line in page if line.kept] for page in pages]
+    goes_on = [
+        bool(above and below) and _goes_on(above[-1], below[0])
+        for above, below in pairwise(bodies)
+    ]
+    seen: set[str] = set()
+    for above, below, ends in zip([False, *goes_on], [*goes_on, False], edges, strict=True):
+        for inside, heads in zip((above, below), ends, strict=True):
+            for line in heads:
+                form = _form(line)
+                line.kept = not (inside or form in seen or PAGE_NUMBER.fullmatch(form))
+                if line.kept:
+                    seen.add(form)
+    return not all(line.kept for page in pages for line in page)
+
+
+def _often_at_edges(pages: list[list[Line]]) -> set[str]:
+    """Forms of lines that are at the edges of many pages; of two or three pages, of all alike."""
+    edges = [(*page[:EDGE], *page[-EDGE:]) for page in pages]
+    counts = Counter(form for lines in edges for form in {_form(line) for line in lines})
+    least = max(2, min(4, len(pages)), 0.3 * len(pages))
+    often = {form for form, count in counts.items() if count >= least}
+    if len(pages) >= 4:
+        return often
+    there = {form: set[tuple[str, int]]() for form in often}
+    for line in (line for lines in edges for line in lines if _form(line) in often):
+        number = PAGE_NUMBER.fullmatch(_form(line)) is not None
+        there[_form(line)].add(("" if number else line.text, round(line.base)))
+    return {form for form, places in there.items() if len(places) == 1}
+
+
+def _apart(page: list[Line], often: set[str], usual: float) -> list[Line]:
+    """The first lines of a page that other pages have too, if there is a gap behind them."""
+    for number in range(min(EDGE, len(page) - 1), 0, -1):
+        inner, outer = page[number], page[number - 1]
+        near = _is_below(*sorted((inner, outer), key=lambda line: -line.base))
+        distance = abs(inner.base - outer.base) / outer.size
+        heads = page[:number]
+        if all(_form(line) in often for line in heads) and (not near or distance > 1.25 * usual):
+            return heads
+    return []
+
+
+def _form(line: Line) -> str:
+    return re.sub(r"\d+", "#", line.text)
+
+
+def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
+    """The text of all pages, with spaces between lines that belong together."""
+    words = Counter(
+        word
+        for page in pages
+        for line in page
+        for word in re.findall(r"\w+(?:-\w+)*(?!\x02)", line.text.lower())
+    )
+    pieces: list[str] = []
+    starts: list[int] = []
+    lines: list[int] = []
+    length = 0
+    before: Line | None = None
+    for page in pages:
+        between = _between_lines([line for line in page if line.kept], usual)
+        first = True
+        waiting = 0  # lines that are left out above one that is kept
+        for line in page:
+            if not line.kept:
+                waiting += 1
+                continue
+            gap = next(between)
+            if first and before is not None:
+                gap = " " if _goes_on(before, line) else "\n\n"
+            if before is not None and before.text.endswith(HYPHEN):
+                gap = _divided(before.text, line.text, words) if gap == " " else "-" + gap
+            if before is not None:
+                pieces.append(gap)
+                length += len(gap)
+            if first:
+                starts.append(length)
+            lines += [length] * (waiting + 1)
+            waiting = 0
+            pieces.append(line.text.removesuffix(HYPHEN))
+            length += len(pieces[-1])
+            before, first = line, False
+        if first:
+            starts.append(-1)  # nothing on it: it begins where the next one does
+    for number in reversed(range(len(starts))):
+        if starts[number] < 0:
+            starts[number] = starts[number + 1] if number + 1 < len(starts) else length
+    return Parsed("".join(pieces), "pdf", starts, lines)
+
+
+def _divided(before: str, after: str, words: Counter[str]) -> str:
+    """What stands where a word was divided: nothing, or the hyphen that it has elsewhere, too."""
+    left = re.findall(r"\w+(?:-\w+)*", before.lower())
+    right = re.match(r"\w+", after.lower())
+    if not left or right is None:
+        return "-"
+    if after[0].isupper() or before.removesuffix(HYPHEN)[-1:].isdigit():
+        return "-"
+    divided, whole = f"{left[-1]}-{right[0]}", f"{left[-1]}{right[0]}"
+    return "-" if words[divided] > words[whole] else ""
+
+
+def _usual_distance(pages: list[list[Line]]) -> float:
+    """Between the lines of a paragraph, in heights of a line."""
+    found = [
+        (above.base - below.base) / above.size
+        for page in pages
+        for above, below in pairwise(page)
+        if _is_below(above, below)
+    ]
+    return statistics.median(found) if found else 1.5
+
+
+def _is_below(above: Line, below: Line) -> bool:
+    """Is it the next line of the same column, in letters of about the same size?"""
+    return (
+        0.4 * above.size < above.base - below.base < 2.5 * above.size
+        and _is_alike(above, below)
+        and min(above.right, below.right) > max(above.left, below.left)
+    )
+
+
+def _is_alike(one: Line, other: Line) -> bool:
+    return 0.85 < one.size / other.size < 1.18
+
+
+def _between_lines(lines: list[Line], usual: float) -> Iterator[str]:
+    """What stands before each line: a space, a line end, or an empty line."""
+    yield from [""] * bool(lines)
+    begin = 0
+    for number in range(1, len(lines) + 1):
+        inside = number < len(lines) and _is_below(lines[number - 1], lines[number])
+        if inside:
+            continue
+        block = lines[begin:number]
+        for place in range(1, len(block)):
+            yield _between(block, place, usual)
+        if number < len(lines):
+            above, below = lines[number - 1], lines[number]
+            beside = abs(above.base - below.base) <= 0.4 * above.size and below.left >= above.left
+            elsewhere = abs(above.base - below.base) > 2.5 * above.size  # the next column
+            yield " " if beside or (elsewhere and _goes_on(above, below)) else "\n\n"
+        begin = number
+
+
+def _between(block: list[Line], place: int, usual: float) -> str:
+    above, below = block[place - 1], block[place]
+    if (above.base - below.base) / above.size > 1.25 * usual:
+        return "\n\n"
+    if above.text.endswith(HYPHEN):
+        return " "
+    ended = above.text.endswith(STOPS)
+    room = max(line.right for line in block) - above.right
+    word = below.text.split(maxsplit=1)[0]
+    width = len(word) * (below.right - below.left) / len(below.text)
+    forced = room > width + 0.3 * above.size
+    left = min(line.left for line in block)
+    if below.left > left + 0.8 * below.size and (forced or ended) and above.left < below.left:
+        return "\n" if ITEM.match(above.text) and not ended else "\n\n"
+    if LEADERS.search(above.text):
+        return "\n"
+    if ITEM.match(below.text) and (forced or ended or not word[0].isalnum()):
+        return "\n"
+    if not forced or (below.text[0].islower() and not ended):
+        return " "
+    return "\n\n" if ended else "\n"
+
+
+def _goes_on(above: Line, below: Line) -> bool:
+    """Does a sentence go on in the next column or on the next page?"""
+    goes_on = below.text[0].islower() and not above.text.endswith(STOPS)
+    return goes_on and _is_alike(above, below)

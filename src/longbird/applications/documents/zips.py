@@ -1,0 +1,80 @@
+"""What docx and epub files are: zip archives of XML, either of which may be hostile."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+
+from longbird.applications.documents import docx, epub
+from longbird.applications.documents.apart import Limits, Parsed
+from longbird.applications.documents.errors import NotTextError
+from longbird.applications.documents.xml import check_xml
+from longbird.core.machine import in_words
+
+FILES = 100_000
+"""More than any document has."""
+PIECE = 2**20
+"""Bytes that are unpacked at once, to see whether there are as many as an archive says."""
+
+OTHERS = {
+    "xl/workbook.xml": "is an Excel workbook (xlsx), not a text",
+    "ppt/presentation.xml": "is a PowerPoint presentation (pptx): save it as pdf first",
+    "META-INF/MANIFEST.MF": "is a Java archive (jar), not a text",
+}
+
+
+def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
+    """A docx or an epub; anything else in a zip archive is an error that says what it is."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _check_size(archive, limits)
+            names = frozenset(archive.namelist())
+            if "word/document.xml" in names or any(n.startswith("word/document") for n in names):
+                _check_parts(archive)
+                return docx.read(data)
+            if "META-INF/container.xml" in names:
+                return epub.read(archive)
+            raise NotTextError(_other(archive, names))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        raise NotTextError(
+            f"is a damaged or incomplete zip, docx or epub file: {error}"
+        ) from error
+    except RuntimeError as error:  # which zipfile raises where it would need a password
+        if "encrypted" not in str(error):
+            raise
+        raise NotTextError("is protected by a password: unpack it and name its files") from error
+
+
+def _check_size(archive: zipfile.ZipFile, limits: Limits) -> None:
+    """Before anything is unpacked, by what the archive says."""
+    files = archive.infolist()
+    size = sum(file.file_size for file in files)
+    if size > limits.unpacked or len(files) > FILES:
+        raise NotTextError(
+            f"would be {in_words(size)} when it is unpacked, and holds {len(files):,} names; the "
+            f"limits are {in_words(limits.unpacked)} and {FILES:,}"
+        )
+
+
+def _check_parts(archive: zipfile.ZipFile) -> None:
+    """Before python-docx reads all at once: no part is longer than was said, and XML is tame."""
+    for part in archive.infolist():
+        is_xml = part.filename.lower().endswith((".xml", ".rels"))
+        pieces: list[bytes] = []
+        with archive.open(part) as file:
+            while piece := file.read(PIECE):  # at most as much as was said, or the checksum fails
+                pieces += [piece] if is_xml else []
+        if is_xml:
+            check_xml(b"".join(pieces), part.filename)
+
+
+def _other(archive: zipfile.ZipFile, names: frozenset[str]) -> str:
+    for name, what in OTHERS.items():
+        if name in names:
+            return what
+    if "mimetype" in names:
+        mime = archive.open("mimetype").read(100).decode("ascii", "replace")
+        if "opendocument" in mime:
+            return "is an OpenDocument file (odt or another): save it as docx or pdf first"
+    return f"is a zip archive ({len(names):,} inside): unpack it first, and name its folder"

@@ -1,0 +1,72 @@
+"""The reader that comes with Longbird: a difference to MiniLM's weights, which are downloaded."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from longbird.applications.reading.loading import folder_of_model, quiet
+from longbird.files.digest import sha256_of
+from longbird.files.sources import is_named, minilm
+from longbird.files.sources.packages import MODEL_FILES, cached
+
+SHIPPED = Path(__file__).parent / "shipped"
+"""Has config.json, difference.safetensors and the card of the model."""
+DIFFERENCE = "difference.safetensors"
+TOKENIZER = tuple(file for file in MODEL_FILES if file not in ("config.json", "model.safetensors"))
+
+
+def folder_of_reader(source: str | Path) -> Path:
+    """The folder of a reader: "default", that of a run, or that of a model."""
+    if str(source) == "default":  # a folder of that name is ./default
+        return default_reader()
+    if is_named(str(source)):
+        raise ValueError(
+            f"{source} has not learned to answer questions: `longbird finetune ask --model "
+            f"{source}` trains it, and default is the reader that comes with Longbird"
+        )
+    return folder_of_model(source)
+
+
+def default_reader() -> Path:
+    """The folder of the reader that comes with Longbird, put together at its first use.
+
+    MiniLM's weights are downloaded by name and checked by hash, once.
+    """
+    files = ("config.json", "model.safetensors", *TOKENIZER)
+    return cached(shipped_name(), files, _fill, megabytes=91, doing="putting together")
+
+
+def shipped_name() -> str:
+    """A name that no other reader has, nor this one with another configuration."""
+    parts = (sha256_of(SHIPPED / file)[:8] for file in (DIFFERENCE, "config.json"))
+    return f"reader-{'-'.join(parts)}"
+
+
+def _fill(folder: Path, scratch: Path) -> None:
+    from safetensors.torch import save_file
+
+    from longbird.applications.reading.difference import apply_difference
+
+    source = minilm.path()
+    weights = apply_difference(starting_weights(source), SHIPPED / DIFFERENCE)
+    contiguous = {name: value.contiguous() for name, value in weights.items()}
+    save_file(contiguous, folder / "model.safetensors", metadata={"format": "pt"})
+    shutil.copyfile(SHIPPED / "config.json", folder / "config.json")
+    for file in TOKENIZER:
+        shutil.copyfile(source / file, folder / file)
+
+
+def starting_weights(source: str | Path, rows: int = 4096) -> dict[str, Any]:
+    """MiniLM's weights by our names, with its positions again and again up to that many."""
+    import torch
+
+    from longbird.models import LongbirdModel
+
+    with quiet():
+        model = LongbirdModel.from_pretrained(source, add_pooling_layer=False)
+    weights = {f"longbird.{name}": value for name, value in model.state_dict().items()}
+    table = weights["longbird.embeddings.positions.weight"]
+    weights["longbird.embeddings.positions.weight"] = table[torch.arange(rows) % len(table)]
+    return weights

@@ -1,0 +1,174 @@
+"""Of more text than can be read at once, the passages that are closest to a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from longbird.applications.reading.shared_words import begins, share, words_of
+
+WORDS = 200
+"""Of a passage, about: what a model for sentences was made for."""
+LONG_WORD = 20
+"""Characters: what has more counts as several words."""
+WIDE = "\u3001-\u30ff\u3400-\u9fff"
+"""Characters of Chinese and Japanese, which put no spaces between words: two count as one."""
+EMBEDDED = 1000
+"""Passages that are embedded for a question: of more, those that share most words with it."""
+BY_WORDS = 0.5
+"""What having all words of a question counts beside the cosine. Of 855 passages of SQuAD, the
+right one was among the first ten for 93.0% of 200 questions by cosine, 95.5% by words, 99.5% by
+both."""
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of one of several texts.
+
+    Attributes:
+        text: The number of the text.
+        start: Its first character there.
+        end: The character behind it.
+        score: How close it is to the question: the cosine of their vectors, and the share of the
+            question's words that it has.
+    """
+
+    text: int
+    start: int
+    end: int
+    score: float = 0.0
+
+
+class Narrow:
+    """Finds the passages of texts that are closest to questions.
+
+    By their vectors, which are computed when they are first needed, and by the words that they
+    share with a question. Where there are more than `EMBEDDED`, those with most of its rare words
+    are embedded. Of passages that a text repeats, such as headers, only the first counts.
+
+    Args:
+        texts: Of all documents.
+        embed: Vectors of texts, [texts, width], of length 1.
+        embed_questions: The same for questions.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        embed: Callable[[list[str]], Vectors],
+        embed_questions: Callable[[list[str]], Vectors],
+    ) -> None:
+        self.texts, self.embed, self.embed_questions = texts, embed, embed_questions
+        self.passages = [
+            Passage(number, start, end)
+            for number, text in enumerate(texts)
+            for start, end in _once(text)
+        ]
+        self.vectors: dict[int, Vectors] = {}
+        self.of_text = np.array([each.text for each in self.passages], np.int64)
+        self.starts = np.array([each.start for each in self.passages], np.int64)
+        self.ends = np.array([each.end for each in self.passages], np.int64)
+
+    def closest(self, question: str) -> list[Passage]:
+        """Passages with their scores, the closest first."""
+        words = self._shared(question)
+        # Of equal ones, some of everywhere: with no word of the question, all are equal.
+        drawn = np.random.default_rng(0).permutation(len(words))
+        numbers = [int(each) for each in np.lexsort((drawn, -words))[:EMBEDDED]]
+        missing = [number for number in numbers if number not in self.vectors]
+        if missing:
+            some = (self.passages[number] for number in missing)
+            made = self.embed([self.texts[each.text][each.start : each.end] for each in some])
+            self.vectors.update(zip(missing, made, strict=True))
+        (asked,) = self.embed_questions([question])
+        scored = [
+            (float(self.vectors[number] @ asked) + BY_WORDS * float(words[number]), number)
+            for number in numbers
+        ]
+        return [
+            Passage(each.text, each.start, each.end, score)
+            for score, number in sorted(scored, key=lambda pair: (-pair[0], pair[1]))
+            for each in [self.passages[number]]
+        ]
+
+    def _shared(self, question: str) -> npt.NDArray[np.float64]:
+        """The share of the question's words that each passage has, rare ones counting more."""
+        return share((self._having(word) for word in words_of(question)), len(self.passages))
+
+    def _having(self, word: str) -> npt.NDArray[np.bool_]:
+        """The passages in which a word begins so, by one search through each text, [passages]."""
+        pattern, having = begins(word), np.zeros(len(self.passages), bool)
+        firsts = np.searchsorted(self.of_text, np.arange(len(self.texts) + 1))
+        for number, text in enumerate(self.texts):
+            part = slice(*firsts[number : number + 2])
+            found = np.array([each.start() for each in pattern.finditer(text)], np.int64)
+            at = np.searchsorted(self.starts[part], found, side="right") - 1
+            inside = at[(at >= 0) & (found < self.ends[part][at])] if len(at) else at
+            having[part.start + inside] = True
+        return having
+
+
+def passages(text: str, words: int = WORDS) -> list[tuple[int, int]]:
+    r"""Characters of passages of about that many words: whole paragraphs, where these are short.
+
+    Examples:
+        >>> passages("One two.\n\nThree four.\n\nFive", words=4)
+        [(0, 21), (23, 27)]
+    """
+    found: list[tuple[int, int]] = []
+    begin, end, count = 0, 0, 0
+    for start, stop, size in _pieces(text, words):
+        if count and count + size > words:
+            found.append((begin, end))
+            count = 0
+        if not count:
+            begin = start
+        end, count = stop, count + size
+    if count:
+        found.append((begin, end))
+    return found
+
+
+def _once(text: str) -> Iterator[tuple[int, int]]:
+    """Its passages, without those that repeat another word for word."""
+    seen: set[int] = set()
+    for start, end in passages(text):
+        key = hash(text[start:end])
+        if key not in seen:
+            seen.add(key)
+            yield start, end
+
+
+def _pieces(text: str, words: int) -> Iterator[tuple[int, int, int]]:
+    """Paragraphs with their number of words, long ones in pieces: one may be a gigabyte."""
+    start = end = count = 0
+    pattern = rf"[^\s{WIDE}]{{1,{LONG_WORD}}}|[{WIDE}]{{1,2}}|\n[^\S\n]*\n"
+    for found in re.finditer(pattern, text):
+        is_word = not found.group().isspace()
+        if count and (count == words or not is_word):
+            yield start, end, count
+            count = 0
+        if is_word:
+            start = start if count else found.start()
+            end, count = found.end(), count + 1
+    if count:
+        yield start, end, count
+
+
+def merged(chosen: Iterable[Passage], gap: int = 400) -> list[Passage]:
+    """Passages in the order of their texts, neighbours as one; the score is that of the best."""
+    found: list[Passage] = []
+    for each in sorted(chosen, key=lambda passage: (passage.text, passage.start)):
+        last = found[-1] if found else None
+        if last is not None and last.text == each.text and each.start - last.end <= gap:
+            end, score = max(last.end, each.end), max(last.score, each.score)
+            found[-1] = Passage(last.text, last.start, end, score)
+        else:
+            found.append(each)
+    return found

@@ -1,0 +1,1 @@
+"""Embeddings of documents and of their parts, and finding them by meaning."""

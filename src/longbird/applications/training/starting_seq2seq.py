@@ -1,0 +1,126 @@
+"""The encoder-decoder that a run starts from: one of its kind, made of an encoder, or new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from transformers import AutoConfig
+from transformers.utils import logging
+
+from longbird import models
+from longbird.applications.training.folder import RunFolder
+from longbird.applications.training.lengthen import long_enough
+from longbird.applications.training.scratch import end_of, new_config, start_of
+from longbird.applications.training.settings import Settings
+from longbird.core.graph import Graph
+from longbird.models.warm_start import seq2seq_config, warm_started
+
+logger = logging.get_logger(__name__)
+
+POSITIONS = 512
+"""Of a new decoder, at least."""
+
+
+def starting_encoder_decoder(
+    source: str,
+    size: str | None,
+    graph: Graph | None,
+    head_settings: Mapping[str, Any],
+    settings: Settings,
+    folder: RunFolder,
+    tokenizer: Any,
+) -> Any:
+    """An encoder-decoder with positions for `settings.length` tokens, that knows how to write.
+
+    Args:
+        source: A folder or a name.
+        size: Instead, the size of a new model.
+        graph: Of the encoder.
+        head_settings: Fields of its configuration.
+        settings: Of the run.
+        folder: Of the run, for an encoder that is made longer.
+        tokenizer: Of the run.
+
+    Raises:
+        ValueError: It cannot be loaded, made that long, or write that much.
+    """
+    fields = {
+        "decoder_start_token_id": start_of(tokenizer),
+        "eos_token_id": end_of(tokenizer),
+        "max_decoder_positions": max(POSITIONS, settings.summary_tokens),
+        **head_settings,
+    }
+    if size is not None:
+        config = new_config(size, tokenizer, settings.length, graph, {})
+        model = models.LongbirdForConditionalGeneration(seq2seq_config(config, **fields))
+    elif not folder.start.exists() and _reads_and_writes(source):
+        model = _as_it_is(source, graph, head_settings, settings)
+    else:
+        encoder = _encoder(source, graph, settings, folder)
+        model, new = warm_started(encoder, seq2seq_config(encoder.config, **fields))
+        logger.warning(
+            f"{settings.model} is an encoder: the decoder starts with its weights, too, and looks "
+            "at the document with a copy of its attention"
+            + (f"; new, with random weights: {', '.join(new)}" if new else "")
+            + ("; it has no bias by distance" if encoder.config.relative_buckets else "")
+        )
+    most = model.config.max_decoder_positions
+    if settings.summary_tokens > most:
+        raise ValueError(
+            f"--summary-tokens {settings.summary_tokens:,} is more than the {most:,} positions "
+            f"that the decoder of {settings.model} has"
+        )
+    set_writing(model, settings, tokenizer)
+    return model
+
+
+def set_writing(model: Any, settings: Settings, tokenizer: Any) -> None:
+    """Puts into the model how it writes, so that `generate` does the same everywhere."""
+    end = end_of(tokenizer)
+    empty = tokenizer(text_target="")["input_ids"]
+    how = model.generation_config
+    how.update(
+        num_beams=settings.beams,
+        early_stopping=settings.beams > 1,
+        length_penalty=(how.length_penalty if settings.beams > 1 else None) or 1.0,
+        no_repeat_ngram_size=3,
+        min_length=0,
+        max_length=settings.summary_tokens + 1,  # with the token that it starts after
+        max_new_tokens=None,
+        forced_bos_token_id=empty[0] if empty and empty[0] != end else None,
+        eos_token_id=end,
+        decoder_start_token_id=model.config.decoder_start_token_id,
+        pad_token_id=model.config.pad_token_id,
+    )
+
+
+def _reads_and_writes(source: str) -> bool:
+    """Is this an encoder-decoder?"""
+    config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+    return bool(config.is_encoder_decoder)
+
+
+def _as_it_is(
+    source: str, graph: Graph | None, head_settings: Mapping[str, Any], settings: Settings
+) -> Any:
+    options = {} if graph is None else {"graph": graph}
+    model = models.LongbirdForConditionalGeneration.from_pretrained(
+        source, **options, **head_settings
+    )
+    most = model.config.longest_document
+    if settings.length > most:
+        raise ValueError(
+            f"--length {settings.length:,} is more than the {most:,} tokens that {settings.model} "
+            "has positions for, and an encoder-decoder is not made longer: choose a smaller "
+            "--length, or start from an encoder"
+        )
+    return model
+
+
+def _encoder(source: str, graph: Graph | None, settings: Settings, folder: RunFolder) -> Any:
+    """An encoder, made longer where that is needed."""
+    options = {} if graph is None else {"graph": graph}
+    return models.LongbirdModel.from_pretrained(
+        long_enough(source, settings.length, graph, folder), **options
+    )

@@ -1,0 +1,190 @@
+"""Graphs that choose among others: by the head, or by the length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longbird.core.graph.arguments import integer, shown
+from longbird.core.graph.base import Graph
+from longbird.core.graph.expression import as_graph
+from longbird.core.graph.reach import Reach
+
+# From this many graphs on, repr tells their number.
+SHORT = 10
+
+
+@dataclass(frozen=True, init=False)
+class PerHead(Graph):
+    """A graph for each head: head `h` has the edges that `graphs[h]` has in head `h`.
+
+    Args:
+        graphs: As many graphs as there are heads; text is taken too.
+
+    Examples:
+        >>> from longbird.core.graph import Causal, Window
+        >>> graph = PerHead([Window(0), "Causal"])
+        >>> graph.mask(3, heads=2).astype(int)
+        array([[[1, 0, 0],
+                [0, 1, 0],
+                [0, 0, 1]],
+        <BLANKLINE>
+               [[1, 0, 0],
+                [1, 1, 0],
+                [1, 1, 1]]])
+    """
+
+    graphs: tuple[Graph, ...]
+
+    def __init__(self, graphs: Iterable[Graph | str]) -> None:
+        """Check the graphs."""
+        unordered = isinstance(graphs, (Mapping, Set))
+        if isinstance(graphs, (str, bytes)) or unordered or not isinstance(graphs, Iterable):
+            raise TypeError(
+                f"PerHead graphs must be a sequence of graphs, one for each head, received "
+                f"{shown(graphs)} ({type(graphs).__name__})"
+            )
+        found = tuple(map(as_graph, graphs))
+        if not found:
+            raise ValueError("PerHead needs a graph for each head, received none")
+        self._set(
+            graphs=found,
+            _inner=tuple(dict.fromkeys(found)),
+            _stride=_same({graph._stride for graph in found}),
+            _heads=len(found),
+            per_head=True,
+            multiset=any(graph.multiset for graph in found),
+            streams=all(graph.streams for graph in found),
+        )
+        super().__post_init__()
+
+    def of_heads(self, heads: int) -> tuple[Graph, ...]:
+        """The graphs, if there are as many as heads."""
+        if len(self.graphs) != heads:
+            count = len(self.graphs)
+            raise ValueError(
+                f"PerHead has {count} graph{'s' * (count > 1)}, one for each head, but the number "
+                f"of heads is {heads}; give heads={count} (--heads {count} on the command line), "
+                "or as many graphs as heads"
+            )
+        return self.graphs
+
+    def for_head(self, head: int) -> Graph:
+        """The graph of this head."""
+        head = integer(head, "the head of PerHead", most=len(self.graphs) - 1)
+        return self.graphs[head].for_head(head)
+
+    def reach(self, n: int) -> Reach:
+        """The farthest of any head."""
+        return Reach.of_any(graph.reach(n) for graph in self._inner)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """The mean of the heads."""
+        return sum(graph.tile_count(n, size) for graph in self.graphs) / len(self.graphs)
+
+    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        graphs = self.of_heads(heads)
+        found = {
+            graph: np.broadcast_to(graph._counts(n, heads), (heads, n, n)) for graph in self._inner
+        }
+        return np.stack([found[graph][head] for head, graph in enumerate(graphs)])
+
+    def _sees(self, i: Any, j: Any, head: Any) -> Any:
+        if head is None:
+            raise ValueError(
+                "a graph for each head sees different keys in each: Stream.sees needs head"
+            )
+        found = (i < j) & (i > j)
+        for number, graph in enumerate(self.graphs):
+            found = found | (head == number) & graph._sees(i, j, head)
+        return found
+
+    def __repr__(self) -> str:
+        """All graphs if they are few, else their number."""
+        if len(self.graphs) < SHORT:
+            return f"PerHead({list(self.graphs)})"
+        return f"PerHead(<{len(self.graphs)} graphs, {len(self._inner)} different>)"
+
+
+@dataclass(frozen=True, init=False)
+class ByLength(Graph):
+    """A graph that depends on the length of the sequence: full where it is short, for example.
+
+    Args:
+        up_to: For some lengths, the graph of sequences up to that length (and beyond the next
+            shorter one): a dictionary, or pairs.
+        otherwise: The graph of all longer sequences. Text is taken for any of the graphs.
+
+    Examples:
+        >>> from longbird.core.graph import bigbird
+        >>> graph = ByLength({512: "Full"}, otherwise=bigbird())
+        >>> graph.at(512)
+        Full()
+        >>> graph.layout(4096, heads=12) is bigbird().layout(4096, heads=12)
+        True
+    """
+
+    up_to: tuple[tuple[int, Graph], ...]
+    otherwise: Graph
+
+    advice = "choose the graph of one length for all"
+
+    def __init__(
+        self,
+        up_to: Mapping[int, Graph | str] | Iterable[tuple[int, Graph | str]],
+        otherwise: Graph | str,
+    ) -> None:
+        """Check and sort the lengths."""
+        given = up_to.items() if isinstance(up_to, Mapping) else up_to
+        try:
+            pairs = [(length, graph) for length, graph in given]  # type: ignore[union-attr]
+        except (TypeError, ValueError):
+            raise TypeError(
+                "ByLength up_to must be a dictionary from lengths to graphs, such as "
+                f"{{512: Full()}}, received {shown(up_to)} ({type(up_to).__name__})"
+            ) from None
+        name = "each length of ByLength up_to"
+        found = {integer(length, name): as_graph(graph) for length, graph in pairs}
+        if not found or len(found) < len(pairs):
+            raise ValueError(
+                f"ByLength up_to needs one length or more, each once, received "
+                f"{[length for length, _ in pairs]}"
+            )
+        graphs = *found.values(), as_graph(otherwise)
+        self._set(
+            up_to=tuple(sorted(found.items(), key=lambda item: item[0])),
+            otherwise=graphs[-1],
+            _inner=tuple(dict.fromkeys(graphs)),
+            per_head=any(graph.per_head for graph in graphs),
+            multiset=any(graph.multiset for graph in graphs),
+        )
+        super().__post_init__()
+
+    def at(self, n: int) -> Graph:
+        """The graph of this length."""
+        n = integer(n, "n")
+        return next((graph for most, graph in self.up_to if n <= most), self.otherwise).at(n)
+
+    def reach(self, n: int) -> Reach:
+        """That of the graph of this length."""
+        return self.at(n).reach(n)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """That of the graph of this length."""
+        return self.at(n).tile_count(n, size)
+
+    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        return self.at(n)._counts(n, heads)
+
+    def __repr__(self) -> str:
+        """As it is written."""
+        return f"ByLength({dict(self.up_to)}, otherwise={self.otherwise!r})"
+
+
+def _same(strides: set[int | None]) -> int | None:
+    """The way to sort tokens that all heads share, if there is one."""
+    return strides.pop() if len(strides) == 1 else 1

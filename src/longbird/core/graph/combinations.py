@@ -1,0 +1,165 @@
+"""Graphs that combine others: unions and intersections."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longbird.core.graph.base import Graph, Positions
+from longbird.core.graph.expression import as_graph
+from longbird.core.graph.reach import Reach
+
+
+class _Combination(Graph):
+    """Several different graphs in canonical order; the order they were given in has no meaning."""
+
+    parts: tuple[Graph, ...]
+
+    def __post_init__(self) -> None:
+        """Flatten, sort and deduplicate the parts."""
+        found = dict.fromkeys(self._flat(self.parts))
+        if len(found) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs two different parts or more, received {self.parts!r}"
+            )
+        parts = tuple(sorted(found, key=Graph.to_json))
+        self._set(
+            parts=parts,
+            _inner=parts,
+            per_head=any(part.per_head for part in parts),
+            multiset=any(part.multiset for part in parts),
+            streams=all(part.streams for part in parts),
+        )
+        super().__post_init__()
+
+    @classmethod
+    def _flat(cls, parts: Iterable[object]) -> Iterator[Graph]:
+        for part in parts:
+            if not isinstance(part, (Graph, str)):
+                raise TypeError(
+                    f"the parts of {cls.__name__} must be graphs, received {part!r} "
+                    f"({type(part).__name__})"
+                )
+            graph = as_graph(part)
+            yield from graph.parts if isinstance(graph, cls) else (graph,)
+
+    @classmethod
+    def of(cls, parts: Iterable[object]) -> Graph:
+        """Combine the parts; a single one (or one repeated) is itself."""
+        found = tuple(dict.fromkeys(cls._flat(parts)))
+        if not found:
+            raise ValueError(f"{cls.__name__} needs at least one part")
+        return found[0] if len(found) == 1 else cls(found)  # type: ignore[call-arg]
+
+    @classmethod
+    def _from_content(cls, content: dict[str, Any]) -> Graph:
+        parts = content.pop("parts", None)
+        if content or not isinstance(parts, tuple):
+            raise TypeError(f"it has one field, a list named parts; received {sorted(content)}")
+        return cls.of(parts)
+
+    def _mapped(self, function: Callable[[Graph], Graph]) -> Graph:
+        return self.of(map(function, self.parts))
+
+
+@dataclass(frozen=True)
+class Union(_Combination):
+    """The edges of any of the parts; usually written `a | b`.
+
+    Examples:
+        >>> from longbird.core.graph import GlobalTokens, Window
+        >>> Window(2) | GlobalTokens([0])
+        GlobalTokens(positions=(0,)) | Window(radius=2, dilation=1)
+    """
+
+    parts: tuple[Graph, ...]
+
+    def __post_init__(self) -> None:
+        """Note how tokens may be sorted: as all parts need it."""
+        super().__post_init__()
+        strides = {part._stride for part in self.parts}
+        self._set(_stride=strides.pop() if len(strides) == 1 else 1)
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """Whether a part has the edge."""
+        return functools.reduce(operator.or_, (part.edge(i, j, n) for part in self.parts))
+
+    def reach(self, n: int) -> Reach:
+        """The farthest of the parts."""
+        return Reach.of_any(part.reach(n) for part in self.parts)
+
+    def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """The spans of all parts."""
+        low, high = zip(*(part._spans(first, last, n) for part in self.parts), strict=True)
+        return np.hstack(low), np.hstack(high)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """Those of all parts, at most all tiles."""
+        count = sum(part.tile_count(n, size) for part in self.parts)
+        return min(count, (-(-n // size)) ** 2)
+
+    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        return functools.reduce(np.maximum, (part._counts(n, heads) for part in self.parts))
+
+    def _sees(self, i: Any, j: Any, head: Any) -> Any:
+        return functools.reduce(operator.or_, (part._sees(i, j, head) for part in self.parts))
+
+    def __repr__(self) -> str:
+        """The preset that makes it, or the parts joined by `|`."""
+        from longbird.core.graph.presets import as_bigbird
+
+        return as_bigbird(self) or " | ".join(map(repr, self.parts))
+
+
+@dataclass(frozen=True)
+class Intersection(_Combination):
+    """The edges that all parts have; usually written `a & b`.
+
+    Examples:
+        >>> from longbird.core.graph import Causal, Window
+        >>> Window(2) & Causal()
+        Causal() & Window(radius=2, dilation=1)
+    """
+
+    parts: tuple[Graph, ...]
+
+    def __post_init__(self) -> None:
+        """Note how tokens may be sorted: as the parts that are not indifferent need it."""
+        super().__post_init__()
+        strides = {part._stride for part in self.parts} - {None}
+        self._set(_stride=strides.pop() if len(strides) == 1 else 1 if strides else None)
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """Whether all parts have the edge."""
+        return functools.reduce(operator.and_, (part.edge(i, j, n) for part in self.parts))
+
+    def reach(self, n: int) -> Reach:
+        """The best of the parts."""
+        return Reach.of_all(part.reach(n) for part in self.parts)
+
+    def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """The spans of the smallest part."""
+        return min(self.parts, key=lambda part: part.tile_count(n, 64)).spans(first, last, n)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """Those of the smallest part."""
+        return min(part.tile_count(n, size) for part in self.parts)
+
+    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        return functools.reduce(np.minimum, (part._counts(n, heads) for part in self.parts))
+
+    def _sees(self, i: Any, j: Any, head: Any) -> Any:
+        return functools.reduce(operator.and_, (part._sees(i, j, head) for part in self.parts))
+
+    def __repr__(self) -> str:
+        """The parts joined by `&`, unions in parentheses."""
+        written = ((isinstance(part, Union), repr(part)) for part in self.parts)
+        return " & ".join(
+            f"({text})" if union and " | " in text else text for union, text in written
+        )

@@ -1,0 +1,171 @@
+"""Graphs as people type them: an expression, or the name of a preset.
+
+Expressions look like Python and are read with Python's parser, but never evaluated: only the names
+of pieces and presets, calls of them with literals or graphs as arguments, `|`, `&` and parentheses
+mean anything.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from longbird.core.graph import jsonform
+from longbird.core.graph.arguments import check_arguments, shown
+from longbird.core.graph.base import Graph
+from longbird.core.graph.jsonform import TOO_MANY_DIGITS, too_many_digits
+
+
+def as_graph(value: Any) -> Graph:
+    """A graph from itself, from an expression, from the name of a preset, or from JSON.
+
+    Wherever a graph is taken, this is what takes it.
+
+    Args:
+        value: A graph; text such as `"Window(8) | GlobalTokens([0])"` or `"bigbird"`; the JSON of
+            a graph, as text or parsed.
+
+    Raises:
+        TypeError: It is not of these types.
+        ValueError: The text is not a graph; the message points at the part that is not understood.
+
+    Examples:
+        >>> from longbird.core.graph import GlobalTokens, Window, bigbird
+        >>> as_graph("Window(8) | GlobalTokens([0, -1])") == Window(8) | GlobalTokens([0, -1])
+        True
+        >>> as_graph("bigbird") == bigbird()
+        True
+    """
+    if isinstance(value, Graph):
+        return value
+    if not isinstance(value, (str, dict)):
+        raise TypeError(
+            "graph must be a graph of longbird, such as longbird.bigbird(), its expression as "
+            f'text, such as "bigbird(block=32)", or its JSON; received {shown(value)} '
+            f"({type(value).__name__})"
+        )
+    try:
+        text = jsonform.written(value) if isinstance(value, dict) else value.strip()
+        if text.startswith("{"):
+            return Graph.from_json(text)
+        return _graph(ast.parse(text, mode="eval").body, text)
+    except SyntaxError as error:
+        if too_many_digits(error):
+            raise ValueError(TOO_MANY_DIGITS) from None
+        raise ValueError(f"{shown(value)} is not a graph: {error.msg}. {_expected()}") from None
+    except (RecursionError, MemoryError):
+        name = shown(value) if isinstance(value, str) else "the JSON"
+        raise ValueError(f"{name} is not a graph: it is nested too deeply") from None
+
+
+def names() -> dict[str, Callable[..., Graph]]:
+    """What expressions may call: the pieces that are defined, and the presets of the package."""
+    from longbird.core import graph
+    from longbird.core.graph import combinations, presets
+
+    pieces = {
+        name: piece
+        for name, piece in Graph._types.items()
+        if not issubclass(piece, combinations._Combination)
+    }
+    listed = vars(graph).items()
+    return pieces | {
+        name: value
+        for name, value in listed
+        if getattr(value, "__module__", "") == presets.__name__
+    }
+
+
+def _graph(node: ast.expr, text: str) -> Graph:
+    from longbird.core.graph.combinations import Intersection, Union
+
+    match node:
+        case ast.BinOp(_, ast.BitOr(), _):
+            return Union.of(_graph(part, text) for part in _operands(node, ast.BitOr))
+        case ast.BinOp(_, ast.BitAnd(), _):
+            return Intersection.of(_graph(part, text) for part in _operands(node, ast.BitAnd))
+        case ast.Name() | ast.Attribute():
+            return _construct(node, [], [], text)
+        case ast.Call(function, arguments, keywords):
+            return _construct(function, arguments, keywords, text)
+        case _:
+            raise ValueError(f"{shown(_source(node, text))} is not a graph. {_expected()}")
+
+
+def _operands(node: ast.expr, operator: type[ast.operator]) -> list[ast.expr]:
+    """All of a chain such as `a | b | c`, however long."""
+    found: list[ast.expr] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, operator):
+        found.append(node.right)
+        node = node.left
+    return [node, *reversed(found)]
+
+
+def _construct(
+    function: ast.expr, arguments: list[ast.expr], keywords: list[ast.keyword], text: str
+) -> Graph:
+    known = names()
+    name = _source(function, text).removeprefix("lb.").removeprefix("longbird.")
+    if isinstance(function, ast.Call) and _graph(function, text):
+        raise ValueError(f"{shown(name)} is a graph already, and a graph cannot be called")
+    if name not in known:
+        near = difflib.get_close_matches(name[:80], known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise ValueError(f"{shown(name)} is not a graph.{hint} {_expected()}")
+    positional = [_argument(argument, text) for argument in arguments]
+    named: dict[str, object] = {}
+    for keyword in keywords:
+        if keyword.arg is None:
+            raise ValueError(f"write the arguments of {name} out: ** means nothing here")
+        if keyword.arg in named:
+            raise ValueError(f"{name}: {keyword.arg} is given twice")
+        named[keyword.arg] = _argument(keyword.value, text)
+    try:
+        check_arguments(known[name], positional, named)
+        return known[name](*positional, **named)
+    except TypeError as error:
+        where = "" if str(error).startswith(name) else f"{name}: "
+        raise ValueError(f"{where}{error}") from None
+
+
+def _argument(node: ast.expr, text: str) -> object:
+    """A literal, or a graph, alone or in a list, a tuple or a dictionary."""
+    match node:
+        case ast.List(items) | ast.Tuple(items):
+            values = [_argument(item, text) for item in items]
+            return values if isinstance(node, ast.List) else tuple(values)
+        case ast.Dict(keys, items) if all(isinstance(key, ast.Constant) for key in keys):
+            found = {ast.literal_eval(key): _argument(item, text) for key, item in _pairs(node)}
+            if len(found) < len(items):
+                raise ValueError(f"{shown(_source(node, text))} has a key twice")
+            return found
+        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
+            try:
+                return ast.literal_eval(node)
+            except (ValueError, TypeError):
+                raise ValueError(f"{shown(_source(node, text))} is not a number") from None
+        case ast.Set(items):
+            return [_argument(item, text) for item in items]
+        case ast.Name() | ast.Attribute() | ast.Call() | ast.BinOp(op=ast.BitOr() | ast.BitAnd()):
+            # A piece may take a graph: RandomBlocks(avoid=Window(64)).
+            return _graph(node, text)
+        case _:
+            raise ValueError(
+                f"{shown(_source(node, text))} cannot be an argument: nothing is calculated here, "
+                "so write out numbers, text, lists and graphs"
+            )
+
+
+def _pairs(node: ast.Dict) -> list[tuple[ast.expr, ast.expr]]:
+    return [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key]
+
+
+def _source(node: ast.expr, text: str) -> str:
+    return ast.get_source_segment(text, node) or ast.unparse(node)
+
+
+def _expected() -> str:
+    *others, last = sorted(names())
+    return f"Expected {', '.join(others)} or {last}, or several of them joined by | and &"

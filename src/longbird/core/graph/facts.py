@@ -1,0 +1,237 @@
+"""What a piece states about itself, compared with its rule.
+
+Layouts and decoders take `reach`, `spans`, `period` and `streams` on trust: where one of them is
+false, edges are silently lost. Here each is compared with what `edge` says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from longbird.core.graph.arguments import MOST_TOKENS
+from longbird.core.graph.base import Graph, Positions, _graphs_in
+from longbird.core.graph.random import below
+from longbird.core.graph.reach import Reach
+
+# Pairs of positions that a rule is asked about at a time: all of 2,048 tokens.
+MOST_PAIRS = 2**22
+# Tiles of so many queries are asked for their spans, besides those that the piece prefers.
+TILE_SIZES = (1, 16, 64, 128)
+# How far a streaming piece is followed beyond the length that was asked for.
+LONGER = 4
+# What the rule of a piece may raise for a length that it is not made for.
+REFUSED = (ValueError, IndexError)
+
+Mask = npt.NDArray[np.bool_]
+
+
+class FalseFact(NamedTuple):
+    """Something that a piece states and its rule contradicts."""
+
+    piece: Graph
+    fact: str
+    """The name of the attribute or method."""
+    reason: str
+    """What it states, and the edge that contradicts it."""
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.piece!r:.200}: {self.fact} is false: {self.reason}"
+
+
+def false_facts(graph: Graph, n: int, heads: int = 1) -> list[FalseFact]:
+    """The false facts of every piece of a graph over `n` tokens, one witness for each.
+
+    Every pair of positions is looked at up to 2,048 tokens; beyond that some of the queries, with
+    all their keys.
+
+    Args:
+        graph: The graph; of one that depends on the length, what it is at `n`.
+        n: Number of tokens.
+        heads: Number of heads.
+
+    Examples:
+        >>> from longbird.core.graph import Causal, Window
+        >>> false_facts(Window(3, dilation=2) & Causal(), 100)
+        []
+    """
+    found: list[FalseFact] = []
+    for piece in dict.fromkeys(pieces(graph.at(n))):
+        reasons = dict(_contradictions(piece, n, heads))
+        # What a piece that streams states has to hold as long as a decoder goes on.
+        if piece.streams and _has_rule(piece):
+            with contextlib.suppress(*REFUSED):
+                reasons = dict(_contradictions(piece, LONGER * n, heads)) | reasons
+        found += [FalseFact(piece, fact, reason) for fact, reason in reasons.items()]
+    return found
+
+
+def pieces(graph: Graph) -> Iterator[Graph]:
+    """Every piece of a graph, also those in the fields of other pieces; no combinations."""
+    if not graph._inner:
+        yield graph
+    for part in _graphs_in(graph._fields()):
+        yield from pieces(part)
+
+
+def _has_rule(piece: Graph) -> bool:
+    return type(piece).edge is not Graph.edge
+
+
+def _contradictions(piece: Graph, n: int, heads: int) -> Iterator[tuple[str, str]]:
+    """Names of false facts over `n` tokens, and what shows that they are false."""
+    rows = _rows(n)
+    if _has_rule(piece):
+        seen = piece._edge(rows[:, None], np.arange(n), n)[None]
+    elif len(rows) == n or piece.streams:  # what is listed or drawn is there as a whole alone
+        rows = np.arange(n)
+        seen = (piece._counts(n, heads) > 0).reshape(-1, n, n)
+    else:
+        return
+    if n * n <= MOST_PAIRS:
+        yield from _tile_count(piece, seen, n)
+    seen = np.asarray(seen.any(axis=0))  # in any head: [rows, n]
+    yield from _reach(piece, rows, seen, n)
+    yield from _spans(piece, rows, seen, n)
+    yield from _period(piece, rows, seen, n)
+    yield from _streams(piece, rows, seen, n)
+
+
+def _rows(n: int) -> Positions:
+    """All queries, or as many as may be asked: one from each of equal parts, and both ends."""
+    count = max(MOST_PAIRS // n, 1)
+    if n <= count:
+        return np.arange(n)
+    # Where in its part is a hash: evenly spaced ones would meet one phase of a period alone.
+    start = np.arange(count + 1) * n // count
+    drawn = start[:-1] + below(np.diff(start), n, np.arange(count))
+    return np.unique(np.concatenate([[0], drawn, [n - 1]]))
+
+
+def _reach(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
+    key = np.arange(n)
+    # A decoder asks for the reach of the longest sequence, whatever it has read.
+    for length in (n, MOST_TOKENS) if piece.streams else (n,):
+        reach = piece.reach(length)
+        if not isinstance(reach, Reach):
+            return  # a layout raises, with what it is instead
+        back = rows[:, None] - key
+        inside = ((back <= reach.behind) | (key < reach.sinks)) & (-back <= reach.ahead)
+        edge = _first(seen & ~inside, rows)
+        if edge is not None:
+            yield "reach", f"reach({length}) is {reach}, but {_sees(*edge, n)}"
+            return
+
+
+def _spans(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
+    if type(piece).spans is Graph.spans:
+        return  # they are those of the reach
+    for size in sorted({*TILE_SIZES, piece.tile_size or 64}):
+        tiles, tile = np.unique(rows // size, return_inverse=True)
+        first = tiles[:, None] * size
+        last = np.minimum(first + size, n) - 1
+        low, high = piece._spans(first, last, n)
+        low, high = np.clip(low, 0, n), np.clip(high + 1, 0, n)
+        # +1 where a span begins and -1 behind its end, so that sums are above 0 within spans.
+        change = np.zeros((len(tiles), n + 1), np.int32)
+        number = np.broadcast_to(np.arange(len(tiles))[:, None], low.shape)
+        some = low < high
+        np.add.at(change, (number[some], low[some]), 1)
+        np.add.at(change, (number[some], high[some]), -1)
+        inside = np.cumsum(change[:, :-1], axis=1, dtype=np.int32) > 0
+        edge = _first(seen & ~inside[tile], rows)
+        if edge is not None:
+            begin = edge[0] // size * size
+            yield (
+                "spans",
+                f"no span of the queries {begin} to {min(begin + size, n) - 1} has the key "
+                f"{edge[1]}, but {_sees(*edge, n)}",
+            )
+            return
+
+
+def _period(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
+    if piece.period is None:
+        return
+    key = np.arange(n)
+    # By one period; and to the beginning, as layouts move tiles, where keys may be before it.
+    there = rows + piece.period < n
+    for some, step in (
+        (there, np.full((int(there.sum()), 1), piece.period)),
+        (np.ones(len(rows), bool), -(rows // piece.period * piece.period)[:, None]),
+    ):
+        queries = rows[some]
+        moved = piece._edge(queries[:, None] + step, key + step, n)
+        differs = moved != seen[some]
+        edge = _first(differs & (key + step < n), queries)
+        if edge is not None:
+            i, j = edge
+            by = int(step[np.searchsorted(queries, i), 0])
+            has = bool(seen[np.searchsorted(rows, i), j])
+            yield (
+                "period",
+                f"period is {piece.period}, but {_sees(i, j, n, has)}, and query {i + by} "
+                f"{'does not see' if has else 'sees'} key {j + by}",
+            )
+            return
+
+
+def _streams(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
+    if not piece.streams:
+        return
+    # A decoder asks about the longest sequence; what is listed is the same in all longer ones.
+    longer = [n + 1, 2 * n, 2 * n + 1, MOST_TOKENS] if _has_rule(piece) else []
+    for length in [n - 1, n // 2, *longer]:
+        if length < max(piece._shortest, 1):
+            continue
+        few = min(length, n)
+        queries = rows[rows < few]
+        try:
+            if _has_rule(piece):
+                other = piece._edge(queries[:, None], np.arange(few), length)
+            else:
+                other = (piece._counts(length, 1) > 0).reshape(length, length)
+        except REFUSED:
+            continue
+        edge = _first(other != seen[: len(queries), :few], rows)
+        if edge is not None:
+            has = bool(seen[np.searchsorted(rows, edge[0]), edge[1]])
+            yield (
+                "streams",
+                f"{_sees(*edge, n, has)}, and {'does not' if has else 'does'} in one of {length}",
+            )
+            return
+
+
+def _tile_count(piece: Graph, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
+    """It is an estimate, and may be high; one that is far too low lets memory run out."""
+    if type(piece).tile_count is Graph.tile_count:
+        return  # it is that of the spans
+    size = piece.tile_size or 64
+    starts = np.arange(0, n, size)
+    tiles = np.logical_or.reduceat(np.logical_or.reduceat(seen, starts, axis=1), starts, axis=2)
+    count, stated = float(tiles.sum()) / len(seen), piece.tile_count(n, size)
+    if not count <= 2 * stated + len(starts):
+        i, j = np.argwhere(seen)[-1, 1:].tolist()
+        yield (
+            "tile_count",
+            f"tile_count({n}, {size}) is {stated:g}, but {count:g} tiles have an edge; the last "
+            f"edge is from query {i} to key {j}",
+        )
+
+
+def _first(wrong: Mask, rows: Positions) -> tuple[int, int] | None:
+    """The first pair (query, key) that is wrong, if any is."""
+    if not wrong.any():
+        return None
+    row, column = divmod(int(np.argmax(wrong)), wrong.shape[1])
+    return int(rows[row]), column
+
+
+def _sees(i: int, j: int, n: int, has: bool = True) -> str:
+    return f"query {i} {'sees' if has else 'does not see'} key {j} in a sequence of {n} tokens"

@@ -1,0 +1,204 @@
+"""Tokens that see everything and are seen by everything."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longbird.core.graph.arguments import MOST_TOKENS, integer, shown, tile_for
+from longbird.core.graph.base import Graph, Positions
+from longbird.core.graph.reach import Reach
+
+# Up to this many positions are written out in repr.
+FEW = 100
+# A position takes more than a hundred bytes, and a row and a column of edges.
+MOST_POSITIONS = 2**22
+
+
+class _Global(Graph):
+    """A graph defined by its global tokens: an edge (i, j) where `i` or `j` is one of them."""
+
+    kind = "global"
+
+    @abstractmethod
+    def flagged(self, n: int) -> tuple[Positions, Positions]:
+        """The first and the last tokens of ranges of global ones among `n`: [1, ranges]."""
+
+    def flags(self, n: int) -> npt.NDArray[np.bool_]:
+        """Which of `n` tokens are global: bool [n]."""
+        flags = np.zeros(n, bool)
+        for first, last in np.hstack([side.T for side in self.flagged(n)]).tolist():
+            flags[first : last + 1] = True
+        return flags
+
+    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        flags = self.flags(n)
+        return flags[:, None] | flags[None, :]
+
+    def _breaks(self, n: int) -> Positions:
+        low, high = self.flagged(n)
+        return np.unique(np.hstack([low, high + 1]))
+
+    def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """The global tokens, and all tokens for tiles with a global query."""
+        low, high = self.flagged(n)
+        within = ((low <= last) & (high >= first)).any(axis=1, keepdims=True)
+        rows = len(first), low.shape[1]
+        return (
+            np.hstack([0 * first, np.broadcast_to(low, rows)]),
+            np.hstack([np.where(within, n - 1, -1), np.broadcast_to(high, rows)]),
+        )
+
+
+@dataclass(frozen=True, init=False)
+class GlobalTokens(_Global):
+    """The tokens at these positions attend to every token and every token attends to them.
+
+    Args:
+        positions: Positions of the global tokens; a negative one counts from the end. One that
+            does not exist at a length is a ValueError at that length.
+
+    Examples:
+        >>> GlobalTokens([0, -1]).mask(4)[0].astype(int)
+        array([[1, 1, 1, 1],
+               [1, 0, 0, 1],
+               [1, 0, 0, 1],
+               [1, 1, 1, 1]])
+    """
+
+    positions: tuple[int, ...]
+
+    advice = "count its positions from the beginning"
+
+    def __init__(self, positions: Iterable[int]) -> None:
+        """Check and sort the positions; their order and repetition have no meaning."""
+        try:
+            if isinstance(positions, (str, bytes, Mapping)):
+                raise TypeError
+            given = list(itertools.islice(positions, MOST_POSITIONS + 1))
+        except TypeError:
+            raise TypeError(
+                f"GlobalTokens positions must be a sequence of integers, received "
+                f"{shown(positions)} ({type(positions).__name__})"
+            ) from None
+        if len(given) > MOST_POSITIONS:
+            raise ValueError(
+                f"GlobalTokens takes up to {MOST_POSITIONS:,} positions, received more: "
+                f"{shown(positions)}; where so many tokens see everything, take Full()"
+            )
+        name = "each of the GlobalTokens positions"
+        checked = {integer(position, name, least=-MOST_TOKENS) for position in given}
+        self._set(
+            positions=tuple(sorted(checked)),
+            streams=min(checked, default=0) >= 0,
+            _shortest=max((max(p + 1, -p) for p in checked), default=1),
+        )
+        super().__post_init__()
+
+    def flagged(self, n: int) -> tuple[Positions, Positions]:
+        """Each token is a range; a ValueError if there is no such token."""
+        missing = [p for p in self.positions if not -n <= p < n]
+        if missing:
+            raise ValueError(
+                f"GlobalTokens position {missing[0]} does not exist in a sequence of {n} tokens"
+            )
+        token = np.array([self.positions], np.int64).reshape(1, -1) % max(n, 1)
+        return token, token
+
+    def flags(self, n: int) -> npt.NDArray[np.bool_]:
+        """Which of `n` tokens are global: bool [n]."""
+        flags = np.zeros(n, bool)
+        flags[self.flagged(n)[0]] = True
+        return flags
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """`i` or `j` is one of the positions."""
+        wanted = (position + n if position < 0 else position for position in self.positions)
+        found = ((i == token) | (j == token) for token in wanted)
+        return functools.reduce(operator.or_, found, (i < j) & (i > j))
+
+    def reach(self, n: int) -> Reach:
+        """What a global query sees up to its own position are sinks as well."""
+        if not self.streams:
+            return Reach()
+        last = max(self.positions, default=-1)
+        return Reach(0, math.inf if self.positions else 0, last + 1)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """Rows and columns of tiles."""
+        rows = -(-n // size)
+        return rows * min(rows, 2 * len(self.positions))
+
+    def __repr__(self) -> str:
+        """All positions if they are few, else their number."""
+        if len(self.positions) <= FEW:
+            return super().__repr__()
+        return f"GlobalTokens(<{len(self.positions)} positions>)"
+
+
+@dataclass(frozen=True)
+class GlobalBlocks(_Global):
+    """The tokens of the first and last blocks attend to all and are attended to by all.
+
+    Args:
+        first: Number of global blocks at the beginning.
+        last: Number of global blocks at the end. The very last block may be ragged: with blocks
+            of 64, the last one of 70 tokens has 6.
+        block: Tokens in a block. In a sequence of fewer blocks than asked for, all are global.
+
+    Examples:
+        >>> GlobalBlocks(first=1, last=0, block=2).mask(4)[0].astype(int)
+        array([[1, 1, 1, 1],
+               [1, 1, 1, 1],
+               [1, 1, 0, 0],
+               [1, 1, 0, 0]])
+    """
+
+    first: int = 1
+    last: int = 1
+    block: int = 64
+
+    advice = "set its last=0 (of bigbird: global_last=0, and random=0)"
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        self._set(
+            first=integer(self.first, "GlobalBlocks first"),
+            last=integer(self.last, "GlobalBlocks last"),
+            block=integer(self.block, "GlobalBlocks block", least=1),
+        )
+        self._set(streams=self.last == 0, tile_size=tile_for(self.block))
+        super().__post_init__()
+
+    def flagged(self, n: int) -> tuple[Positions, Positions]:
+        """The beginning and the end."""
+        blocks = -(-n // self.block)
+        head = min(self.first * self.block, n)
+        tail = min(max(blocks - self.last, 0) * self.block, n)
+        return np.array([[0, tail]]), np.array([[head - 1, n - 1]])
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """`i` or `j` is in one of the blocks."""
+        (_, tail), (head, _) = (side[0].tolist() for side in self.flagged(n))
+        found = (i <= head) | (j <= head)
+        return found | (i >= tail) | (j >= tail) if self.last else found
+
+    def reach(self, n: int) -> Reach:
+        """What a global query sees up to its own position are sinks as well."""
+        if not self.streams:
+            return Reach()
+        return Reach(0, math.inf if self.first else 0, self.first * self.block)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """Rows and columns of tiles."""
+        rows = -(-n // size)
+        return rows * min(rows, 2 * (self.first + self.last) * (1 + self.block / size))

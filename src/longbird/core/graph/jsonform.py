@@ -1,0 +1,88 @@
+"""The JSON of graphs: objects are graphs, lists are tuples, and nothing is read twice."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from longbird.core.graph.arguments import shown
+
+TOO_MANY_DIGITS = "the graph has a number of thousands of digits"
+
+
+def plain(value: Any) -> Any:
+    """A field as JSON has it: lists become tuples, and numbers of NumPy those of Python."""
+    if isinstance(value, (list, tuple)):
+        values = tuple(map(plain, value))
+        same = isinstance(value, tuple) and all(map(operator.is_, values, value))
+        return value if same else values
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def encode(value: Any) -> str:
+    """JSON of a field; graphs bring the text they already have."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(encode, value)) + "]"
+    if isinstance(value, (dict, set, frozenset, np.ndarray)):
+        raise TypeError(
+            f"a field of a graph is a number, text, None, a graph or a tuple of these, received "
+            f"{shown(value)} ({type(value).__name__})"
+        )
+    return json.dumps(value)
+
+
+def decode(text: str | bytes | bytearray, make: Callable[[Any, dict[str, Any]], Any]) -> Any:
+    """Reads JSON; `make` makes a graph of its type and its fields.
+
+    Raises:
+        ValueError: If it is not JSON, an object names a field twice, or it is nested too deeply.
+    """
+    try:
+        return _value(json.loads(text, object_pairs_hook=_object), make)
+    except RecursionError:
+        raise ValueError("the JSON of the graph is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the graph is not valid JSON: {error}") from None
+    except ValueError as error:
+        if too_many_digits(error):
+            raise ValueError(TOO_MANY_DIGITS) from None
+        raise
+
+
+def written(content: dict[str, Any]) -> str:
+    """The text of JSON that somebody has parsed."""
+    try:
+        return json.dumps(content)
+    except ValueError as error:
+        if too_many_digits(error):
+            raise ValueError(TOO_MANY_DIGITS) from None
+        raise
+
+
+def too_many_digits(error: Exception) -> bool:
+    """Does Python refuse an integer for its length, with advice on how to make it read more?"""
+    return "digits) for integer string conversion" in str(error)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the JSON of the graph has the field {shown(twice)} twice in one object")
+    return content
+
+
+def _value(value: Any, make: Callable[[Any, dict[str, Any]], Any]) -> Any:
+    if isinstance(value, list):
+        return tuple(_value(item, make) for item in value)
+    if not isinstance(value, dict):
+        return value
+    content = {name: _value(value[name], make) for name in value if name != "type"}
+    return make(value.get("type"), content)

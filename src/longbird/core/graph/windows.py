@@ -1,0 +1,180 @@
+"""Patterns that a rule on the two positions defines: full, causal, windows of tokens or blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from longbird.core.graph.arguments import integer, tile_for
+from longbird.core.graph.base import Graph, Positions
+from longbird.core.graph.reach import Reach
+
+# Spans that are told apart at a time, before they take more memory than they save.
+MOST_SPANS = 2**24
+
+
+@dataclass(frozen=True)
+class Full(Graph):
+    """Every query attends to every key.
+
+    Examples:
+        >>> Full().mask(2)
+        array([[[ True,  True],
+                [ True,  True]]])
+    """
+
+    kind, streams, period, _stride = "window", True, 1, None
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """Always."""
+        return (i <= j) | (i > j)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """All tiles."""
+        return float(-(-n // size)) ** 2
+
+
+@dataclass(frozen=True)
+class Causal(Graph):
+    """Every query attends to the keys up to its own position: `j <= i`.
+
+    Examples:
+        >>> Causal().mask(3)[0].astype(int)
+        array([[1, 0, 0],
+               [1, 1, 0],
+               [1, 1, 1]])
+    """
+
+    kind, streams, period, _stride = "window", True, 1, None
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """`j <= i`."""
+        return j <= i
+
+    def reach(self, n: int) -> Reach:
+        """All tokens behind, none ahead."""
+        return Reach(ahead=0)
+
+    def tile_count(self, n: int, size: int) -> float:
+        """Half of the tiles, and the diagonal."""
+        rows = float(-(-n // size))
+        return rows * (rows + 1) / 2
+
+
+@dataclass(frozen=True)
+class Window(Graph):
+    """Every query attends to `radius` keys on each side and to itself, `dilation` apart.
+
+    A dilated window costs what a plain one with the same number of keys costs.
+
+    Args:
+        radius: Keys on each side, 0 or more.
+        dilation: Distance between neighbouring keys, 1 or more.
+
+    Examples:
+        >>> Window(1, dilation=2).mask(5)[0].astype(int)
+        array([[1, 0, 1, 0, 0],
+               [0, 1, 0, 1, 0],
+               [1, 0, 1, 0, 1],
+               [0, 1, 0, 1, 0],
+               [0, 0, 1, 0, 1]])
+    """
+
+    radius: int
+    dilation: int = 1
+
+    kind, streams, period = "window", True, 1
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        self._set(
+            radius=integer(self.radius, "Window radius"),
+            dilation=integer(self.dilation, "Window dilation", least=1),
+        )
+        self._set(_stride=self.dilation)
+        super().__post_init__()
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """`|i - j| <= radius * dilation` and `(i - j) % dilation == 0`."""
+        near = abs(i - j) <= self.radius * self.dilation
+        return near if self.dilation == 1 else near & ((i - j) % self.dilation == 0)
+
+    def reach(self, n: int) -> Reach:
+        """`radius * dilation` on both sides."""
+        side = self.radius * self.dilation
+        return Reach(side, side)
+
+    def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """One span, or one for each key where the keys of a tile are far apart and few."""
+        step = self.dilation
+        radius = min(self.radius, n // step)
+        near = (last - first).max(initial=0) >= step - 1
+        if near or len(first) * (2 * radius + 1) > MOST_SPANS:
+            return first - radius * step, last + radius * step
+        offset = np.arange(-radius, radius + 1) * step
+        return first + offset, last + offset
+
+    def tile_count(self, n: int, size: int) -> float:
+        """As many in each row as the window covers, or one for each key."""
+        rows = -(-n // size)
+        keys = 2 * self.radius + 1
+        return rows * min(rows, 2 * keys, 2 + keys * self.dilation / size)
+
+
+@dataclass(frozen=True)
+class BlockWindow(Graph):
+    """Every block of queries attends to its own block and to `width // 2` blocks on each side.
+
+    Args:
+        width: Blocks in the window, an odd number.
+        block: Tokens in a block; the last block may have fewer.
+
+    Examples:
+        >>> BlockWindow(width=3, block=2).mask(6)[0].astype(int)
+        array([[1, 1, 1, 1, 0, 0],
+               [1, 1, 1, 1, 0, 0],
+               [1, 1, 1, 1, 1, 1],
+               [1, 1, 1, 1, 1, 1],
+               [0, 0, 1, 1, 1, 1],
+               [0, 0, 1, 1, 1, 1]])
+    """
+
+    width: int = 3
+    block: int = 64
+
+    kind, streams = "window", True
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        self._set(
+            width=integer(self.width, "BlockWindow width", least=1),
+            block=integer(self.block, "BlockWindow block", least=1),
+        )
+        if self.width % 2 == 0:
+            raise ValueError(
+                f"BlockWindow width must be odd (its own block, and as many on each side), "
+                f"received {self.width}"
+            )
+        self._set(period=self.block, tile_size=tile_for(self.block))
+        super().__post_init__()
+
+    def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
+        """`|i // block - j // block| <= width // 2`."""
+        return abs(i // self.block - j // self.block) <= self.width // 2
+
+    def reach(self, n: int) -> Reach:
+        """From the last token of a block to the first one of the window, and the reverse."""
+        side = (self.width // 2 + 1) * self.block - 1
+        return Reach(side, side)
+
+    def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
+        """Whole blocks."""
+        block, side = self.block, self.width // 2
+        return (first // block - side) * block, (last // block + side + 1) * block - 1
+
+    def tile_count(self, n: int, size: int) -> float:
+        """As many in each row as the window covers."""
+        rows = -(-n // size)
+        return rows * min(rows, 1 + self.width * self.block / size)

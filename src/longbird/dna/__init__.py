@@ -1,5 +1,0 @@
-"""Models of DNA: pretraining, promoters, profiles and coding sequence, and scans of genomes.
-
-The tasks of this room train as all others do (`longbird.tasks.finetune.run`); their examples are
-windows of a genome instead of rows of a file.
-"""

@@ -1,0 +1,79 @@
+"""Packages of Debian, pinned by sha256, from the sources that the user's apt is configured with.
+
+Nothing is installed, and nobody needs to be root.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from longbird.files.sources.packages import cache_folder, check_sha256, run_in_new
+
+HEADER = 60
+"""Bytes before each member of an `ar` archive: name 16, dates and owners 32, size 10, end 2."""
+
+
+def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
+    """The file of a package, by `apt-get download`.
+
+    Raises:
+        RuntimeError: There is no apt-get, it does not know this version, or the file is not the
+            one expected.
+    """
+    apt_get = shutil.which("apt-get")
+    if apt_get is None:
+        raise RuntimeError(
+            f"{name} {version} is a package of Debian, and there is no apt-get on the path. Run "
+            f"this on Debian, or copy {cache_folder()} from a machine that has the data."
+        )
+    folder = scratch / name
+    done = run_in_new(folder, [apt_get, "download", "-q", f"{name}={version}"])
+    packages = list(folder.glob("*.deb"))
+    if done.returncode or len(packages) != 1:
+        raise RuntimeError(
+            f"apt-get could not download {name} {version}, which is that of Debian 12. Try "
+            "`apt-get update` first; other releases have other versions, whose texts differ: then "
+            f"copy {cache_folder()} from a machine that has the data. apt-get said:\n"
+            f"{done.stderr.strip()}"
+        )
+    return check_sha256(packages[0], sha256, "apt-cache policy")
+
+
+def files(package: Path) -> Iterator[tuple[str, bytes]]:
+    """The regular files of a package with their names and contents; links are left out.
+
+    Nothing is written, so that no name in the package decides where a file goes.
+
+    Raises:
+        RuntimeError: It is not a package of Debian, or compressed as Python cannot read it.
+    """
+    data = next((each for each in _members(package) if each[0].startswith("data.tar")), None)
+    if data is None:
+        raise RuntimeError(f"{package.name} is not a package of Debian: it has no data.tar")
+    try:
+        archive = tarfile.open(fileobj=io.BytesIO(data[1]))
+    except tarfile.ReadError as error:
+        raise RuntimeError(
+            f"{package.name} has a {data[0]} that cannot be read: {error}"
+        ) from error
+    with archive:
+        for member in archive:
+            if member.isfile() and (file := archive.extractfile(member)) is not None:
+                yield member.name.removeprefix("./"), file.read()
+
+
+def _members(package: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of an `ar` archive, which is what a package is."""
+    content = package.read_bytes()
+    if not content.startswith(b"!<arch>\n"):
+        raise RuntimeError(f"{package.name} is not a package of Debian: it is no ar archive")
+    at = 8
+    while at + HEADER <= len(content):
+        header, begin = content[at : at + HEADER], at + HEADER
+        size = int(header[48:58])
+        yield header[:16].decode("ascii").strip().rstrip("/"), content[begin : begin + size]
+        at = begin + size + size % 2  # members begin at even places

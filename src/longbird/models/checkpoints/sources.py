@@ -1,0 +1,96 @@
+"""What a file has for a model: its tensors under our names, and those that have no place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from longbird.models.checkpoints.files import Stored, stored_arrays, stored_tensors
+from longbird.models.checkpoints.names import Family, ModelClass, NameMap
+from longbird.models.checkpoints.report import Shape
+from longbird.models.checkpoints.tensorflow import from_tensorflow, is_head
+
+
+@dataclass(frozen=True)
+class Source:
+    """The tensors of a file under our names."""
+
+    tensors: Mapping[str, Stored]
+    left_out: Sequence[str]
+    """Tensors without a name of ours that belong to a head."""
+    left_over: Sequence[str]
+    """Tensors without a name of ours that belong to the body."""
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """By our name."""
+        return {name: stored.shape for name, stored in self.tensors.items()}
+
+    def check(self, path: Any, int8: Collection[str] = ()) -> None:
+        """Raises if a tensor is not of real numbers, or one of those named here is not of int8."""
+        for name, stored in self.tensors.items():
+            if name in int8 and not stored.is_int8:
+                raise ValueError(
+                    f"{name} of {path} is not int8, as its configuration says (quantize='int8')"
+                )
+            if name not in int8 and not stored.is_real:
+                raise ValueError(f"{name} of {path} is not in floating point, as weights must be")
+
+
+def own_names(names: Collection[str], model: Any) -> NameMap:
+    """The names of tensors of ours in a model with a head or without, and those of other heads."""
+    prefix = f"{model.base_model_prefix}."
+    prefixed = any(name.startswith(prefix) for name in names)
+    with_head = any(name.startswith(prefix) for name in model.state_dict())
+    if prefixed and not with_head:
+        body = {x.removeprefix(prefix): x for x in names if x.startswith(prefix)}
+        return NameMap(body, [name for name in names if not name.startswith(prefix)])
+    added = prefix if with_head and not prefixed else ""
+    return NameMap({added + name: name for name in names}, [])
+
+
+def own_source(stored: Mapping[str, Stored], model: Any) -> Source:
+    """The tensors of a folder of ours."""
+    return _source(own_names(stored, model), stored, lambda _: True)
+
+
+def foreign_source(folder: Path, family: Family, model_class: ModelClass) -> Source:
+    """The tensors of a folder of another library."""
+    stored = stored_tensors(folder)
+    prefixed = any(name.startswith(family.prefix) for name in stored)
+    names = family.ours(stored, model_class)
+    source = _source(names, stored, lambda name: family.is_head(name, prefixed))
+    base = "" if issubclass(model_class, family.base) else f"{family.base.base_model_prefix}."
+    rows = {f"{base}{name}.weight": count for name, count in family.rows.items()}
+    return replace(
+        source,
+        tensors={k: replace(x, rows=rows.get(k)) for k, x in source.tensors.items()},
+    )
+
+
+def array_source(file: Path, model_class: ModelClass) -> Source:
+    """The variables of Google's BigBird in a file."""
+    return _source(*from_tensorflow(stored_arrays(file), model_class), is_head)
+
+
+def _source(
+    names: NameMap, stored: Mapping[str, Stored], of_head: Callable[[str], bool]
+) -> Source:
+    return Source(
+        {ours: stored[name] for ours, name in names.origins.items()},
+        [name for name in names.unknown if of_head(name)],
+        [name for name in names.unknown if not of_head(name)],
+    )
+
+
+def check_layers(path: Any, tensors: Collection[str], config: Any) -> None:
+    """Raises if there are many more layers than tensors: building them could take for ever."""
+    for field in ("num_hidden_layers", "decoder_layers"):
+        layers = getattr(config, field, None) or 0
+        if layers > max(len(tensors), 256):
+            raise ValueError(
+                f"{path} has {len(tensors)} tensors, and its configuration asks for {layers} "
+                "layers: the two do not belong together"
+            )
