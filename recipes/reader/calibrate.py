@@ -4,7 +4,8 @@
 
 DATA is the folder that prepare.py made. The thresholds and the confidence are fitted to
 validation.jsonl, and go into the configuration in
-src/longbird/applications/reading/shipped; all figures that are printed, and reliability.png beside it, are of test.jsonl.
+src/longbird/applications/reading/shipped; all figures that are printed, and reliability.png
+beside it, are of test.jsonl.
 """
 
 from __future__ import annotations

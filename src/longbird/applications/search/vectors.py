@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.applications.reading import index as indexing
+from longbird.applications.search import index as indexing
 from longbird.applications.search.nearest import nearest
 from longbird.files.writing import writing_files
 

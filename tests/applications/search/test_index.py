@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longbird.applications.reading import index as indexing
+from longbird.applications.search import index as indexing
 from longbird.applications.search.index import nearest_by_index
 from longbird.applications.search.nearest import nearest
 from longbird.applications.search.vectors import Vectors, writing_vectors
