@@ -16,6 +16,7 @@ from longbird.core.operator import dispatch, flex, reference
 from longbird.core.operator.call import DTYPES, Call
 from longbird.core.operator.graphs import GraphArgument, OneGraph
 from longbird.core.operator.sequences import sequences
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 OUTPUT_TOLERANCE = 2e-5
 """Largest absolute error of a float32 output, for values of about unit size."""
@@ -202,15 +203,17 @@ def check(
 def _names(impls: Sequence[str], known: Collection[str]) -> list[str]:
     if isinstance(impls, (str, bytes)) or not isinstance(impls, Collection):
         hint = f"; write impls=[{impls!r}]" if impls in known else ""
-        raise TypeError(
+        raise InvalidTypeError(
             f"impls must be a list of names, received {impls!r} ({type(impls).__name__}){hint}"
         )
     choice = f"some of {', '.join(known)}"
     for name in impls:
         if not isinstance(name, str) or name not in known:
-            raise ValueError(f"impls must be {choice}, received {name!r}")
+            raise InvalidValueError(f"impls must be {choice}, received {name!r}")
     if not impls:
-        raise ValueError(f"impls must be {choice}, received none; leave it out to check as usual")
+        raise InvalidValueError(
+            f"impls must be {choice}, received none; leave it out to check as usual"
+        )
     return list(dict.fromkeys(impls))
 
 
@@ -223,22 +226,22 @@ def _form(
     """Shape, dtype and device: those of what is given, else those that were asked for."""
     for name, x in zip("qkv", given, strict=True):
         if x is not None and not isinstance(x, Tensor):
-            raise TypeError(f"{name} must be a torch.Tensor, received {type(x).__name__}")
+            raise InvalidTypeError(f"{name} must be a torch.Tensor, received {type(x).__name__}")
     example = next((x for x in given if x is not None), None)
     if example is None:
         names = ("batch", "heads", "n", "head_dim")
         sizes = tuple(integer(x, name) for x, name in zip(shape, names, strict=True))
         if dtype not in DTYPES:
             known = ", ".join(map(str, DTYPES))
-            raise TypeError(f"dtype must be one of {known}, received {dtype!r}")
+            raise InvalidTypeError(f"dtype must be one of {known}, received {dtype!r}")
         try:
             return sizes, dtype, torch.device(device)
         except (TypeError, RuntimeError):
-            raise ValueError(
+            raise InvalidValueError(
                 f'device must be a device of torch, such as "cpu" or "cuda:0", received {device!r}'
             ) from None
     if example.ndim != 4 or example.shape[2] != shape[2]:
-        raise ValueError(
+        raise InvalidValueError(
             f"q, k and v must be [batch, heads, n, head_dim] with n = {shape[2]}, "
             f"received shape {tuple(example.shape)}"
         )
@@ -252,7 +255,7 @@ def _check_memory(shape: tuple[int, ...], device: torch.device) -> None:
     needed = batch * heads * n * (64 * n + 120 * head_dim)
     limit = min(LARGEST_CHECK, _free_memory(device))
     if needed > limit:
-        raise ValueError(
+        raise InvalidValueError(
             f"dense attention of batch {batch}, {heads} heads of {head_dim:,} and {n:,} tokens, "
             f"with its gradients, would take {needed / 2**30:,.0f} GB, and a check may take "
             f"{limit / 2**30:,.0f} GB here; check fewer tokens, heads or rows, or smaller heads"

@@ -29,6 +29,7 @@ from longbird.core.layout.layout import Layout, estimate
 from longbird.core.layout.tiles import ranges, unpack
 from longbird.core.layout.tiling import Tiling
 from longbird.core.machine import in_words, many
+from longbird.errors import InvalidValueError
 from longbird.files.paths import check_picture
 
 # Half as many as a saved picture has dots across, so that no line is lost between two of them.
@@ -261,7 +262,9 @@ def picture(
     """
     n, heads = integer(n, "n of a picture", least=1), integer(heads, "heads", least=1)
     if integer(head, "head") >= heads:
-        raise ValueError(f"head must be less than the number of heads ({heads}), received {head}")
+        raise InvalidValueError(
+            f"head must be less than the number of heads ({heads}), received {head}"
+        )
     pixels = min(pixels, n)
     title = name or repr(graph)
     whole, of_head = graph.at(n), graph.at(n).for_head(head)
@@ -380,7 +383,7 @@ def _fits(graph: Graph, n: int, heads: int, pixels: int, by_rule: bool) -> bool:
     if by_rule:
         return work <= WORK_BEFORE_SAMPLING
     if work > MOST_WORK:
-        raise ValueError(
+        raise InvalidValueError(
             f"a picture of {graph!r:.200} over {n:,} tokens needs its layout, which would have "
             f"about {many(tiles)} tiles and take {in_words(needed)}; draw fewer tokens"
         )
@@ -465,7 +468,7 @@ def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
         if low.size * len(query) <= CHUNK:
             break
     else:
-        raise ValueError(_too_thin(graph, n))
+        raise InvalidValueError(_too_thin(graph, n))
     edges = np.zeros(pixels * pixels)
     hits = asks = 0
     for part in np.array_split(np.arange(len(query)), max(1, 8 * len(query) * pixels // CHUNK)):
@@ -486,7 +489,7 @@ def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
         edges += np.bincount(index[seen], weights, minlength=pixels * pixels)
         hits, asks = hits + int(seen.sum()), asks + len(seen)
     if hits < asks * FEWEST_HITS:
-        raise ValueError(_too_thin(graph, n))
+        raise InvalidValueError(_too_thin(graph, n))
     tokens = np.diff(starts).astype(np.float64)
     return np.minimum(1.0, edges.reshape(pixels, pixels) / np.outer(tokens, tokens))
 

@@ -32,6 +32,7 @@ from longbird.core.operator import native
 from longbird.core.operator.api import attention
 from longbird.core.operator.call import DTYPES, Call
 from longbird.core.operator.dispatch import choose
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 # Multiplications and additions for one query and one key of one head, per element of the head:
 # forward multiplies q with k and the weight with v; backward does the first again and adds four.
@@ -57,7 +58,7 @@ class Curve:
     def __post_init__(self) -> None:
         pairs = [at for at, _ in self.points]
         if len(pairs) < 2 or pairs != sorted(set(pairs)):
-            raise ValueError(
+            raise InvalidValueError(
                 f"received points at {pairs}, expected two or more with ascending pairs"
             )
 
@@ -268,9 +269,11 @@ def plan(
     asked = _Layers.of(graph_or_config, heads, head_dim)
     n, batch = integer(n, "n", least=1), integer(batch, "batch", least=1)
     if dtype not in DTYPES:
-        raise TypeError(f"dtype must be one of {', '.join(map(str, DTYPES))}, received {dtype!r}")
+        raise InvalidTypeError(
+            f"dtype must be one of {', '.join(map(str, DTYPES))}, received {dtype!r}"
+        )
     if not isinstance(calibration, Calibration | None):
-        raise TypeError(
+        raise InvalidTypeError(
             f"calibration must be a Calibration, or None to measure one, received {calibration!r}"
         )
     heads, head_dim, layers = asked.heads, asked.head_dim, len(asked.graphs)
@@ -341,7 +344,7 @@ class _Layers:
         if isinstance(source, Mapping) and "type" not in source:
             known = {"graph", "heads", "head_dim", "layers"}
             if "graph" not in source or set(source) - known:
-                raise ValueError(
+                raise InvalidValueError(
                     f"received a mapping with the keys {sorted(map(str, source))}, expected "
                     "'graph' and, as needed, 'heads', 'head_dim' and 'layers'"
                 )
@@ -356,7 +359,7 @@ class _Layers:
         needed = ("graph", "hidden_size", "num_hidden_layers")
         missing = [name for name in needed if not hasattr(config, name)]
         if missing:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"received a {type(config).__name__} without {' and '.join(missing)}; expected a "
                 "graph, or a configuration with a graph, such as longbird.LongbirdConfig"
             )
@@ -366,7 +369,7 @@ class _Layers:
         found = getattr(config, "layer_graphs", None) or config.graph
         found = [found] * layers if not isinstance(found, list | tuple) else found
         if len(found) != layers:
-            raise ValueError(
+            raise InvalidValueError(
                 f"received {len(found)} graphs for {layers} layers, expected {layers}"
             )
         graphs = tuple(as_graph(graph) for graph in found)
@@ -390,7 +393,7 @@ def _check_size(graphs: Sequence[Graph], n: int, heads: int) -> None:
         return
     largest = max(graphs, key=lambda graph: _listed(graph, n, heads))
     tiles, size, memory = estimate(largest, n, heads)
-    raise ValueError(
+    raise InvalidValueError(
         f"plan counts edges in the layout, which it builds only where that takes a few seconds; "
         f"that of {largest!r:.200} over {n:,} tokens and {_count(heads, 'head')} would have about "
         f"{many(tiles)} tiles of {size} x {size} tokens and take {in_words(memory)} to build. "

@@ -15,6 +15,7 @@ from longbird.cli.early import check_model
 from longbird.cli.errors import complain
 from longbird.cli.options import AsJson, Encoding
 from longbird.cli.terminal import echo_json, note, one_line, printable, say, stdout, working
+from longbird.errors import InvalidValueError, MissingFileError
 
 if TYPE_CHECKING:
     from longbird.applications.documents import Document
@@ -74,11 +75,11 @@ def ask(
     """
     names, asked = _sorted_out(files, question or [])
     if quantize not in (None, "int8"):
-        raise ValueError(f"--quantize must be int8, received {quantize}")
+        raise InvalidValueError(f"--quantize must be int8, received {quantize}")
     if model != "default":
         check_model(model)
     if not asked and "-" in names:
-        raise ValueError("- takes the document from stdin, so give the questions with -q")
+        raise InvalidValueError("- takes the document from stdin, so give the questions with -q")
     documents = _documents(names, encoding)
     with working("Loading the reader"):
         asking = _asking(documents, model, quantize, read)
@@ -120,15 +121,17 @@ def _sorted_out(files: list[str], questions: list[str]) -> tuple[list[str], list
         asked = [names.pop()]
     for each in asked:
         if not each.strip():
-            raise ValueError("a question is empty")
+            raise InvalidValueError("a question is empty")
     if not names:
-        raise ValueError(f"which file should be asked {last!r}? Give it before the question")
+        raise InvalidValueError(
+            f"which file should be asked {last!r}? Give it before the question"
+        )
     for name in names:
         if name != "-" and not os.path.exists(name):
             hint = "" if asked else "; a question comes last, in quotes, or after -q"
             if questions and name == last and like_one:
                 hint = "; if it is a question, it needs a -q of its own, as the others have"
-            raise FileNotFoundError(f"there is no file or folder {name}{hint}")
+            raise MissingFileError(f"there is no file or folder {name}{hint}")
     return names, asked
 
 
@@ -140,7 +143,7 @@ def _documents(names: list[str], encoding: str | None) -> list[Document]:
         for line in each.notes:
             note(f"{one_line(each.file)}: {line}")
     if not documents:
-        raise ValueError(f"{', '.join(names)}: there is no document to read")
+        raise InvalidValueError(f"{', '.join(names)}: there is no document to read")
     return documents
 
 
@@ -166,7 +169,9 @@ def _questions(given: list[str]) -> Iterator[str]:
         yield from given
         return
     if sys.stdin is None:  # closed by whoever started us
-        raise ValueError("there is no question, and stdin, where it could come from, is closed")
+        raise InvalidValueError(
+            "there is no question, and stdin, where it could come from, is closed"
+        )
     typing, asked = sys.stdin.isatty(), False
     if isinstance(sys.stdin, io.TextIOWrapper):  # a wrong byte costs a letter, and not all answers
         sys.stdin.reconfigure(errors="replace")
@@ -191,7 +196,7 @@ def _questions(given: list[str]) -> Iterator[str]:
             asked = True
             yield line
     if not (typing or asked):
-        raise ValueError(
+        raise InvalidValueError(
             "there is no question: give one after the files, or with -q, or one per line on stdin"
         )
 

@@ -25,6 +25,7 @@ from longbird.cli.options import (
     complete_implementation,
 )
 from longbird.cli.terminal import note, say, stderr, stdout, working
+from longbird.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from longbird.bench.encoders.case import Shape
@@ -298,7 +299,9 @@ def dna(
     check_known("NAME", [name], (*OF_DNA, SPEED))
     check_known("--scale", [scale], SCALES)
     if name == SPEED and (only or model is not None):
-        raise ValueError("speed takes neither --only nor --model: its models are all measured")
+        raise InvalidValueError(
+            "speed takes neither --only nor --model: its models are all measured"
+        )
     if model is not None:
         model = folder_of_dna(model, PRETRAINED)
     with working("Loading torch"):
@@ -344,7 +347,7 @@ def _shapes(text: str) -> tuple[Shape, ...]:
 
     names = list(dict.fromkeys(text.split(",")))
     if not set(names) <= set(SHAPES):
-        raise ValueError(f"--shape is {text!r}, expected some of {', '.join(SHAPES)}")
+        raise InvalidValueError(f"--shape is {text!r}, expected some of {', '.join(SHAPES)}")
     return tuple(SHAPES[name] for name in names)
 
 
@@ -360,7 +363,7 @@ def parse_lengths(text: str) -> tuple[int, ...]:
     except ValueError:
         lengths = set()
     if not lengths or min(lengths) < 1:
-        raise ValueError(f"--lengths is {text!r}, expected whole numbers like 512,1024")
+        raise InvalidValueError(f"--lengths is {text!r}, expected whole numbers like 512,1024")
     return tuple(sorted(lengths))
 
 
@@ -376,7 +379,7 @@ def _given(lengths: str | None, impl: str, **options: Any) -> dict[str, Any]:
     states = implementations()
     if states[impl] != "available":
         here = ", ".join(name for name, state in states.items() if state == "available")
-        raise ValueError(f"--impl is {impl!r}: {states[impl]}. Available here: {here}")
+        raise InvalidValueError(f"--impl is {impl!r}: {states[impl]}. Available here: {here}")
     return given
 
 

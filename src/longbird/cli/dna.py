@@ -18,6 +18,7 @@ from longbird.cli.finetune import finetune as finetune_text
 from longbird.cli.flags import Command, Group
 from longbird.cli.options import AsJson, TokensAtOnce, check_known
 from longbird.cli.terminal import note, stdout, working
+from longbird.errors import InvalidValueError
 
 dna = typer.Typer(
     cls=Group,
@@ -296,10 +297,12 @@ def scan(
     """
     outs = out or []
     if not outs and plot is None:
-        raise ValueError("give a file to write with --out, or a stretch to draw with --plot")
+        raise InvalidValueError(
+            "give a file to write with --out, or a stretch to draw with --plot"
+        )
     for each in outs:
         if each.suffix.lower() not in (*ENDINGS, *ALSO):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{each} ends in {each.suffix!r}, expected one of {', '.join(ENDINGS)}"
             )
     _check_trained(run)

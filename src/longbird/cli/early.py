@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from longbird.errors import MissingFileError
 from longbird.files.paths import folder_of
 from longbird.files.sources import is_named
 
@@ -29,7 +30,7 @@ def check_there(files: Iterable[Path]) -> None:
     """Raises if one of the files or folders is not there; "-" is stdin."""
     for file in files:
         if str(file) != "-" and not file.exists():
-            raise FileNotFoundError(f"there is no file {file}")
+            raise MissingFileError(f"there is no file {file}")
 
 
 def check_model(model: str | Path) -> None:

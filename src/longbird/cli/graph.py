@@ -13,6 +13,7 @@ from longbird.cli.flags import Command, Group
 from longbird.cli.graph_argument import HELP, GraphArgument, complete_graph, parse_graph
 from longbird.cli.options import AsJson, Heads, Picture, Tokens
 from longbird.cli.terminal import say, stdout, working
+from longbird.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from longbird.core.graph import Graph
@@ -51,7 +52,7 @@ def show(
     """Draw the adjacency picture of a graph: queries down, keys across."""
     if graph is None:
         if json or out is not None:
-            raise ValueError(
+            raise InvalidValueError(
                 "no graph to show was given; `longbird graph show` lists what there is"
             )
         list_graphs()
@@ -114,7 +115,7 @@ def compare(
 
     parsed = [parse_graph(graph) for graph in graphs]
     if len(parsed) < 2:
-        raise ValueError(
+        raise InvalidValueError(
             "compare needs two graphs or more, received one; `longbird graph analyse` measures one"
         )
     from longbird.analysis.measures import analyse as measure
@@ -148,7 +149,7 @@ def path(
 
     for name, token in (("READER", reader), ("READ", read)):
         if token >= n:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} is token {token:,}, and the last of {n:,} tokens is {n - 1:,}: choose "
                 "another, or more tokens with -n"
             )
@@ -174,7 +175,9 @@ def plots(
 ) -> None:
     """Measure and draw again what the papers say: paths, clustering, eigenvalues, layers."""
     if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is a file, expected a folder to draw into; choose another name")
+        raise InvalidValueError(
+            f"{out} is a file, expected a folder to draw into; choose another name"
+        )
     with working(f"Measuring, and drawing into {out}"):
         from longbird.analysis.measures.plots import draw_all
 

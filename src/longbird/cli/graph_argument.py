@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from longbird.errors import InvalidValueError
+
 if TYPE_CHECKING:
     from longbird.core.graph import Graph
 
@@ -45,14 +47,14 @@ def parse_graph(text: str) -> Graph:
             return as_graph(text)
         except ValueError as error:
             if text and _is_there(path):
-                raise ValueError(
+                raise InvalidValueError(
                     f"{text!r} is {_kind(path)}; expected a graph: {KINDS}"
                 ) from error
             raise
     if not path.exists():
-        raise ValueError(f"there is no file {path}")
+        raise InvalidValueError(f"there is no file {path}")
     if not path.is_file():  # a pipe that nobody writes to would never be read
-        raise ValueError(f"{path} is {_kind(path)}; expected a graph: {KINDS}")
+        raise InvalidValueError(f"{path} is {_kind(path)}; expected a graph: {KINDS}")
     try:
         return as_graph(path.read_text(encoding="utf-8").lstrip("\ufeff"))
     except (ValueError, TypeError, RecursionError) as error:
@@ -62,7 +64,7 @@ def parse_graph(text: str) -> Graph:
             reason = "it is nested too deeply"
         else:
             reason = str(error)
-        raise ValueError(f"{path} is not a graph: {reason}") from error
+        raise InvalidValueError(f"{path} is not a graph: {reason}") from error
 
 
 def _kind(path: Path) -> str:

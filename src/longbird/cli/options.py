@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from longbird.errors import InvalidValueError
 from longbird.files.paths import check_picture
 
 Tokens = Annotated[int, typer.Option("-n", "--tokens", help="Tokens of a sequence.", min=1)]
@@ -102,4 +103,6 @@ def check_known(option: str, given: Iterable[str | None], names: Iterable[str]) 
     known = tuple(names)
     for value in given:
         if value is not None and value not in known:
-            raise ValueError(f"{option} must be one of {', '.join(known)}, received {value!r}")
+            raise InvalidValueError(
+                f"{option} must be one of {', '.join(known)}, received {value!r}"
+            )

@@ -11,6 +11,7 @@ import typer
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import Batch, DType, HeadDim, Heads, Storage, Threads, Tokens
 from longbird.cli.terminal import say, stderr, working
+from longbird.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from longbird.core.graph import Graph
@@ -44,7 +45,7 @@ def plan(
     if is_model(graph):
         given = [option for name, option in OF_A_MODEL.items() if _was_given(context, name)]
         if given:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{graph} is the folder of a model, whose config.json says what "
                 f"{' and '.join(given)} would: leave the option out"
             )
@@ -98,7 +99,9 @@ def _parse(text: str) -> Graph:
         word = text.strip()
         if "(" in word or word in names() or word.startswith("{") or word.endswith(".json"):
             raise
-        raise ValueError(f"{error}, or the folder of a model, which has a config.json") from error
+        raise InvalidValueError(
+            f"{error}, or the folder of a model, which has a config.json"
+        ) from error
 
 
 def is_model(text: str) -> bool:

@@ -12,6 +12,7 @@ from longbird.cli.early import check_files
 from longbird.cli.errors import INTERRUPTED
 from longbird.cli.finetune import finetune
 from longbird.cli.terminal import note
+from longbird.errors import InvalidValueError
 
 # These are the same as for `longbird finetune`, and are taken from there.
 SHARED = (
@@ -84,7 +85,7 @@ def pretrain(
     if objective is None and options["config"] is not None:
         objective = read_settings(options["config"]).get("task")
     if objective not in (None, "mlm", "causal"):
-        raise ValueError(f"--objective must be mlm or causal, received {objective}")
+        raise InvalidValueError(f"--objective must be mlm or causal, received {objective}")
     done = run(objective or "mlm", files or (), out, say=note, **given)
     if not done.finished:
         raise typer.Exit(INTERRUPTED)

@@ -11,6 +11,7 @@ from rich.text import Text
 from longbird.cli.early import check_model, check_there
 from longbird.cli.options import AsJson
 from longbird.cli.terminal import echo_json, note, one_line, say, stdout, working
+from longbird.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from longbird.applications.search.vectors import Hit
@@ -43,7 +44,7 @@ def search(
     if model is not None:
         check_model(model)
     if not all(query.strip() for query in queries):
-        raise ValueError("a query must have at least one word, received an empty one")
+        raise InvalidValueError("a query must have at least one word, received an empty one")
     from longbird.applications.search.index import WORTH
     from longbird.applications.search.vectors import Vectors
     from longbird.applications.search.vectors import as_json as plain

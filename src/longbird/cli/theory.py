@@ -12,6 +12,7 @@ from longbird.cli.flags import Command, Group
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import AsJson, Picture, check_known
 from longbird.cli.terminal import note, say, stdout, working
+from longbird.errors import InvalidValueError
 
 theory = typer.Typer(cls=Group, no_args_is_help=True, help="Run what the papers prove.")
 
@@ -49,7 +50,9 @@ def turing(
 
     if machine is None:
         if out is not None:
-            raise ValueError("there is nothing to draw without a machine; give one, or its name")
+            raise InvalidValueError(
+                "there is nothing to draw without a machine; give one, or its name"
+            )
         if as_json:
             _print_json([{"machine": name, "does": does} for name, does in built_in().items()])
             return

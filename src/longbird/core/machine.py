@@ -12,6 +12,8 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from longbird.errors import InvalidValueError
+
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -49,7 +51,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
         >>> check_memory(1000, "a thousand bytes", "choose fewer")
     """
     if needed > (limit := available_bytes()):
-        raise ValueError(
+        raise InvalidValueError(
             f"{what} would take {in_words(needed)} of the {in_words(limit)} of memory that this "
             f"process can have; {remedy}"
         )
@@ -89,7 +91,7 @@ def _status(name: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
-    raise ValueError(f"/proc/self/status has no {name}")
+    raise InvalidValueError(f"/proc/self/status has no {name}")
 
 
 def _physical() -> float:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
+from longbird.errors import InvalidValueError
+
 
 def cache_folder() -> Path:
     """Where downloads are kept: $LONGBIRD_CACHE, $XDG_CACHE_HOME/longbird or ~/.cache/longbird.
@@ -79,7 +81,7 @@ def mending(folder: Path) -> Generator[None, None, None]:
     except (OSError, ValueError) as error:
         if folder.parent != cache_folder() or str(folder) not in str(error):
             raise
-        raise ValueError(f"{error}. Delete {folder}, and it is made again") from error
+        raise InvalidValueError(f"{error}. Delete {folder}, and it is made again") from error
 
 
 def _is_complete(folder: Path, files: Iterable[str]) -> bool:

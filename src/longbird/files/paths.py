@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
+
 
 def check_path(path: Any, expected: str = "a folder, or the name of a model on the hub") -> None:
     """Raises for what cannot be a path: None would be looked for on the hub, as "None".
@@ -15,22 +17,24 @@ def check_path(path: Any, expected: str = "a folder, or the name of a model on t
         expected: In words, for the message.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"expected the path of {expected}; received {path!r:.80}")
+        raise InvalidTypeError(f"expected the path of {expected}; received {path!r:.80}")
     if not str(path).strip():
-        raise ValueError(f"expected the path of {expected}; received the empty text {path!r:.80}")
+        raise InvalidValueError(
+            f"expected the path of {expected}; received the empty text {path!r:.80}"
+        )
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
     """Raises if a picture cannot be written here, which is better said before it is drawn."""
     check_picture_name(path)
     if not Path(path).parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {Path(path).parent} for {Path(path).name}")
+        raise MissingFileError(f"there is no folder {Path(path).parent} for {Path(path).name}")
 
 
 def check_picture_name(path: str | os.PathLike[str]) -> None:
     """Raises if this is not the name of a picture; its folder may still have to be made."""
     if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(
+        raise InvalidValueError(
             f"received {str(path)!r} to write a picture to, expected a name that ends in .png, "
             ".svg or .pdf"
         )
@@ -48,11 +52,11 @@ def folder_of(path: str | os.PathLike[str], **hub: Any) -> Path:
     with a typing mistake in its name, and the hub would be asked about it for a long time.
     """
     if Path(path).is_file():
-        raise ValueError(f"{path} is a file; expected the folder that it is in")
+        raise InvalidValueError(f"{path} is a file; expected the folder that it is in")
     if Path(path).exists():
         return Path(path)
     if is_path(path):
-        raise FileNotFoundError(f"there is no folder {path}")
+        raise MissingFileError(f"there is no folder {path}")
     owned = "/" in str(path)
     if not owned:
         hub = {**hub, "local_files_only": True}
@@ -69,7 +73,7 @@ def folder_of(path: str | os.PathLike[str], **hub: Any) -> Path:
             if owned
             else "a model on the hub is named owner/name, such as google-bert/bert-base-uncased"
         )
-        raise FileNotFoundError(f"there is no folder {path}, and {reason}") from error
+        raise MissingFileError(f"there is no folder {path}, and {reason}") from error
 
 
 def _check_downloaded(name: str, cache: Any) -> None:
@@ -77,12 +81,12 @@ def _check_downloaded(name: str, cache: Any) -> None:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     if not os.path.isdir(Path(cache or HF_HUB_CACHE, f"models--{name}")):
-        raise FileNotFoundError(f"{name} was not downloaded")
+        raise MissingFileError(f"{name} was not downloaded")
 
 
 def model_folder(path: str | os.PathLike[str], subfolder: str = "", **hub: Any) -> Path:
     """The same, if there is a model in it."""
     folder = folder_of(path, **hub) / subfolder
     if not (folder / "config.json").is_file():
-        raise FileNotFoundError(f"{folder} has no config.json")
+        raise MissingFileError(f"{folder} has no config.json")
     return folder

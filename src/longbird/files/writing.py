@@ -14,6 +14,8 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
+from longbird.errors import ExistingFileError
+
 WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?")
 
 
@@ -135,7 +137,7 @@ def check_new(folder: Path) -> None:
     """Raises if a folder is not a new or an empty one, or cannot be written."""
     there = os.path.isfile(folder) or os.path.islink(folder) or not folder.name
     if there or (os.path.isdir(folder) and any(folder.iterdir())):
-        raise FileExistsError(f"{folder} exists already: name a new folder")
+        raise ExistingFileError(f"{folder} exists already: name a new folder")
     check_writable(folder)
 
 

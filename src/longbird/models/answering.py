@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers.utils.generic import can_return_tuple
 
+from longbird.errors import InvalidValueError
 from longbird.models.config import LongbirdConfig
 from longbird.models.encoder import Encoded
 from longbird.models.heads import (
@@ -122,7 +123,7 @@ class LongbirdForQuestionAnswering(Head):
             ),
         ):  # fmt: skip
             if given is not None and not possible:
-                raise ValueError(f"{name} cannot be used alone: it needs {needed}")
+                raise InvalidValueError(f"{name} cannot be used alone: it needs {needed}")
         hidden = None
         if self.config.qa_hides_question and input_ids is not None:
             inputs, hidden = self._hiding_question(inputs)
@@ -176,7 +177,7 @@ class LongbirdForQuestionAnswering(Head):
         every = encoded.pad(encoded.x)  # [rows, n, w]
         check_integers("sentence_positions", positions)
         if positions.ndim != 2 or len(positions) != len(every):
-            raise ValueError(
+            raise InvalidValueError(
                 f"sentence_positions must be of shape [batch, sentences] with batch {len(every)}, "
                 f"received {list(positions.shape)}"
             )
@@ -188,7 +189,7 @@ class LongbirdForQuestionAnswering(Head):
             at = text.gather(1, torch.where(inside, positions, 0)) > 0
             odd = positions[~(inside & at) & (positions != -1)]
             if len(odd):
-                raise ValueError(
+                raise InvalidValueError(
                     "sentence_positions must be columns of the batch with a token, from 0 to "
                     f"{every.shape[1] - 1}, or -1 for none; received {odd[0].item()}"
                 )

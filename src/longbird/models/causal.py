@@ -16,6 +16,7 @@ from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithCrossAttentions
 from transformers.utils.generic import can_return_tuple
 
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.config import LongbirdConfig
 from longbird.models.inputs import Inputs, last_columns
 from longbird.models.language import LanguageModel
@@ -49,7 +50,7 @@ class LongbirdForCausalLM(LanguageModel, GenerationMixin):
 
     def __init__(self, config: LongbirdConfig) -> None:
         if config.num_global_tokens or config.global_projections:
-            raise ValueError(
+            raise InvalidValueError(
                 "a causal model has its global tokens in its graph, as GlobalTokens(...): "
                 "num_global_tokens and global_projections would show it what follows"
             )
@@ -62,7 +63,9 @@ class LongbirdForCausalLM(LanguageModel, GenerationMixin):
         self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any
     ) -> None:
         if generation_config.cache_implementation is not None:
-            raise ValueError("a causal model has a rolling cache: leave cache_implementation out")
+            raise InvalidValueError(
+                "a causal model has a rolling cache: leave cache_implementation out"
+            )
         if generation_config.use_cache and model_kwargs.get("past_key_values") is None:
             model_kwargs["past_key_values"] = cache = RollingCache(self.longbird.layer_graphs)
             if generation_config.is_assistant:  # its guesses may be taken back
@@ -102,7 +105,7 @@ class LongbirdForCausalLM(LanguageModel, GenerationMixin):
         # Without a name in the signature: the Trainer would take it for a label that it must find.
         shift_labels = shifted.pop("shift_labels", None)
         for name in shifted:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"{type(self).__name__}.forward() got an unexpected keyword argument {name!r}"
             )
         inputs = Inputs(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from transformers.data.data_collator import pad_without_fast_tokenizer_warning
 
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.layers.checks import IGNORED
 
 PER_TOKEN = {"global_attention_mask": 0, "position_ids": 0, "segment_ids": -1}
@@ -73,17 +74,17 @@ class LongbirdCollator:
     def __post_init__(self) -> None:
         """Check the arguments, which would fail with the first batch."""
         if not hasattr(self.tokenizer, "pad") or not hasattr(self.tokenizer, "padding_side"):
-            raise TypeError(
+            raise InvalidTypeError(
                 "tokenizer must be one of transformers, as AutoTokenizer.from_pretrained(...) "
                 f"gives it, received {self.tokenizer!r:.80}"
             )
         multiple = self.pad_to_multiple_of
         if multiple is not None and (not isinstance(multiple, int) or isinstance(multiple, bool)):
-            raise TypeError(
+            raise InvalidTypeError(
                 f"pad_to_multiple_of must be an integer or None, received {multiple!r:.80}"
             )
         if multiple is not None and multiple < 1:
-            raise ValueError(f"pad_to_multiple_of must be at least 1, received {multiple}")
+            raise InvalidValueError(f"pad_to_multiple_of must be at least 1, received {multiple}")
 
     def __call__(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
         """A batch of tensors [batch, ...] of all that the examples have."""
@@ -121,7 +122,7 @@ class LongbirdCollator:
         """Do the examples have an input of this name? All of them must, or none."""
         there = [row.get(name) is not None for row in rows]
         if any(there) and not all(there):
-            raise ValueError(
+            raise InvalidValueError(
                 f"example {there.index(False)} has no {name}, and others have; give it to all"
             )
         return any(there)
@@ -133,7 +134,7 @@ class LongbirdCollator:
         """[batch, n]."""
         for number, (x, length) in enumerate(zip(given, lengths, strict=True)):
             if x.shape != (length,):
-                raise ValueError(
+                raise InvalidValueError(
                     f"{name} of example {number} must have one number for each of its {length} "
                     f"tokens, received shape {list(x.shape)}"
                 )
@@ -146,32 +147,32 @@ class LongbirdCollator:
 def _rows(examples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The examples as dicts of their own, with one name for labels."""
     if isinstance(examples, (Mapping, str)) or not isinstance(examples, Iterable):
-        raise TypeError(
+        raise InvalidTypeError(
             f"the collator takes a list of examples, received {type(examples).__name__}"
         )
     rows: list[dict[str, Any]] = []
     for number, example in enumerate(examples):
         if not isinstance(example, Mapping):
-            raise TypeError(
+            raise InvalidTypeError(
                 "an example must be a dict such as a tokenizer gives, received "
                 f"{type(example).__name__} as example {number}"
             )
         named = [name for name in LABELS if example.get(name) is not None]
         if len(named) > 1:
-            raise ValueError(
+            raise InvalidValueError(
                 f"example {number} has its labels under several names ({', '.join(named)}); give "
                 "them once"
             )
         ids = example.get("input_ids")
         if isinstance(ids, str) or not isinstance(ids, (Sequence, np.ndarray, Tensor)):
-            raise ValueError(
+            raise InvalidValueError(
                 f"example {number} must have a list of input_ids, received the inputs "
                 f"{list(example)}; a tokenizer makes input_ids of a text"
             )
         for name, x in example.items():
             first = x[0] if isinstance(x, (list, tuple)) and x else x
             if isinstance(first, str) and name not in {*PER_TOKEN, *COLUMNS, *MARKS, *LABELS}:
-                raise ValueError(
+                raise InvalidValueError(
                     f"example {number} has text in {name!r}, which cannot be in a batch of "
                     f"tensors; leave it out, dataset.remove_columns({name!r})"
                 )
@@ -183,7 +184,7 @@ def _rows(examples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             }
         )
     if not rows:
-        raise ValueError("a batch must have at least one example, received none")
+        raise InvalidValueError("a batch must have at least one example, received none")
     return rows
 
 
@@ -193,15 +194,15 @@ def _numbers(name: str, number: int, value: Any) -> Tensor:
     try:
         x = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError):  # text, lists of different lengths, None
-        raise TypeError(f"{where} must be numbers, received {value!r:.60}") from None
+        raise InvalidTypeError(f"{where} must be numbers, received {value!r:.60}") from None
     if name in (*PER_TOKEN, *COLUMNS) and x.is_floating_point():
         if bool((x != x.round()).any()):
-            raise TypeError(f"{where} must be integers, received {value!r:.60}")
+            raise InvalidTypeError(f"{where} must be integers, received {value!r:.60}")
         x = x.long()
     if name == "edges":
         x = x.reshape(-1, 2).long() if x.numel() == 0 else x
         if x.ndim != 2 or x.shape[1] != 2:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{where} must be pairs (query, key), received the shape {list(x.shape)}"
             )
     return x
@@ -220,7 +221,7 @@ def _stacked(name: str, given: list[Tensor], filler: int | None) -> Tensor:
     if filler is not None and all(x.ndim for x in given):
         return torch.nn.utils.rnn.pad_sequence(given, batch_first=True, padding_value=filler)
     if len({x.shape for x in given}) > 1:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must have one number for each token, or the same shape in all examples; "
             f"received the shapes {[list(x.shape) for x in given]}"
         )

@@ -13,6 +13,7 @@ from transformers import PreTrainedConfig
 from transformers.utils import logging
 
 from longbird.core.graph import Causal, Full, Graph, PerHead, as_graph, bigbird
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.paths import check_path
 from longbird.models.field_names import KEPT, LOADING, nearest
 from longbird.models.fields import RULES, shown
@@ -61,18 +62,18 @@ def both_ways(
     else:
         names = {i: name for name, i in sorted(numbers.items(), key=itemgetter(1))}
         if list(names) != list(range(len(numbers))):
-            raise ValueError(
+            raise InvalidValueError(
                 "label2id must have each of the numbers 0, 1, 2, ... once where id2label is not "
                 f"given; received {shown(label2id)}"
             )
     if count is not None and count != len(names):
-        raise ValueError(
+        raise InvalidValueError(
             f"num_labels must be {len(names)}, as many as id2label or label2id names, received "
             f"{count}; leave num_labels out, or name as many labels"
         )
     following = {name: i for i, name in names.items()}
     if numbers is not None and numbers != following:
-        raise ValueError(
+        raise InvalidValueError(
             f"label2id must be id2label the other way round; received id2label={shown(names)} and "
             f"label2id={shown(numbers)}: leave one of them out"
         )
@@ -295,7 +296,7 @@ class LongbirdConfig(PreTrainedConfig):
         for fits, expected, names in RELATIONS:
             if not fits(self):
                 received = ", ".join(f"{name}={shown(getattr(self, name))}" for name in names)
-                raise ValueError(f"{expected}; received {received}")
+                raise InvalidValueError(f"{expected}; received {received}")
         for name in TOKEN_FIELDS:
             self._check_token(name)
 
@@ -305,7 +306,7 @@ class LongbirdConfig(PreTrainedConfig):
         check_path(pretrained_model_name_or_path)
         unknown = cls._unknown_options(kwargs)
         if unknown and not kwargs.get("return_unused_kwargs"):
-            raise TypeError(cls.has_no(unknown))
+            raise InvalidTypeError(cls.has_no(unknown))
         return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
 
     @classmethod
@@ -363,7 +364,7 @@ class LongbirdConfig(PreTrainedConfig):
             if value == default and not embedded:
                 setattr(self, name, None)
                 return
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} must be a token of the vocabulary of {self.vocab_size}, received "
                 f"{shown(value)}"
             )
@@ -378,15 +379,17 @@ class LongbirdConfig(PreTrainedConfig):
         name = type(self).__name__
         saved = "model_type" in more
         if saved and more["model_type"] != self.model_type:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} is for the model type {self.model_type}; received "
                 f"{more['model_type']!r:.80}, for which AutoConfig of transformers finds the class"
             )
         if "/" in str(more.get("attn_implementation") or ""):
-            raise ValueError("attn_implementation of a Longbird model cannot be code of the hub")
+            raise InvalidValueError(
+                "attn_implementation of a Longbird model cannot be code of the hub"
+            )
         unknown = self.unknown_names(more)
         if unknown and not saved:
-            raise TypeError(self.has_no(unknown))
+            raise InvalidTypeError(self.has_no(unknown))
         if unknown:
             origin = f" of {more['name_or_path']}" if more.get("name_or_path") else ""
             logger.warning(
@@ -497,7 +500,7 @@ class LongbirdSeq2SeqConfig(LongbirdConfig):
             self.decoder_intermediate_size = self.intermediate_size
         super().__post_init__(**kwargs)
         if self.hidden_size % self.decoder_attention_heads:
-            raise ValueError(
+            raise InvalidValueError(
                 "hidden_size must be a multiple of decoder_attention_heads; received "
                 f"{self.hidden_size} and {self.decoder_attention_heads}"
             )

@@ -16,6 +16,7 @@ from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 from transformers.utils.generic import can_return_tuple
 
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.encoder import check_memory, default
 from longbird.models.layers.attention import Projections
@@ -126,7 +127,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
         """Output tokens [b, s] after an input [b, n, w]; masks [b, past + s] and [b, n]."""
         config: Any = self.config
         if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError(
+            raise InvalidValueError(
                 "the decoder takes either decoder_input_ids or decoder_inputs_embeds, not both or "
                 "neither"
             )
@@ -137,7 +138,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
         check_cache(past_key_values, b)
         past = 0 if past_key_values is None else past_key_values.get_seq_length()
         if past + s > self.positions.num_embeddings:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the output has {past + s} tokens (it is the input, where neither labels nor "
                 "decoder_input_ids are given), and the decoder has positions for "
                 f"{self.positions.num_embeddings} (max_decoder_positions); cut it, or generate "
@@ -199,7 +200,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
         check_tensor("decoder_inputs_embeds", inputs_embeds)
         if input_ids is not None:
             if input_ids.ndim != 2:
-                raise ValueError(
+                raise InvalidValueError(
                     f"decoder_input_ids must be [batch, s], received {list(input_ids.shape)}"
                 )
             rows = self.tokens.num_embeddings
@@ -208,7 +209,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
         assert inputs_embeds is not None
         width = self.config.hidden_size
         if inputs_embeds.ndim != 3 or inputs_embeds.shape[2] != width:
-            raise ValueError(
+            raise InvalidValueError(
                 f"decoder_inputs_embeds must be [batch, s, width] with width {width}, received "
                 f"{list(inputs_embeds.shape)}"
             )
@@ -220,7 +221,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
         check_device("decoder_attention_mask", mask, "the output", x.device)
         rows, columns = x.shape[0], past + x.shape[1]
         if mask.shape != (rows, columns):
-            raise ValueError(
+            raise InvalidValueError(
                 "decoder_attention_mask must be of the shape of the output with what is in the "
                 f"cache, [{rows}, {columns}], received {list(mask.shape)}"
             )
@@ -247,7 +248,7 @@ def check_cache(cache: Any, rows: int) -> None:
         else (cache,)
     )
     if len(parts) < 2 or not all(isinstance(part, DynamicCache) for part in parts):
-        raise TypeError(
+        raise InvalidTypeError(
             "past_key_values of an encoder-decoder must be EncoderDecoderCache(DynamicCache(), "
             f"DynamicCache()), received {type(cache).__name__} of "
             f"{', '.join(type(part).__name__ for part in parts)}; leave it, or "
@@ -256,7 +257,7 @@ def check_cache(cache: Any, rows: int) -> None:
     for part in parts:
         kept = [len(layer.keys) for layer in part.layers if layer.is_initialized]  # type: ignore[arg-type]
         if kept and kept[0] != rows:
-            raise ValueError(
+            raise InvalidValueError(
                 f"past_key_values is the cache of {kept[0]} documents, and the batch has {rows}; "
                 "choose rows with cache.batch_select_indices(...), or start without it"
             )

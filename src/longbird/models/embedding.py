@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers.utils.generic import can_return_tuple
 
+from longbird.errors import InvalidValueError
 from longbird.models.config import LongbirdConfig
 from longbird.models.encoder import Encoded
 from longbird.models.heads import Head
@@ -70,7 +71,7 @@ class LongbirdForEmbedding(Head):
         )  # fmt: skip
         if tokens_at_once is not None:
             if output_hidden_states or output_attentions:
-                raise ValueError(
+                raise InvalidValueError(
                     "tokens_at_once keeps embeddings alone: leave output_hidden_states and "
                     "output_attentions out"
                 )
@@ -103,7 +104,7 @@ class LongbirdForEmbedding(Head):
             case "globals":
                 added = encoded.context.added
                 if added is None:
-                    raise ValueError('pooling="globals" needs num_global_tokens above 0')
+                    raise InvalidValueError('pooling="globals" needs num_global_tokens above 0')
                 return added.mean(encoded.added, encoded.documents.rows)
             case _:
                 encoded.documents.check_tokens()

@@ -19,6 +19,7 @@ from transformers import Cache, DynamicCache, EncoderDecoderCache
 from transformers.utils.generic import can_return_tuple
 
 from longbird.core.graph import Graph
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.config import LongbirdConfig
 from longbird.models.inputs import Inputs
 from longbird.models.layers.attention import SelfAttention
@@ -147,7 +148,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         if config.relative_buckets:
             self.relative_bias = nn.Embedding(config.relative_buckets, config.num_attention_heads)
         if config.add_cross_attention and not config.causal:
-            raise ValueError(
+            raise InvalidValueError(
                 "add_cross_attention=True needs is_decoder=True: an encoder has no other encoder "
                 "to look at"
             )
@@ -238,7 +239,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         """Runs packed documents through the layers."""
         config: Any = self.config
         if config.graph is not self.graph and config.graph != self.graph:
-            raise ValueError(
+            raise InvalidValueError(
                 "config.graph was changed, and the model has its own: load it with another graph, "
                 "from_pretrained(folder, graph=...)"
             )
@@ -306,12 +307,12 @@ class LongbirdModel(LongbirdPreTrainedModel):
         if marks is None:
             return None
         if exporting and config.global_projections:
-            raise ValueError(
+            raise InvalidValueError(
                 "a model with global_projections cannot be exported with global tokens (as "
                 "classification makes its first one)"
             )
         if config.causal:
-            raise ValueError(
+            raise InvalidValueError(
                 "a token of global_attention_mask sees what follows it, which a causal model "
                 "must not; put GlobalTokens(...) into its graph instead"
             )
@@ -327,10 +328,12 @@ class LongbirdModel(LongbirdPreTrainedModel):
         given, use_cache = inputs.past_key_values, inputs.use_cache
         if not self.config.causal:
             if given is not None:
-                raise ValueError("past_key_values needs a causal model (LongbirdForCausalLM)")
+                raise InvalidValueError(
+                    "past_key_values needs a causal model (LongbirdForCausalLM)"
+                )
             return None
         if given is not None and not isinstance(given, Cache):
-            raise TypeError(
+            raise InvalidTypeError(
                 "past_key_values must be the RollingCache that a call with use_cache=True "
                 f"returned, received {type(given).__name__}"
             )
@@ -338,37 +341,39 @@ class LongbirdModel(LongbirdPreTrainedModel):
             given = given.self_attention_cache
         if inputs.edges is not None:
             if use_cache or (given is not None and given.get_seq_length() > 0):
-                raise ValueError(
+                raise InvalidValueError(
                     "edges join tokens wherever they are, which a rolling cache has forgotten: "
                     "use use_cache=False"
                 )
             return None
         if isinstance(given, RollingCache):
             if [state.graph for state in given.layers] != self.layer_graphs:
-                raise ValueError("past_key_values is the cache of a model with other graphs")
+                raise InvalidValueError(
+                    "past_key_values is the cache of a model with other graphs"
+                )
             kept = next((x.keys for x in given.layers if x.keys is not None), None)
             heads, width = self.config.num_attention_heads, self.config.hidden_size
             if kept is not None and kept.shape[1::2] != (heads, width // heads):
-                raise ValueError(
+                raise InvalidValueError(
                     "past_key_values must be the cache of this model, with "
                     f"{heads} heads of {width // heads} numbers; received {kept.shape[1]} heads "
                     f"of {kept.shape[3]}"
                 )
             if given.lengths is not None and len(given.lengths) != rows:
-                raise ValueError(
+                raise InvalidValueError(
                     f"past_key_values is the cache of {len(given.lengths)} documents, and the "
                     f"batch has {rows}; choose rows with cache.batch_select_indices(...), or "
                     "start without it"
                 )
             if self.training and self.is_gradient_checkpointing:
-                raise ValueError(
+                raise InvalidValueError(
                     "gradient checkpointing runs every layer twice, which would put its tokens "
                     "into past_key_values twice: leave the cache out, or call "
                     "gradient_checkpointing_disable()"
                 )
             return given
         if given is not None and given.get_seq_length() > 0:
-            raise TypeError(
+            raise InvalidTypeError(
                 "past_key_values must be the RollingCache that a call with use_cache=True "
                 f"returned, received {type(given).__name__} with tokens in it"
             )
@@ -392,10 +397,10 @@ class LongbirdModel(LongbirdPreTrainedModel):
         )
         if states is None:
             if mask is not None:
-                raise ValueError("encoder_attention_mask needs encoder_hidden_states")
+                raise InvalidValueError("encoder_attention_mask needs encoder_hidden_states")
             return None
         if not config.add_cross_attention:
-            raise ValueError(
+            raise InvalidValueError(
                 "encoder_hidden_states need a decoder with cross attention: "
                 "LongbirdConfig(is_decoder=True, add_cross_attention=True)"
             )
@@ -414,7 +419,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         """The global tokens of BigBird-ETC: one for each segment, or all that there are."""
         most, segments = self.config.num_global_tokens, inputs.segment_ids
         if segments is not None and not most:
-            raise ValueError("segment_ids need added global tokens: set num_global_tokens")
+            raise InvalidValueError("segment_ids need added global tokens: set num_global_tokens")
         if not most:
             return None
         if segments is not None:
@@ -425,7 +430,7 @@ class LongbirdModel(LongbirdPreTrainedModel):
         counts = [most] * documents.rows
         if segments is not None:
             if readable(segments) and bool(((segments >= most) | (segments < -1)).any()):
-                raise ValueError(
+                raise InvalidValueError(
                     f"segment_ids must be between -1 (no segment) and num_global_tokens - 1 = "
                     f"{most - 1}, received {int(segments.min())} to {int(segments.max())}; "
                     f"longbird.segments(..., most={most}) merges neighbours"
@@ -467,7 +472,7 @@ def of_new_tokens(mask: Tensor, n: int, past: int) -> Tensor:
     if past == 0:
         return mask
     if mask.ndim != 2 or mask.shape[1] not in (n, past + n):
-        raise ValueError(
+        raise InvalidValueError(
             f"attention_mask must be of shape [batch, {n}] for the new tokens, or [batch, "
             f"{past + n}] with those in past_key_values, received {list(mask.shape)}"
         )
@@ -481,12 +486,12 @@ def check_memory(
     check_tensor("encoder_hidden_states", states)
     check_tensor("the attention mask of the encoder", mask)
     if states.ndim != 3 or states.shape[0] != rows or states.shape[2] != width:
-        raise ValueError(
+        raise InvalidValueError(
             f"encoder_hidden_states must be of shape [batch, m, width] with batch {rows} and "
             f"width {width}, received {list(states.shape)}"
         )
     if mask is not None and mask.shape != states.shape[:2]:
-        raise ValueError(
+        raise InvalidValueError(
             "the attention mask of the encoder must be of the shape of what it read, "
             f"{list(states.shape[:2])}, received {list(mask.shape)}"
         )
@@ -497,7 +502,7 @@ def check_memory(
     if isinstance(cache, EncoderDecoderCache) and cache.is_updated.get(0):
         kept = cache.cross_attention_cache.get_seq_length()
         if kept != states.shape[1]:
-            raise ValueError(
+            raise InvalidValueError(
                 f"past_key_values has {kept} tokens that an encoder read, and "
                 f"encoder_hidden_states has {states.shape[1]}: these are other documents"
             )

@@ -16,6 +16,7 @@ import torch
 from transformers.activations import ACT2FN
 
 from longbird.core.operator.dispatch import ALL
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 LARGEST = 2**31 - 1
 """Of any size; torch counts rows of a table in 64 bits, but nobody has trained one beyond 32."""
@@ -41,9 +42,9 @@ class Rule:
         """Raises if the value of this field is not allowed."""
         odd_bool = isinstance(value, bool) and bool not in self.kinds
         if odd_bool or not isinstance(value, self.kinds):
-            raise TypeError(f"{name} must be {self.expected}, received {shown(value)}")
+            raise InvalidTypeError(f"{name} must be {self.expected}, received {shown(value)}")
         if not self.allows(value):
-            raise ValueError(f"{name} must be {self.expected}, received {shown(value)}")
+            raise InvalidValueError(f"{name} must be {self.expected}, received {shown(value)}")
 
 
 def shown(value: Any) -> str:

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
+from longbird.errors import InvalidValueError
 from longbird.models.config import LongbirdConfig
 from longbird.models.encoder import LongbirdModel
 from longbird.models.inputs import Inputs
@@ -42,7 +43,7 @@ class Head(LongbirdPreTrainedModel):
 def label_count(config: LongbirdConfig) -> int:
     """The labels that a classification head tells apart; raises if there are none."""
     if not config.num_labels:
-        raise ValueError(
+        raise InvalidValueError(
             f"a classification head needs at least one label, received num_labels="
             f"{config.num_labels}; give num_labels, or the names of labels as id2label"
         )
@@ -85,7 +86,7 @@ def first_number(rank: Tensor, marked: Tensor) -> Tensor:
 def around_separator(inputs: Inputs, sep: int | None, before: bool) -> Tensor:
     """Bool [rows, n]: the tokens before the first separator, or after the second."""
     if inputs.input_ids is None or sep is None:
-        raise ValueError(
+        raise InvalidValueError(
             "with inputs_embeds, or without sep_token_id, global_attention_mask must say which "
             "tokens are global"
         )
@@ -93,7 +94,7 @@ def around_separator(inputs: Inputs, sep: int | None, before: bool) -> Tensor:
     marked = separators(inputs, rank, sep)
     counts = marked.sum(1)
     if bool((counts != 3).any()):
-        raise ValueError(
+        raise InvalidValueError(
             f"the global tokens of a question are found by three separators (id {sep}) in every "
             f"document, received {counts.tolist()}; give global_attention_mask instead"
         )

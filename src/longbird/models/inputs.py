@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.layers.checks import check_device, check_tensor
 from longbird.models.structure import choice_edges
 
@@ -52,7 +53,9 @@ class Inputs:
     def given(self) -> Tensor:
         """The ids [rows, n], or the embeddings [rows, n, w]."""
         if (self.input_ids is None) == (self.inputs_embeds is None):
-            raise ValueError("give either input_ids [batch, n] or inputs_embeds [batch, n, width]")
+            raise InvalidValueError(
+                "give either input_ids [batch, n] or inputs_embeds [batch, n, width]"
+            )
         return self.inputs_embeds if self.input_ids is None else self.input_ids  # type: ignore[return-value]
 
     def shape(self, width: int) -> tuple[int, int]:
@@ -61,7 +64,7 @@ class Inputs:
         if given.ndim != (2 if self.inputs_embeds is None else 3) or (
             self.inputs_embeds is not None and given.shape[2] != width
         ):
-            raise ValueError(
+            raise InvalidValueError(
                 "give either input_ids [batch, n] or inputs_embeds [batch, n, width], of width "
                 f"{width}; received {list(given.shape)}"
             )
@@ -71,7 +74,7 @@ class Inputs:
         """The same with [batch, choices, ...] as [batch * choices, ...]."""
         given = self.given
         if given.ndim != (3 if self.inputs_embeds is None else 4):
-            raise ValueError(
+            raise InvalidValueError(
                 "multiple choice takes input_ids [batch, choices, n] or inputs_embeds [batch, "
                 f"choices, n, width], received {list(given.shape)}"
             )
@@ -81,7 +84,7 @@ class Inputs:
             alike = name == "position_ids" and x.shape[:2] == (1, 1)  # the same for all
             axes = 4 if name in ("inputs_embeds", "edges") else 3
             if x.ndim != axes or (x.shape[:2] != given.shape[:2] and not alike):
-                raise ValueError(
+                raise InvalidValueError(
                     f"{name} must have {axes} axes and start with the shape [batch, choices] = "
                     f"{list(given.shape[:2])}, received {list(x.shape)}"
                 )
@@ -96,7 +99,7 @@ class Inputs:
         Padding is not counted.
         """
         if tokens < 1:
-            raise ValueError(f"tokens_at_once must be at least 1, received {tokens}")
+            raise InvalidValueError(f"tokens_at_once must be at least 1, received {tokens}")
         rows = self.given.shape[0]
         sizes = (self.ranks() >= 0).sum(1).tolist()
         begins, taken = [0], 0
@@ -129,7 +132,11 @@ class Inputs:
 def last_columns(logits_to_keep: int) -> slice:
     """The last columns, this many of them; 0 for all."""
     if not isinstance(logits_to_keep, int):
-        raise TypeError(f"logits_to_keep must be an int, received {type(logits_to_keep).__name__}")
+        raise InvalidTypeError(
+            f"logits_to_keep must be an int, received {type(logits_to_keep).__name__}"
+        )
     if logits_to_keep < 0:
-        raise ValueError(f"logits_to_keep must be 0 (all) or more, received {logits_to_keep}")
+        raise InvalidValueError(
+            f"logits_to_keep must be 0 (all) or more, received {logits_to_keep}"
+        )
     return slice(-logits_to_keep, None)

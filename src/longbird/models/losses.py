@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from longbird.errors import InvalidValueError
 from longbird.models.layers.checks import (
     IGNORED,
     check_integers,
@@ -28,7 +29,7 @@ def prediction_loss(
     """Mean cross-entropy of [..., vocabulary] over the labels [...] that count."""
     check_tensor("labels", labels)
     if logits.shape[:-1] != labels.shape:
-        raise ValueError(
+        raise InvalidValueError(
             f"labels must be of shape {list(logits.shape[:-1])}, received {list(labels.shape)}"
         )
     check_labels("labels", labels, logits.shape[-1], "the vocabulary")
@@ -45,7 +46,9 @@ def class_loss(
     """Mean cross-entropy of [rows, classes] over the labels [rows] that count."""
     check_tensor(name, labels)
     if labels.numel() != len(logits):
-        raise ValueError(f"{name} must be of shape [{len(logits)}], received {list(labels.shape)}")
+        raise InvalidValueError(
+            f"{name} must be of shape [{len(logits)}], received {list(labels.shape)}"
+        )
     check_labels(name, labels, logits.shape[1], "the number of classes")
     labels = beside(logits, labels, name).flatten().long()
     return mean_cross_entropy(logits, labels, num_items_in_batch)
@@ -74,11 +77,11 @@ def answer_loss(
     ):
         check_integers(name, given)
         if given.shape not in ((rows,), (rows, 1)):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} must be of shape [batch] = [{rows}], received {list(given.shape)}"
             )
         if readable(given) and bool((odd := (given < 0) & (given != IGNORED)).any()):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} must be columns of the batch, from 0 on, or {IGNORED} for what does not "
                 f"count; received {given[odd][0].item()}"
             )
@@ -104,14 +107,14 @@ def document_loss(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
         return class_loss(logits, labels)
     if problem == "regression":
         if labels.shape != logits.shape and labels.shape != logits.squeeze(-1).shape:
-            raise ValueError(
+            raise InvalidValueError(
                 f"labels must be numbers of shape {list(logits.shape)}, received "
                 f"{list(labels.shape)}"
             )
         labels = beside(logits, labels, "labels").reshape(logits.shape).to(logits.dtype)
         return F.mse_loss(logits, labels) if len(logits) else logits.sum()
     if labels.shape != logits.shape:
-        raise ValueError(
+        raise InvalidValueError(
             "labels of several classes must be 0.0 or 1.0 and of shape [batch, num_labels] = "
             f"{list(logits.shape)}, received {list(labels.shape)}; for one class of each document "
             "give integers [batch]"
@@ -125,7 +128,7 @@ def mark_loss(logits: Tensor, marks: Tensor, counted: Tensor, name: str) -> Tens
     """Mean binary cross-entropy of logits over marks of 0 and 1, where they are counted."""
     check_tensor(name, marks)
     if marks.shape != logits.shape:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must be of the shape of the logits, {list(logits.shape)}, received "
             f"{list(marks.shape)}"
         )
@@ -154,7 +157,7 @@ def mean_cross_entropy(
 def beside(logits: Tensor, labels: Tensor, name: str) -> Tensor:
     """The labels on the device of the logits, where a model that is split ends."""
     if labels.is_meta and not logits.is_meta:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must have values, received a tensor on the meta device; move it to "
             f"{logits.device}"
         )

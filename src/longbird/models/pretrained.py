@@ -16,6 +16,7 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.paths import check_path
 from longbird.models.config import LongbirdConfig
 from longbird.models.layers.int8 import Int8Linear
@@ -61,7 +62,7 @@ class LongbirdPreTrainedModel(PreTrainedModel):
     def train(self, mode: bool = True) -> Any:
         """Sets training or evaluation mode; a model with int8 weights has no training mode."""
         if mode and self.quantized:
-            raise ValueError(
+            raise InvalidValueError(
                 "a model with int8 weights is for inference alone, and cannot be trained: train "
                 "the model that it was made of, and quantise the result"
             )
@@ -102,14 +103,16 @@ class LongbirdPreTrainedModel(PreTrainedModel):
 
         path = pretrained_model_name_or_path
         if kwargs.pop("use_safetensors", True) is False:
-            raise ValueError("use_safetensors=False would read a pickle, which can run any code")
+            raise InvalidValueError(
+                "use_safetensors=False would read a pickle, which can run any code"
+            )
         if path is None and "state_dict" in kwargs:
             return checkpoints.load_state(cls, args, kwargs)
         check_path(path)
         if (folder := checkpoints.own_folder(path, kwargs)) is not None:
             return checkpoints.load_own(path, folder, cls, args, kwargs)
         if args:
-            raise TypeError(
+            raise InvalidTypeError(
                 "for a checkpoint of another library, from_pretrained takes its options as "
                 f"name=value; received {len(args)} without a name"
             )
@@ -152,7 +155,7 @@ class LongbirdPreTrainedModel(PreTrainedModel):
         """
         check_path(save_directory, "the folder to write")
         if bool(self.config.quantize) != self.quantized:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the configuration has quantize={self.config.quantize!r}, and the weights are "
                 "others: longbird.quantize(model) makes a model with int8 weights"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from longbird.errors import InvalidTypeError
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 
@@ -38,7 +39,7 @@ def quantize(model: Any) -> Any:
         True
     """
     if not isinstance(model, LongbirdPreTrainedModel):
-        raise TypeError(
+        raise InvalidTypeError(
             "longbird.quantize takes a Longbird model, such as LongbirdModel, received "
             f"{type(model).__name__}"
         )

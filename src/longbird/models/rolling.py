@@ -18,6 +18,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from longbird.core.graph import Graph, stream
 from longbird.core.operator.weights import rows_of
+from longbird.errors import UnsupportedError
 from longbird.models.layers.context import Context
 from longbird.models.layers.packing import Documents
 
@@ -68,7 +69,7 @@ class RollingLayer(CacheLayerMixin):
     def crop(self, tokens_to_remove: int) -> None:
         """Takes back the last tokens (a negative number), then forgets what is out of reach."""
         if tokens_to_remove and not self.record_past:
-            raise RuntimeError(
+            raise UnsupportedError(
                 "a rolling cache has forgotten what older tokens need: call "
                 "activate_past_recording() before the tokens that may be taken back"
             )

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
+from longbird.errors import InvalidTypeError, InvalidValueError
+
 BEFORE_NAMES = frozenset(
     "al capt cf col dr ed eds gen hon jr lt mr mrs ms prof rev sgt sr st vs".split()
 )
@@ -68,11 +70,11 @@ def segments(
         [-1, 0, 0, 0, 0, 0, 1, 1, 1, -1]
     """
     if not isinstance(text, str):
-        raise TypeError(f"text must be a str, received {type(text).__name__}")
+        raise InvalidTypeError(f"text must be a str, received {type(text).__name__}")
     if most is not None and not isinstance(most, int):
-        raise TypeError(f"most must be an int or None, received {type(most).__name__}")
+        raise InvalidTypeError(f"most must be an int or None, received {type(most).__name__}")
     if most is not None and most < 1:
-        raise ValueError(f"most must be at least 1, received {most}")
+        raise InvalidValueError(f"most must be at least 1, received {most}")
     ends = [end for _, end in spans(text, by)]
     found: list[int] = []
     number, names = 0, dict[int, int]()
@@ -81,7 +83,7 @@ def segments(
             found.append(-1)
             continue
         if start < 0 or end > len(text):
-            raise ValueError(
+            raise InvalidValueError(
                 f"a token must end within the {len(text)} characters of the text, received the "
                 f"offset {(start, end)}; are these the offsets of this text?"
             )
@@ -99,7 +101,7 @@ def _pairs(offsets: Iterable[Any]) -> Iterator[tuple[int, int]]:
     """Where every token starts and ends; (0, 0) for None."""
     given: Any = offsets.tolist() if hasattr(offsets, "tolist") else offsets  # type: ignore[attr-defined]
     if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(
+        raise InvalidTypeError(
             "offsets must be pairs (start, end), as a tokenizer gives with "
             f"return_offsets_mapping=True, received {type(offsets).__name__}"
         )
@@ -107,7 +109,7 @@ def _pairs(offsets: Iterable[Any]) -> Iterator[tuple[int, int]]:
         try:
             start, end = (0, 0) if offset is None else map(operator.index, offset)
         except (TypeError, ValueError):
-            raise TypeError(
+            raise InvalidTypeError(
                 "offsets must be pairs of integers (start, end), or None, of one text; received "
                 f"{offset!r:.60} for token {number}"
             ) from None
@@ -122,7 +124,7 @@ def spans(text: str, by: str) -> list[tuple[int, int]]:
     elif by == "sentence":
         ends = list(_sentence_ends(text))
     else:
-        raise ValueError(f'by must be "sentence" or "paragraph", received {by!r}')
+        raise InvalidValueError(f'by must be "sentence" or "paragraph", received {by!r}')
     ends = [end for end in ends if end < len(text)] + [len(text)]
     return list(zip([0, *ends[:-1]], ends, strict=True))
 

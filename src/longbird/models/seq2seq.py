@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from transformers import EncoderDecoderCache, GenerationMixin, initialization
 from transformers.utils.generic import can_return_tuple
 
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.answering import IMPOSSIBLE
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.decoder import LongbirdDecoder
@@ -153,7 +154,7 @@ def as_encoder_outputs(given: Any) -> Any:
         names = ("last_hidden_state", "hidden_states", "attentions", "global_attentions")
         outputs = LongbirdModelOutput(**dict(zip(names, given, strict=False)))
     if not isinstance(getattr(outputs, "last_hidden_state", None), Tensor):
-        raise TypeError(
+        raise InvalidTypeError(
             "encoder_outputs must be the output of the encoder, or a tuple that starts with its "
             f"last_hidden_state [batch, n, width], received {type(given).__name__} without it"
         )
@@ -164,7 +165,7 @@ def check_rows(states: Tensor, output: Any) -> None:
     """Raises unless the input and the output, where it is a tensor, are of as many documents."""
     shaped = isinstance(output, Tensor) and output.ndim > 1 and states.ndim == 3
     if shaped and len(output) != len(states):
-        raise ValueError(
+        raise InvalidValueError(
             "labels, decoder_input_ids and decoder_inputs_embeds must have as many rows as the "
             f"input, {len(states)}, received {len(output)}"
         )
@@ -180,7 +181,7 @@ def after_start(ids: Tensor, config: Any) -> Tensor:
 def check_right_padding(mask: Tensor) -> None:
     """Raises where padding is not at the end: the decoder takes columns for positions."""
     if bool((mask[:, 1:] > mask[:, :-1]).any()):
-        raise ValueError("attention_mask must have its padding at the end of every row")
+        raise InvalidValueError("attention_mask must have its padding at the end of every row")
 
 
 class _Seq2SeqHead(LongbirdPreTrainedModel):
@@ -267,7 +268,9 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
             if decoder_input_ids is None and decoder_inputs_embeds is None:
                 check_labels("labels", labels, self.config.vocab_size, "the vocabulary")
                 if labels.ndim != 2:
-                    raise ValueError(f"labels must be [batch, s], received {list(labels.shape)}")
+                    raise InvalidValueError(
+                        f"labels must be [batch, s], received {list(labels.shape)}"
+                    )
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         decoded = self.model(
             input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
@@ -323,7 +326,9 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
     ) -> LongbirdSeq2SeqSequenceClassifierOutput:
         """Labels as in `LongbirdForSequenceClassification`."""
         if input_ids is None:
-            raise ValueError("input_ids must be given: the end of a document is found in them")
+            raise InvalidValueError(
+                "input_ids must be given: the end of a document is found in them"
+            )
         decoded = self.model(
             input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
             past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
@@ -358,7 +363,7 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
         place = torch.arange(input_ids.shape[1], device=input_ids.device)
         last = F.pad(torch.where(is_end, place, -1), (1, 0), value=-1).amax(1)
         if bool((last < 0).any()):
-            raise ValueError(
+            raise InvalidValueError(
                 f"every document must have an end token (eos_token_id={ends.tolist()}); rows "
                 f"{(last < 0).nonzero()[:, 0].tolist()} have none"
             )

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from longbird.core.graph import Edges
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 
 def document_edges(
@@ -28,18 +29,18 @@ def document_edges(
         The edges between tokens of each document, None where there are none; None without any.
     """
     if torch.compiler.is_exporting():
-        raise ValueError(
+        raise InvalidValueError(
             "edges are values of their documents, which an exported program does not know: put "
             "Edges(...) into the graph instead"
         )
     rows = ranks.shape[0]
     check_list(edges)
     if isinstance(edges, Tensor) and edges.ndim != 3:
-        raise ValueError(f"edges must be [batch, e, 2], received {list(edges.shape)}")
+        raise InvalidValueError(f"edges must be [batch, e, 2], received {list(edges.shape)}")
     if isinstance(edges, Tensor) and edges.is_meta:
-        raise ValueError("edges must have values, received a tensor on the meta device")
+        raise InvalidValueError("edges must have values, received a tensor on the meta device")
     if len(edges) != rows:
-        raise ValueError(
+        raise InvalidValueError(
             f"edges must be given for each of {rows} documents, received {len(edges)}"
         )
     numbers = ranks.cpu().numpy()
@@ -59,13 +60,15 @@ def choice_edges(edges: Sequence[Any], rows: int, choices: int) -> list[Any]:
     if len(edges) == rows * choices != rows:
         return list(edges)
     if len(edges) != rows:
-        raise ValueError(f"edges must be given for each of {rows} rows, received {len(edges)}")
+        raise InvalidValueError(
+            f"edges must be given for each of {rows} rows, received {len(edges)}"
+        )
     found: list[Any] = []
     for number, row in enumerate(edges):
         each = [None] * choices if row is None else row
         check_list(each)
         if len(each) != choices:
-            raise ValueError(
+            raise InvalidValueError(
                 f"edges of row {number} must be given for each of its {choices} choices, received "
                 f"{len(each)}"
             )
@@ -76,7 +79,7 @@ def choice_edges(edges: Sequence[Any], rows: int, choices: int) -> list[Any]:
 def check_list(edges: Any) -> None:
     """Raises unless there can be edges for each document."""
     if not isinstance(edges, (Tensor, np.ndarray, Sequence)) or isinstance(edges, (str, bytes)):
-        raise TypeError(
+        raise InvalidTypeError(
             "edges must be a tensor [batch, e, 2], or a list with pairs (query, key) or None for "
             f"each document; received {type(edges).__name__}"
         )
@@ -88,13 +91,17 @@ def _edges_of(number: int, given: Any, rank: npt.NDArray[np.int64], causal: bool
     try:
         pairs = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
     except ValueError:  # lists of different lengths
-        raise ValueError(f"{where} must be pairs (query, key), received {given!r:.60}") from None
+        raise InvalidValueError(
+            f"{where} must be pairs (query, key), received {given!r:.60}"
+        ) from None
     if pairs.size == 0:
         return None
     if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise ValueError(f"{where} must be pairs (query, key), received shape {pairs.shape}")
+        raise InvalidValueError(
+            f"{where} must be pairs (query, key), received shape {pairs.shape}"
+        )
     if not np.issubdtype(pairs.dtype, np.integer):
-        raise TypeError(f"{where} must be integers, received {pairs.dtype}")
+        raise InvalidTypeError(f"{where} must be integers, received {pairs.dtype}")
     pairs = pairs[~(pairs == -1).all(1)]
     if len(pairs) == 0:
         return None
@@ -105,19 +112,19 @@ def _edges_of(number: int, given: Any, rank: npt.NDArray[np.int64], causal: bool
 
     outside = ((pairs < 0) | (pairs >= n)).any(1)
     if outside.any():
-        raise ValueError(
+        raise InvalidValueError(
             f"{where} must be columns of the batch, from 0 to {n - 1}, or (-1, -1) for none; "
             f"received {first(outside)}"
         )
     tokens = rank[pairs]
     if (tokens < 0).any():
         padded = (tokens < 0).any(1)
-        raise ValueError(
+        raise InvalidValueError(
             f"{where} must join tokens, and one of the two columns of {first(padded)} is padding"
         )
     if causal and (tokens[:, 1] > tokens[:, 0]).any():
         ahead = tokens[:, 1] > tokens[:, 0]
-        raise ValueError(
+        raise InvalidValueError(
             f"{where}: in {first(ahead)} a token sees one that follows it, which a causal model "
             "must not"
         )

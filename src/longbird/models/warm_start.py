@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longbird.errors import InvalidValueError
 from longbird.models.config import LongbirdConfig, LongbirdSeq2SeqConfig
 from longbird.models.encoder import LongbirdModel
 from longbird.models.seq2seq import LongbirdForConditionalGeneration
@@ -29,7 +30,7 @@ def seq2seq_config(encoder: LongbirdConfig, **fields: Any) -> LongbirdSeq2SeqCon
         **fields: What is different, such as `decoder_start_token_id`.
     """
     if encoder.causal:
-        raise ValueError(
+        raise InvalidValueError(
             "an encoder-decoder cannot be made of a causal model, whose tokens do not see those "
             "after them: start from an encoder"
         )

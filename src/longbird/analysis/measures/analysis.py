@@ -21,6 +21,7 @@ from longbird.analysis.measures.spectrum import spectrum
 from longbird.core.graph.arguments import integer
 from longbird.core.graph.base import Graph
 from longbird.core.machine import check_memory
+from longbird.errors import InvalidValueError
 from longbird.files.paths import check_picture
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Measures:
             if not each.name.endswith("intervals")
         ]
         if name not in measures:
-            raise ValueError(
+            raise InvalidValueError(
                 f"there is no measure called {name!r:.80}; expected one of {', '.join(measures)}"
             )
         if name.startswith(("receptive", "reached")):

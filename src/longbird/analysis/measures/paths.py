@@ -8,6 +8,7 @@ from longbird.analysis.measures.breadth import hops_from
 from longbird.analysis.measures.digraph import union_of
 from longbird.core.graph.arguments import integer
 from longbird.core.graph.base import Graph
+from longbird.errors import InvalidValueError
 
 
 def shortest_path(
@@ -40,5 +41,7 @@ def shortest_path(
 def _token(token: int, name: str, n: int) -> int:
     token = integer(token, f"the token {name} of a path")
     if token >= n:
-        raise ValueError(f"the token {name} of a path must be less than n={n}, received {token}")
+        raise InvalidValueError(
+            f"the token {name} of a path must be less than n={n}, received {token}"
+        )
     return token

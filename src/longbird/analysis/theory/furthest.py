@@ -31,6 +31,7 @@ from longbird.core.graph import Edges, Full, Graph, as_graph
 from longbird.core.graph.arguments import integer
 from longbird.core.machine import check_memory
 from longbird.core.operator.api import attention
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 HARD = 1e9
 """What scores are multiplied by: one that is lower by a millionth has weight 0 in float64."""
@@ -333,7 +334,7 @@ class Hub:
 
 def _check_fits(name: str, number: int, n: int) -> None:
     if number > n:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must be at most the {n} vectors that there are, received {number}"
         )
 
@@ -414,12 +415,12 @@ def _unit(u: Tensor | npt.ArrayLike) -> Tensor:
     try:
         found = torch.as_tensor(u)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
+        raise InvalidTypeError(
             f"expected vectors of one size, as a tensor, an array or lists of numbers: {error}"
         ) from None
     if found.ndim != 2 or len(found) < 2 or found.is_complex():
         kind = "complex numbers" if found.is_complex() else "an array"
-        raise ValueError(
+        raise InvalidValueError(
             f"received {kind} of shape {list(found.shape)}, expected at least two vectors of real "
             "numbers: [n, size]"
         )
@@ -428,7 +429,7 @@ def _unit(u: Tensor | npt.ArrayLike) -> Tensor:
     wrong = ~((lengths - 1).abs() < UNIT)  # also where it is not a number
     if wrong.any():
         first = int(wrong.nonzero()[0, 0])
-        raise ValueError(
+        raise InvalidValueError(
             f"vector {first} has length {lengths[first]:.6g}, expected vectors of length 1: "
             "torch.nn.functional.normalize makes them such"
         )
@@ -479,7 +480,7 @@ def measure(graph: Graph | str, u: Tensor | npt.ArrayLike, most: int = 8) -> Out
     graph, u = as_graph(graph), _unit(u)
     n = len(u)
     if graph._heads > 1:
-        raise ValueError(
+        raise InvalidValueError(
             f"{graph!r:.80} has a graph for each of {graph._heads} heads, expected one graph: "
             "this task takes one head, so choose one of them"
         )
@@ -529,7 +530,7 @@ def experiment(
         ValueError: There is no such instance, or no memory for so many vectors.
     """
     if instance not in INSTANCES:
-        raise ValueError(
+        raise InvalidValueError(
             f"the instance must be one of {', '.join(INSTANCES)}, received {instance!r}"
         )
     chosen = (FullLayer(), Ring(), Hub()) if solutions is None else solutions

@@ -31,6 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from longbird.errors import InvalidValueError
+
 PROGRAMS = Path(__file__).with_name("programs")
 MOVES = {"L": -1, "S": 0, "R": 1}
 BEGIN = "before the input"
@@ -117,14 +119,14 @@ class Machine:
         if str(source) in built_in():
             path = PROGRAMS / f"{source}.tm"
         elif not path.is_file():
-            raise ValueError(
+            raise InvalidValueError(
                 f"there is no machine {str(source)!r}; expected a text file that describes one, "
                 f"or one of {', '.join(built_in())}"
             )
         try:
             text = path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
-            raise ValueError(f"{path} is not a machine: it is not text in UTF-8") from None
+            raise InvalidValueError(f"{path} is not a machine: it is not text in UTF-8") from None
         return Machine.parse(text, str(source))
 
     def read(self, text: str | Sequence[str] | None = None) -> tuple[str, ...]:
@@ -139,7 +141,7 @@ class Machine:
         symbols = self._split(text) if isinstance(text, str) else tuple(text)
         for place, symbol in enumerate(symbols):
             if symbol not in self.symbols:
-                raise ValueError(
+                raise InvalidValueError(
                     f"the input of {self.name} has {symbol!r} at position {place}; expected the "
                     f"symbols {' '.join(self.symbols)}, with spaces between them if one has more "
                     "than one character"
@@ -154,7 +156,7 @@ class Machine:
         if word not in self.symbols:
             return tuple(word)
         if len(word) > 1 and set(word) <= set(self.symbols):
-            raise ValueError(
+            raise InvalidValueError(
                 f"the input {word!r} of {self.name} is a symbol, and so are its characters; give "
                 "its symbols as a list, or use other symbols"
             )
@@ -212,7 +214,7 @@ class _Parser:
     def parse(self, text: str) -> Machine:
         text = text.removeprefix("\ufeff")
         if not text.strip():
-            raise ValueError(f"{self.name} is empty; expected settings and transitions")
+            raise InvalidValueError(f"{self.name} is empty; expected settings and transitions")
         for number, line in enumerate(text.splitlines(), start=1):
             line = line.strip()
             if line and not line.startswith("#"):
@@ -220,7 +222,7 @@ class _Parser:
         start, blank = self._one("start"), self._one("blank")
         halts = self.settings.get("halt", (0, []))[1]
         if not self.table:
-            raise ValueError(f"{self.name} has no transitions; {_A_TRANSITION}")
+            raise InvalidValueError(f"{self.name} has no transitions; {_A_TRANSITION}")
         self._check_halts(halts)
         if "states" in self.settings:
             declared = set(self.settings["states"][1])
@@ -256,7 +258,7 @@ class _Parser:
         try:
             machine.read()
         except ValueError as error:
-            raise ValueError(f"{self.name}, line {line}: {error}") from None
+            raise InvalidValueError(f"{self.name}, line {line}: {error}") from None
         return machine
 
     def _read(self, number: int, line: str) -> None:
@@ -293,7 +295,7 @@ class _Parser:
 
     def _one(self, setting: str) -> str:
         if setting not in self.settings:
-            raise ValueError(f"{self.name} has no line '{setting}: ...', which is needed")
+            raise InvalidValueError(f"{self.name} has no line '{setting}: ...', which is needed")
         line, words = self.settings[setting]
         if len(words) != 1:
             comment = f"; {_A_COMMENT}" if any(word.startswith("#") for word in words) else ""
@@ -321,7 +323,7 @@ class _Parser:
         self._fail(line, f"{kind} {name!r} {why}{hint}")
 
     def _fail(self, line: int, problem: str) -> NoReturn:
-        raise ValueError(f"{self.name}, line {line}: {problem}")
+        raise InvalidValueError(f"{self.name}, line {line}: {problem}")
 
 
 _A_COMMENT = "a comment needs a line of its own"

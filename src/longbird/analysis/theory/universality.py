@@ -32,6 +32,7 @@ from longbird.analysis.measures.star import Star
 from longbird.core.graph import Edges, Graph, as_graph
 from longbird.core.graph.arguments import integer
 from longbird.core.operator.api import attention
+from longbird.errors import InvalidValueError
 
 MOST_SEQUENCES = 1 << 12
 """More would take minutes: a sequence of twelve tokens takes a hundredth of a second."""
@@ -217,7 +218,7 @@ def softmax_shift(
     graph = Edges([(i, j) for i, keys in enumerate(seen) for j in keys])
     read = attention(q, k, k, graph, scale=scale)[0, :, :, 0]
     if not read.isfinite().all():
-        raise ValueError(f"softmax of scale {scale:g} overflows; choose a smaller scale")
+        raise InvalidValueError(f"softmax of scale {scale:g} overflows; choose a smaller scale")
     return (shift.rho * (read[0] - read[1])).tolist()
 
 
@@ -490,12 +491,14 @@ def check(
     graph = as_graph(graph)
     construction = Construction(n, values, dimension, rho)
     if n * dimension * math.log2(values) > math.log2(MOST_SEQUENCES):
-        raise ValueError(
+        raise InvalidValueError(
             f"there are {values}^{n * dimension} sequences of {n} tokens, expected at most "
             f"{MOST_SEQUENCES:,}; choose fewer tokens, values or dimensions"
         )
     if softmax is not None and not 0 < softmax < math.inf:
-        raise ValueError(f"the scale of softmax must be a number above 0, received {softmax:g}")
+        raise InvalidValueError(
+            f"the scale of softmax must be a number above 0, received {softmax:g}"
+        )
     star = graph.contains_star(n + 1)
     seen = neighbours(graph, n + 1)
     middle = star.centres[0] if star else max(range(n + 1), key=lambda token: len(seen[token]))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from longbird.errors import MissingFileError
+
 NAME = "default"
 SHIPPED = Path(__file__).parent / "shipped"
 """Has the card, and a folder for each of the two, as `save_pretrained` writes it."""
@@ -31,14 +33,14 @@ def folder_of_dna(source: str | Path, which: str) -> Path:
     """
     if not is_default(source):
         if not Path(source).exists():
-            raise FileNotFoundError(
+            raise MissingFileError(
                 f"there is no folder {source}: expected that of a run of `longbird dna`, that of "
                 "its model, or default"
             )
         return Path(source)
     folder = SHIPPED / which
     if not (folder / "model.safetensors").is_file():
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"this copy of Longbird comes without a model of DNA ({which}): train one with "
             "recipes/dna/train.sh, or name the folder of a run of `longbird dna`"
         )

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from longbird.applications.dna.genomes import Contig, Genome, Interval
+from longbird.errors import InvalidValueError
 
 SHARE = 0.2
 """Of the bases that are held out, if nobody says which."""
@@ -130,7 +131,7 @@ def stretches(text: str, genome: Genome) -> list[Interval]:
     if share := re.fullmatch(r"(\d+)/(\d+)", text):
         which, many = int(share[1]), int(share[2])
         if not 1 <= which <= many:
-            raise ValueError(f"received {text}; expected a part such as 1/5 or 5/5")
+            raise InvalidValueError(f"received {text}; expected a part such as 1/5 or 5/5")
         cut = [
             Interval(
                 each.name, each.length * (which - 1) // many, each.length * which // many, "+"
@@ -142,7 +143,7 @@ def stretches(text: str, genome: Genome) -> list[Interval]:
         contig = genome.contig(place[1])
         start, end = (int(place[each].replace(",", "")) for each in (2, 3))
         if not 1 <= start <= end <= contig.length:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{text} is not a stretch of {contig.name}, which has the bases 1 to "
                 f"{contig.length:,}"
             )
@@ -192,7 +193,7 @@ def _divided(
     name, length = contig.name, contig.length
     for (_, end, one), (start, _, other) in pairwise(taken):
         if start < end:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{one} and {other} both have base {start + 1:,} of {name}: name stretches that "
                 "do not overlap"
             )

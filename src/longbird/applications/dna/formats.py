@@ -13,6 +13,7 @@ import numpy as np
 from longbird.applications.dna.genomes.bed import is_heading
 from longbird.applications.dna.genomes.extra import need
 from longbird.applications.dna.genomes.labels import BIGWIG
+from longbird.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from longbird.applications.dna.scan import Track
@@ -37,7 +38,7 @@ def ending_of(file: Path) -> str:
         ending, ending
     )
     if ending not in ENDINGS:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} ends in {file.suffix!r}, expected one of "
             f"{', '.join(f'.{each}' for each in ENDINGS)}"
         )
@@ -49,7 +50,7 @@ def check_names(ending: str, names: Iterable[str]) -> None:
     if ending in ("bed", "bedgraph"):
         for name in names:
             if is_heading(f"{name}\t0\t1"):
-                raise ValueError(
+                raise InvalidValueError(
                     f"in .{ending}, lines of a sequence called {name} would be no data: write "
                     ".gff3, .bw or .parquet, or give it another name"
                 )

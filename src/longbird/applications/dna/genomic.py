@@ -23,6 +23,7 @@ from longbird.applications.training.folder import RunFolder
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Task
 from longbird.applications.training.trained import DNA as DESCRIPTION
+from longbird.errors import InvalidValueError
 from longbird.models.collator import LongbirdCollator
 
 STRETCH, SAMPLE = 10_000, 1600
@@ -174,7 +175,7 @@ class Genomic(Task):
     def check_learned(self, number: int) -> None:
         """Raises if there are no examples to learn from."""
         if not number:
-            raise ValueError(
+            raise InvalidValueError(
                 f"nothing is left to learn from: the windows have {self.window:,} bases, and "
                 "what is held out has a gap of one window on both sides. Shorten the windows with "
                 "--length (of promoters with --upstream and --downstream), or hold out less with "
@@ -225,7 +226,7 @@ class Genomic(Task):
 
     def sweep(self, contig: Contig, step: int | None) -> Sweep:
         """How a scan goes over a sequence."""
-        raise ValueError(
+        raise InvalidValueError(
             "this model was pretrained, and has not learned labels: there is nothing to scan for. "
             "`longbird dna finetune` trains it"
         )
@@ -247,11 +248,11 @@ class Genomic(Task):
         if wanted in self.channels:
             return self.channels.index(wanted)
         if wanted is not None:
-            raise ValueError(
+            raise InvalidValueError(
                 f"--track must be one of {', '.join(self.channels)}, received {wanted}"
             )
         if len(self.channels) > 1 and self.channels != ("+", "-"):
-            raise ValueError(
+            raise InvalidValueError(
                 "this file has one number for each place, and the model has scores of "
                 f"{', '.join(self.channels)}: choose one with --track, or write .parquet"
             )

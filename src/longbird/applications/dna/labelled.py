@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from longbird.applications.dna.genomes import open_genome
 from longbird.applications.dna.genomes.fasta import unpacked
+from longbird.errors import InvalidValueError
 from longbird.files.paths import check_path
 
 
@@ -56,7 +57,7 @@ def labelled(paths: Sequence[str]) -> list[Labelled]:
     check_once([own[0] for own in found])
     for own in found:
         if len(own) == 1 and _kind(own[0]) == "fasta":
-            raise ValueError(
+            raise InvalidValueError(
                 f"{own[0]} is FASTA, which has no labels: give them after it, as BED, GFF3, "
                 "GenBank or bigWig"
             )
@@ -69,7 +70,7 @@ def check_once(genomes: Sequence[str]) -> None:
     for each in genomes:
         real = os.path.realpath(each)
         if real in seen:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the genome {each} was given twice: give it once, with all of its labels after it"
             )
         seen.add(real)

@@ -9,6 +9,7 @@ import numpy as np
 
 from longbird.applications.dna.genomes import Feature, Genome, Interval, read_features
 from longbird.applications.dna.genomes.labels import BIGWIG, is_bed, is_bedgraph
+from longbird.errors import InvalidValueError
 
 GENES = ("gene", "CDS", "mRNA", "tRNA", "rRNA", "ncRNA", "pseudogene", "exon")
 """Kinds of features between which a genome is intergenic."""
@@ -30,7 +31,7 @@ def features_of(
             signal, which has no features.
     """
     if signals := [str(file) for file in files if is_signal(str(file))]:
-        raise ValueError(
+        raise InvalidValueError(
             f"{', '.join(signals)} is a signal (bigWig or bedGraph), which `longbird dna finetune "
             "profile` learns from; expected features: BED, GFF3 or GenBank"
         )
@@ -41,7 +42,7 @@ def features_of(
         chosen += [each for each in own if every or each.kind in (kinds or usual)]
     if not chosen:
         there = sorted({each.kind for own in found.values() for each in own})
-        raise ValueError(
+        raise InvalidValueError(
             f"{', '.join(map(str, found))} has no features of kind "
             f"{', '.join(sorted(kinds or usual))}; it has {', '.join(there[:20])}. Say which are "
             "meant with --kind"

@@ -13,6 +13,7 @@ import numpy as np
 
 from longbird.applications.dna.genomes import Genome, Interval
 from longbird.applications.dna.sweeps import bases_around
+from longbird.errors import InvalidValueError
 
 PIECES, CHANGED = 20, 12
 """Of the artificial recipes: a window is cut into 20 pieces, of which 12 change (Oubounyt et al.
@@ -100,7 +101,7 @@ def places(
         yield window, str(part)
     if any(left.values()):
         missing = ", ".join(f"{number:,} for {part}" for part, number in left.items() if number)
-        raise ValueError(
+        raise InvalidValueError(
             f"the genome has too few places for negatives ({missing} are missing): ask for fewer "
             "with --per-positive, for shorter windows, or for another recipe with --negatives"
         )

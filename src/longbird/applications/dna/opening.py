@@ -11,6 +11,7 @@ from longbird.applications.dna.genomes.names import read_alias
 from longbird.applications.dna.labelled import Labelled
 from longbird.applications.dna.labels import is_signal
 from longbird.applications.dna.settings import DnaSettings
+from longbird.errors import InvalidValueError
 
 ALL = ("all",)
 
@@ -39,7 +40,7 @@ def open_genomes_of(settings: DnaSettings, given: Sequence[Labelled]) -> list[Ge
         ("--circular", [] if circular == ALL else circular),
     ):
         if unknown := [name for name in named if not any(name in own for own in has)]:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{option} names {', '.join(unknown[:5])}, which none of "
                 f"{', '.join(each.genome for each in given)} has; they have "
                 f"{', '.join([name for own in has for name in own][:10])}"

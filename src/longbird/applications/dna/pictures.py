@@ -12,6 +12,7 @@ from longbird.applications.dna.division import PLACE, stretches
 from longbird.applications.dna.genomes import Feature, Genome, Interval, open_signal, read_features
 from longbird.applications.dna.genomes.labels import is_bed
 from longbird.applications.dna.labels import is_signal, is_whole
+from longbird.errors import InvalidValueError
 from longbird.files.paths import check_picture_name
 
 BLUE, RED, GREY = "#3465a4", "#c4472c", "#777777"
@@ -73,7 +74,7 @@ def region_of(text: str, genome: Genome) -> Interval:
             return Interval(contig.name, first - 1, end, "+")
     found = stretches(text, genome)
     if len(found) != 1:
-        raise ValueError(f"--plot takes one stretch, such as chr1:1-5000; received {text}")
+        raise InvalidValueError(f"--plot takes one stretch, such as chr1:1-5000; received {text}")
     return found[0]
 
 

@@ -23,6 +23,7 @@ from longbird.applications.dna.settings import DnaSettings
 from longbird.applications.dna.sweeps import Starts, Sweep, bases_around
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Example, Prediction
+from longbird.errors import InvalidValueError
 
 USUAL = ("promoter", "TSS", "transcription_start_site")
 PLACED = ("random", "intergenic")
@@ -102,12 +103,12 @@ class Promoters(Genomic):
         for feature in features_of(files, genome, self.settings.kind, USUAL):
             interval = feature.interval
             if interval.strand == ".":
-                raise ValueError(
+                raise InvalidValueError(
                     f"the {feature.kind} at {interval} has no strand (+ or -): a promoter is read "
                     "in one direction, so that it must have one"
                 )
             if not len(interval):
-                raise ValueError(
+                raise InvalidValueError(
                     f"the {feature.kind} that begins and ends at {interval.start:,} of "
                     f"{interval.name} has no bases: a start is a base, whose end in BED is one "
                     "more than its start"
@@ -184,7 +185,7 @@ class Promoters(Genomic):
             found = [each for file in files for each in read_features(file, genome)]
             inside = [each.interval for each in found if each.kind in GENES]
             if not inside:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{', '.join(files)} has no genes, and --negatives intergenic needs them: "
                     f"give a file with features of kind {', '.join(GENES[:4])} beside the "
                     "promoters"
@@ -211,7 +212,7 @@ class Promoters(Genomic):
         for part, rows in parts.items():
             true = sum(rows["truth"])
             if not 0 < true < len(rows):
-                raise ValueError(
+                raise InvalidValueError(
                     f"{part} has {true:,} promoters among {len(rows):,} windows: expected some "
                     "and some others. Hold out another stretch with --validation-on or --test-on"
                 )
@@ -224,7 +225,7 @@ class Promoters(Genomic):
             bases = example["bases"]
             tokens = 2 + len(self.tokens.encode(bases))
             if tokens > length:
-                raise ValueError(
+                raise InvalidValueError(
                     f"the window {example['place']} has {tokens:,} tokens, and the model reads "
                     f"{length:,}: give --length {tokens} or more, or shorter windows"
                 )
@@ -319,7 +320,7 @@ class Promoters(Genomic):
         """A window at every few bases."""
         step = max(1, self.window // PER_WINDOW) | 1 if step is None else step
         if not 1 <= step <= self.window:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the step must be between 1 and the {self.window:,} bases of a window, received "
                 f"{step}"
             )

@@ -24,6 +24,7 @@ from longbird.applications.training.evaluate import Evaluation, evaluate_rows
 from longbird.applications.training.finetune import Run, run, settings_of
 from longbird.applications.training.folder import RunFolder, read_json
 from longbird.applications.training.settings import read_settings
+from longbird.errors import InvalidValueError
 from longbird.files.digest import sha256_of
 from longbird.files.paths import check_path
 from longbird.models.checkpoints.configs import read_config
@@ -79,7 +80,7 @@ def finetune(
         **options: Fields of `DnaSettings`, such as `model="run"` and `negatives="intergenic"`.
     """
     if task not in LEARNED:
-        raise ValueError(f"the task must be one of {', '.join(LEARNED)}, received {task}")
+        raise InvalidValueError(f"the task must be one of {', '.join(LEARNED)}, received {task}")
     ours = LEARNED[task]
     check_path(genome, "a genome")
     files = [str(genome), *paths_of(labels, "a file of labels")]
@@ -102,7 +103,7 @@ def _started(options: dict[str, Any]) -> dict[str, Any]:
 def _run(task: Genomic, settings: Any, out: str | Path, say: Callable[[str], None]) -> Run:
     """Looks at the files first: what cannot be read leaves no folder behind."""
     if settings.tokens != "base" and not settings.model.startswith("scratch:"):
-        raise ValueError(
+        raise InvalidValueError(
             f"--tokens {settings.tokens} is for a new model, and {settings.model} has a "
             "tokenizer: leave --tokens out, or start with --model scratch:SIZE"
         )
@@ -158,7 +159,7 @@ def load(path: str | Path, **options: Any) -> Trained:
     folder = folder_of_model(path)
     file = folder / DESCRIPTION
     if not file.is_file():
-        raise ValueError(
+        raise InvalidValueError(
             f"{path} was not trained by `longbird dna`: its model has no {DESCRIPTION}"
         )
     description = read_json(file)
@@ -170,7 +171,7 @@ def load(path: str | Path, **options: Any) -> Trained:
     given = {name: value for name, value in options.items() if value is not None}
     for name in ("length", "upstream", "downstream", "bin"):
         if given.get(name, description.get(name)) != description.get(name):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} is part of a model, and {path} has {description.get(name)}: received "
                 f"{given[name]!r:.80}"
             )
@@ -214,7 +215,7 @@ def evaluate(
     trained = load(path, **options)
     task = trained.task
     if options.get("mask") is not None and not isinstance(task, Pretraining):
-        raise ValueError("--mask is for a pretrained model: this one hides nothing")
+        raise InvalidValueError("--mask is for a pretrained model: this one hides nothing")
     given = task.genomes(files)
     if not on:
         _tell_learned(path, [each.genome for each in given], say)
@@ -225,7 +226,7 @@ def evaluate(
         place = Path(scratch, "rows.arrow")
         rows = stored(task, wanted, trained.tokenizer, trained.settings.length, place)
         if len(rows) == 0:
-            raise ValueError(f"{', '.join(files)} has no windows to measure on")
+            raise InvalidValueError(f"{', '.join(files)} has no windows to measure on")
         task.check({"the genome": rows}, trained.settings)
         found = evaluate_rows(
             trained.model, task, rows, trained.tokenizer, trained.settings.tokens_per_batch

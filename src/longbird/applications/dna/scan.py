@@ -30,6 +30,7 @@ from longbird.applications.dna.runs import Trained, load
 from longbird.applications.dna.sweeps import Sweep
 from longbird.applications.training.folder import naming, write_text
 from longbird.applications.training.starting import READ
+from longbird.errors import ExistingFileError, InvalidTypeError, InvalidValueError
 from longbird.files.digest import sha256_of
 from longbird.files.paths import check_path
 from longbird.files.writing import locked, writing_file
@@ -88,7 +89,7 @@ class Track:
                 scores = np.array(self.scores[done + first : done + last])
                 return _within(region, *sweep.edges(first, last), _shifted(scores, self.shift))
             done += sweep.first_bin(sweep.jobs)
-        raise ValueError(f"{self.genome.file} has no sequence {region.name}")
+        raise InvalidValueError(f"{self.genome.file} has no sequence {region.name}")
 
 
 def _within(region: Interval, starts: np.ndarray, ends: np.ndarray, scores: np.ndarray) -> Bins:
@@ -169,12 +170,14 @@ def scan(
     _check_numbers(threshold, prevalence, step, tokens_per_batch)
     outs = [] if out is None else _files_to_write(out, (genome, *labels))
     if not outs and plot is None:
-        raise ValueError(
+        raise InvalidValueError(
             "there is nothing to do: give a file with --out, or a stretch with --plot"
         )
     if plot is None and (picture is not None or labels):
         option = "--picture" if picture is not None else "--labels"
-        raise ValueError(f"{option} is for --plot: give a stretch to draw, such as chr1:1-5000")
+        raise InvalidValueError(
+            f"{option} is for --plot: give a stretch to draw, such as chr1:1-5000"
+        )
     endings = [ending_of(each) for each in outs]
     begun = bool(outs) and _folder(outs[0]).exists()  # then `_working` knows what was there
     for each in outs:
@@ -183,7 +186,7 @@ def scan(
     task = trained.task
     one = not {"bedgraph", "bw"}.isdisjoint(endings)
     if track is not None and not one:
-        raise ValueError(
+        raise InvalidValueError(
             "--track is for .bedgraph and .bw, which have one number for each place"
             + (f": .{endings[0]} has all tracks" if endings else "; a picture has all tracks")
         )
@@ -253,7 +256,9 @@ def scan(
                 for file, ending in zip(outs, endings, strict=True)
             ]
     if not scored:  # a bigWig file without numbers is none that browsers open
-        raise ValueError(f"{genome} has nothing but N, which has no scores: nothing was written")
+        raise InvalidValueError(
+            f"{genome} has nothing but N, which has no scores: nothing was written"
+        )
     unscored = f"; {bins - scored:,} without a score, as all is N there" if scored < bins else ""
     best = ", the highest bin of each," if task.label == PROMOTER else ""
     for file, number in zip(outs, places, strict=True):
@@ -271,16 +276,16 @@ def _check_numbers(
         if share is None:
             continue
         if not isinstance(share, (int, float)):
-            raise TypeError(f"{name} must be a number, received {share!r:.80}")
+            raise InvalidTypeError(f"{name} must be a number, received {share!r:.80}")
         if not 0 < share < 1:
-            raise ValueError(f"{name} must be between 0 and 1, received {share}")
+            raise InvalidValueError(f"{name} must be between 0 and 1, received {share}")
     for name, number in (("step", step), ("tokens_per_batch", tokens_per_batch)):
         if number is None:
             continue
         if type(number) is not int:
-            raise TypeError(f"{name} must be a whole number, received {number!r:.80}")
+            raise InvalidTypeError(f"{name} must be a whole number, received {number!r:.80}")
         if number < 1:
-            raise ValueError(f"{name} must be at least 1, received {number}")
+            raise InvalidValueError(f"{name} must be at least 1, received {number}")
 
 
 def _files_to_write(
@@ -292,9 +297,9 @@ def _files_to_write(
     for each in outs:
         for file in read:
             if each.exists() and each.samefile(file):
-                raise ValueError(f"--out {each} is {file}, which is read: name another")
+                raise InvalidValueError(f"--out {each} is {file}, which is read: name another")
     if len({each.absolute() for each in outs}) < len(outs):
-        raise ValueError(f"--out has a file twice: {', '.join(map(str, outs))}")
+        raise InvalidValueError(f"--out has a file twice: {', '.join(map(str, outs))}")
     return outs
 
 
@@ -319,7 +324,9 @@ def _check_new(file: Path | None, force: bool) -> None:
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder; expected a file to write")
     if file.exists() and not force:
-        raise FileExistsError(f"{file} exists already: name another, or overwrite it with --force")
+        raise ExistingFileError(
+            f"{file} exists already: name another, or overwrite it with --force"
+        )
 
 
 def _logit(share: np.ndarray) -> np.ndarray:

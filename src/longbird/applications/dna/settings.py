@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from longbird.applications.training.settings import Settings
+from longbird.errors import InvalidValueError
 
 TOKENS = ("base", "kmer", "bpe")
 NEGATIVES = ("random", "intergenic", "permuted", "shuffled", "uniform")
@@ -68,11 +69,11 @@ class DnaSettings(Settings):
         ):
             value = getattr(self, name)
             if not least <= value <= most:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{name} must be between {least:,} and {most:,}, received {value}"
                 )
         for name, choices in (("tokens", TOKENS), ("negatives", NEGATIVES)):
             if getattr(self, name) not in choices:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{name} must be one of {', '.join(choices)}, received {getattr(self, name)}"
                 )

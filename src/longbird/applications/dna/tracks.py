@@ -25,6 +25,7 @@ from longbird.applications.dna.settings import DnaSettings
 from longbird.applications.dna.sweeps import Sweep, Tiles
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Example, Prediction
+from longbird.errors import InvalidValueError
 
 UNLABELLED = 255
 """In the place of 0 or 1, where nothing is known."""
@@ -82,7 +83,7 @@ class Tracks(Genomic):
         """A whole number of bins."""
         window = super().window_of(genome) // self.bin * self.bin
         if not window:
-            raise ValueError(
+            raise InvalidValueError(
                 f"a bin has {self.bin:,} bases, and the model reads fewer: give a smaller "
                 "--bin or a larger --length"
             )
@@ -121,7 +122,7 @@ class Tracks(Genomic):
         self.check_learned(number)
         for channel, found, known in zip(self.channels, true, there, strict=True):
             if not 0 < found < known:
-                raise ValueError(
+                raise InvalidValueError(
                     f"of what is learned from, {found:,.0f} of {known:,.0f} {self.counted} are "
                     f"labelled {channel}: expected some, and some that are not. If too little "
                     "of a small genome is left, hold out another stretch with --validation-on, or "
@@ -141,7 +142,7 @@ class Tracks(Genomic):
                     f"{found:,.0f} of {known:,.0f} as {channel}"
                     for channel, found, known in zip(self.channels, true, there, strict=True)
                 )
-                raise ValueError(
+                raise InvalidValueError(
                     f"of the {self.counted} of {part}, {counts} are labelled: expected some, and "
                     "some that are not, since nothing can be measured otherwise. Choose another "
                     "stretch with "
@@ -312,7 +313,7 @@ class Tracks(Genomic):
     def sweep(self, contig: Contig, step: int | None) -> Sweep:
         """Long windows that overlap."""
         if step is not None:
-            raise ValueError("--step is for promoters: here the windows overlap by half")
+            raise InvalidValueError("--step is for promoters: here the windows overlap by half")
         return Tiles(contig, self.window, self.bin, len(self.channels))
 
     def scored(self, model: Any, windows: list[str]) -> list[np.ndarray]:
@@ -343,7 +344,7 @@ class Coding(Tracks):
         features = features_of(files, genome, self.settings.kind, ("CDS",))
         parts = [part for feature in features for part in feature.parts or (feature.interval,)]
         if any(part.strand == "." for part in parts):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{', '.join(files)} has coding sequence without a strand: expected + or -"
             )
         covers = [
@@ -411,7 +412,7 @@ class Profile(Tracks):
         """From features and signals."""
         targets = _targets(files, self.settings.kind)
         if len(targets) != len(self.channels):
-            raise ValueError(
+            raise InvalidValueError(
                 f"the model knows {len(self.channels)} targets ({', '.join(self.channels)}), and "
                 f"the labels are {len(targets)} ({', '.join(name for name, _, _ in targets)}): "
                 "give one for each, in the same order"
@@ -430,7 +431,7 @@ class Profile(Tracks):
             return [named[name] for name in self.channels]
         for channel, (name, _, _) in zip(self.channels, targets, strict=True):
             if name != channel and (name in self.channels or channel in named):
-                raise ValueError(
+                raise InvalidValueError(
                     f"the model knows the targets {', '.join(self.channels)}, and the labels are "
                     f"{', '.join(named)}: give them in the same order"
                 )
@@ -460,7 +461,7 @@ class Profile(Tracks):
         every = np.concatenate(means)
         every = every[~np.isnan(every)]
         if not len(every):
-            raise ValueError(f"{file} has no numbers on the sequences of {genome.file}")
+            raise InvalidValueError(f"{file} has no numbers on the sequences of {genome.file}")
         limit = float(np.quantile(every, self.quantile))
 
         def of(interval: Interval) -> np.ndarray:

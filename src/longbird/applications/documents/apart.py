@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from longbird.applications.documents.errors import NotTextError
 from longbird.core.machine import in_words
+from longbird.errors import InvalidValueError, MissingPackageError
 
 SECONDS, MEMORY = "LONGBIRD_READ_SECONDS", "LONGBIRD_READ_GB"
 NO_LIMIT = 1e8
@@ -100,7 +101,7 @@ def parse_apart(
     if done.returncode == 0 and head:
         said = json.loads(head)
         if "missing" in said:
-            raise ImportError(said["missing"])
+            raise MissingPackageError(said["missing"])
         if "wrong" in said:
             raise NotTextError(said["wrong"])
         return Parsed(text=body.decode("utf-8"), **said)
@@ -183,5 +184,7 @@ def _environment(name: str, default: float) -> float:
     except ValueError:
         value = -1
     if not value > 0:
-        raise ValueError(f"{name} is {text!r} in the environment; expected a number above 0")
+        raise InvalidValueError(
+            f"{name} is {text!r} in the environment; expected a number above 0"
+        )
     return value

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
+from longbird.errors import InvalidValueError
+
 STRIDE = 2**16
 """Line ends are counted once for each stretch of that many characters."""
 
@@ -68,7 +70,7 @@ class Document:
     def place(self, character: int) -> Place:
         """Where a character of the text stands; `len(text)` is the end of the file."""
         if not 0 <= character <= len(self.text):
-            raise ValueError(
+            raise InvalidValueError(
                 f"character is {character}, expected one from 0 to {len(self.text)}, "
                 f"which is the length of the text of {self.file}"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 
 from longbird.applications.documents.errors import NotTextError
+from longbird.errors import InvalidValueError
 
 # The longer ones first: that of UTF-32 begins with that of UTF-16.
 MARKS = (
@@ -79,7 +80,7 @@ def _named(data: bytes, encoding: str) -> str:
     except UnicodeError as error:  # of a codec that says no more
         raise NotTextError(f"is not {encoding}: {error}") from error
     except LookupError as error:
-        raise ValueError(
+        raise InvalidValueError(
             f"encoding is {encoding!r}, which is not known; expected a name such as utf-8, "
             "cp1252, latin-1 or shift_jis"
         ) from error

@@ -21,6 +21,7 @@ from longbird.applications.documents.encoding import check_text, decode
 from longbird.applications.documents.errors import NotTextError, UnreadableError
 from longbird.applications.documents.kinds import ENDINGS, HEAD, READ, ending, kind_of
 from longbird.core.machine import available_bytes, in_words
+from longbird.errors import InvalidTypeError
 
 STDIN = "-"
 VISIBLE = re.compile(r"[^\s\xad\u200b-\u200f\u2060\ufeff]")
@@ -52,7 +53,9 @@ def read_document(
         'Mills\n\nClosed in 1931.'
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"expected the path of a file, or '-' for stdin; received {path!r:.80}")
+        raise InvalidTypeError(
+            f"expected the path of a file, or '-' for stdin; received {path!r:.80}"
+        )
     name, limits = os.fspath(path), limits or Limits()
     try:
         with _open(name) as opened:
@@ -93,7 +96,9 @@ def read_documents(
         OSError: There is no such file; before any is read.
     """
     if isinstance(paths, (str, os.PathLike)):
-        raise TypeError(f"expected several paths; received one: [{str(paths)!r}] would be a list")
+        raise InvalidTypeError(
+            f"expected several paths; received one: [{str(paths)!r}] would be a list"
+        )
     named = [os.fspath(path) for path in paths]
     for name in named:
         if name != STDIN:

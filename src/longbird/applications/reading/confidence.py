@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from longbird.applications.reading.answering import NONE, TYPES, best_answer, log_softmax, margin
+from longbird.errors import InvalidValueError
 
 FEATURES = 10
 """The length of `features`."""
@@ -42,7 +43,7 @@ class Confidence:
         """A configuration file has a list."""
         object.__setattr__(self, "weights", tuple(self.weights))
         if len(self.weights) != FEATURES:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the configuration has {len(self.weights)} weights for how sure an answer is, "
                 f"expected {FEATURES}, as `longbird finetune ask` writes them"
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from longbird.applications.reading.loading import folder_of_model, quiet
+from longbird.errors import InvalidValueError
 from longbird.files.digest import sha256_of
 from longbird.files.sources import is_named, minilm
 from longbird.files.sources.packages import MODEL_FILES, cached
@@ -22,7 +23,7 @@ def folder_of_reader(source: str | Path) -> Path:
     if str(source) == "default":  # a folder of that name is ./default
         return default_reader()
     if is_named(str(source)):
-        raise ValueError(
+        raise InvalidValueError(
             f"{source} has not learned to answer questions: `longbird finetune ask --model "
             f"{source}` trains it, and default is the reader that comes with Longbird"
         )

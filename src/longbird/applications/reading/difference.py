@@ -14,6 +14,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from longbird.errors import InvalidValueError
+
 STEPS = 127
 """Of a byte, up or down."""
 NUMBERS, SCALES = ".difference", ".scale"
@@ -62,7 +64,7 @@ def apply_difference(start: Mapping[str, Tensor], file: str | Path) -> dict[str,
         base = name.removesuffix(NUMBERS)
         if base not in start or start[base].shape != value.shape:
             was = list(start[base].shape) if base in start else "nothing"
-            raise ValueError(
+            raise InvalidValueError(
                 f"{file} has a difference of shape {list(value.shape)} to {base}, which is {was} "
                 "in the weights that it is to be added to"
             )

@@ -10,6 +10,7 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
+from longbird.errors import InvalidValueError, MissingFileError
 from longbird.files.paths import check_path, folder_of
 
 
@@ -24,11 +25,11 @@ def folder_of_model(path: str | os.PathLike[str]) -> Path:
     if not (folder / "run.toml").is_file():
         return folder
     if not (folder / "result.json").is_file():
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"{folder} is a run that is not finished: the same command that began it goes on"
         )
     if not (folder / "model" / "config.json").is_file():
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"{folder} is a finished run without the model that it had in {folder / 'model'}: "
             "train it again, in another folder"
         )
@@ -52,7 +53,7 @@ def load_model(folder: str | Path, wanted: str, **options: Any) -> Any:
     config = read_config(folder)
     named = (config.architectures or ["a model without a head"])[0]
     if named != wanted:
-        raise ValueError(f"{folder} is {named}, expected {wanted}")
+        raise InvalidValueError(f"{folder} is {named}, expected {wanted}")
     with quiet():
         return getattr(models, wanted).from_pretrained(folder, **options).eval()
 
@@ -64,7 +65,9 @@ def load_tokenizer(folder: str | Path) -> Any:
     try:
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except JSONDecodeError as error:  # which does not say of which file
-        raise ValueError(f"a file of the tokenizer in {folder} is not JSON: {error}") from error
+        raise InvalidValueError(
+            f"a file of the tokenizer in {folder} is not JSON: {error}"
+        ) from error
 
 
 @contextlib.contextmanager

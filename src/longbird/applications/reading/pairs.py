@@ -10,6 +10,7 @@ from typing import Any
 from longbird.applications.documents.document import BLANK
 from longbird.applications.reading.tokenized import unicode
 from longbird.applications.reading.windows import question_windows
+from longbird.errors import InvalidValueError
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def encode(
         first, last = (inside[0], inside[-1] + 1) if inside else (len(ids), len(ids))
         around = len(ids) - (last - first)
         if around > length // 2:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{place}: the question has {around:,} tokens, more than half of the {length:,} "
                 "that are read at once; make it shorter"
             )

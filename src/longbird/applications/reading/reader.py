@@ -18,6 +18,7 @@ from longbird.applications.reading.pairs import Encoded, columns, encode, positi
 from longbird.applications.reading.second_look import looked_twice, passages, worth
 from longbird.applications.reading.sentences import sentences
 from longbird.applications.reading.shared_words import shared
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.collator import LongbirdCollator
 
 LONGEST_ANSWER = 30
@@ -170,7 +171,7 @@ class Reader:
         tokens = 0
         for pair in pairs:
             if isinstance(pair, str):  # of two letters, say
-                raise TypeError(f"expected a text with its question, received {pair!r:.80}")
+                raise InvalidTypeError(f"expected a text with its question, received {pair!r:.80}")
             text, question = pair
             group.append(self._prepared(text, question))
             tokens += len(group[-1].tokens.ids)
@@ -184,9 +185,9 @@ class Reader:
     def _prepared(self, text: str, question: str) -> _Reading:
         for name, value in (("text", text), ("question", question)):
             if not isinstance(value, str):
-                raise TypeError(f"{name} must be a str, received {type(value).__name__}")
+                raise InvalidTypeError(f"{name} must be a str, received {type(value).__name__}")
         if not question.strip():
-            raise ValueError("the question is empty")
+            raise InvalidValueError("the question is empty")
         shown = question if len(question) < 60 else question[:57] + "..."
         (tokens,) = encode([(question, text)], [repr(shown)], self.tokenizer, self.length)
         places = [

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from longbird.errors import InvalidValueError
+
 AT_ONCE = 2**20
 """Characters that become tokens at once; of each, the tokenizer keeps a hundred bytes."""
 GAP = re.compile(r"(?<=\S)\s")
@@ -81,7 +83,7 @@ def around(tokenizer: Any) -> tuple[list[int], list[int]]:
     found = tokenizer.encode("a")
     inside = [number for number, special in enumerate(found.special_tokens_mask) if not special]
     if not inside:
-        raise ValueError("the tokenizer has no token for a letter, not even an unknown one")
+        raise InvalidValueError("the tokenizer has no token for a letter, not even an unknown one")
     return found.ids[: inside[0]], found.ids[inside[-1] + 1 :]
 
 

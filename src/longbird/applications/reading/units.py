@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from longbird.applications.reading.sentences import sentences
+from longbird.errors import InvalidValueError
 
 UNITS = ("document", "paragraph", "sentence")
 CONTEXTS = ("document", "alone")
@@ -38,7 +39,9 @@ def units_of(text: str, unit: str) -> list[Range]:
 def check_one_of(name: str, given: object, known: Sequence[str]) -> None:
     """Raises for a word that has no meaning."""
     if given not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, received {given!r:.80}")
+        raise InvalidValueError(
+            f"{name} must be one of {', '.join(known)}, received {given!r:.80}"
+        )
 
 
 def check_ranges(text: str, ranges: Sequence[Range], number: int) -> list[Range]:
@@ -49,7 +52,7 @@ def check_ranges(text: str, ranges: Sequence[Range], number: int) -> list[Range]
     """
     for start, end in ranges:
         if not 0 <= start <= end <= len(text):
-            raise ValueError(
+            raise InvalidValueError(
                 f"units of text {number} must be pairs (start, end) of characters with 0 <= start "
                 f"<= end <= {len(text):,}, its length; received ({start}, {end})"
             )

@@ -12,6 +12,7 @@ from longbird.applications.reading.units import CONTEXTS, UNITS, Range, check_on
 from longbird.applications.search.embedder import Embedded, Embedder
 from longbird.applications.search.embedding_model import DOCUMENT
 from longbird.applications.search.vectors import SHOWN, Vectors, check_out, writing_vectors
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 
 def embed_files(
@@ -60,10 +61,12 @@ def embed_files(
         (2, 'paragraph')
     """
     if isinstance(files, (str, os.PathLike)):
-        raise TypeError(f"files must be several, received one: [{str(files)!r}] would be a list")
+        raise InvalidTypeError(
+            f"files must be several, received one: [{str(files)!r}] would be a list"
+        )
     paths, out, say = list(files), Path(out), say or _nothing
     if not paths:
-        raise ValueError("give at least one file")
+        raise InvalidValueError("give at least one file")
     check_one_of("unit", unit, UNITS)
     check_one_of("context", context, CONTEXTS)
     check_out(out, force)
@@ -97,7 +100,9 @@ def embed_files(
             if advance is not None:
                 advance(document.file, writer.count)
         if writer.count == 0:
-            raise ValueError("none of the files has text to make vectors of; nothing was written")
+            raise InvalidValueError(
+                "none of the files has text to make vectors of; nothing was written"
+            )
     return Vectors.load(out)
 
 

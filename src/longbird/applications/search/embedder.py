@@ -27,6 +27,7 @@ from longbird.applications.search.embedding_model import (
     EmbeddingModel,
     load_embedding_model,
 )
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.inputs import Inputs
 
 TOKENS_AT_ONCE = 16384
@@ -154,10 +155,12 @@ class Embedder:
                 have; use `context="alone"`.
         """
         if isinstance(texts, str):
-            raise TypeError("texts must be a list of texts, received one text: put it into a list")
+            raise InvalidTypeError(
+                "texts must be a list of texts, received one text: put it into a list"
+            )
         check_one_of("unit", unit, UNITS)
         if units is not None and len(units) != len(texts):
-            raise ValueError(
+            raise InvalidValueError(
                 f"units must have one list of pairs for each of the {len(texts)} texts, received "
                 f"{len(units)}"
             )
@@ -205,9 +208,11 @@ class Embedder:
         """
         check_one_of("context", context, CONTEXTS)
         if tokens_at_once < 1:
-            raise ValueError(f"tokens_at_once must be at least 1, received {tokens_at_once}")
+            raise InvalidValueError(
+                f"tokens_at_once must be at least 1, received {tokens_at_once}"
+            )
         if not whole and context == "document" and self.about.pooling != "mean":
-            raise ValueError(
+            raise InvalidValueError(
                 f"{self.about.name} takes its vectors from one token of a document "
                 f"(pooling={self.about.pooling}), and its parts have no such token: "
                 'read them one by one, with context="alone" (--context alone), or choose a model '
@@ -341,7 +346,7 @@ class _Reading:
         before = np.array([*before, *prompt], np.int32)
         room = about.length - len(before) - len(behind)
         if room < about.length // 2:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the prompt has {len(prompt):,} tokens, more than half of the {about.length:,} "
                 "that the model reads at once; make it shorter"
             )
@@ -387,5 +392,5 @@ class _Reading:
 
 def _checked(text: Any) -> str:
     if not isinstance(text, str):
-        raise TypeError(f"texts must be text, received {text!r:.80}")
+        raise InvalidTypeError(f"texts must be text, received {text!r:.80}")
     return text

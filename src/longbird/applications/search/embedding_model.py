@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from longbird.applications.reading.loading import folder_of_model, load_tokenizer, quiet
+from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
 from longbird.files.cache import mending
 from longbird.files.digest import sha256_of
 from longbird.files.paths import check_path
@@ -92,7 +93,7 @@ def find_model(path: str | os.PathLike[str]) -> tuple[str, Path]:
         return str(path), named_folder(str(path))
     folder = folder_of_model(path)
     if not (folder / "config.json").is_file():
-        raise FileNotFoundError(f"{folder} has no config.json: it is not the folder of a model")
+        raise MissingFileError(f"{folder} has no config.json: it is not the folder of a model")
     return str(Path(path).absolute() if Path(path).exists() else path), folder
 
 
@@ -118,9 +119,9 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
     elif length is None:
         length = max(longest, LENGTH) if model_type_of(folder) in SOURCES else longest
     if isinstance(length, bool) or not isinstance(length, int):
-        raise TypeError(f"length must be a number of tokens, received {length!r:.80}")
+        raise InvalidTypeError(f"length must be a number of tokens, received {length!r:.80}")
     if length < 8:
-        raise ValueError(f"length must be at least 8 tokens, received {length}")
+        raise InvalidValueError(f"length must be at least 8 tokens, received {length}")
     if length > longest:
         from longbird.models.conversion import longer_model
 
@@ -155,7 +156,7 @@ def _check_task(name: str, folder: Path) -> None:
     named = read_json(folder / "config.json").get("architectures") or []
     for each in named if isinstance(named, list) else [named]:
         if not str(each).endswith(("Model", "ForEmbedding")):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} is {each}, which was not trained for embeddings; choose one that was, "
                 "such as minilm, or train one: longbird finetune embed"
             )
@@ -179,10 +180,10 @@ def _tokenizer(folder: Path, lower_case: bool) -> Any:
     try:
         found = load_tokenizer(folder)
     except Exception as error:  # tokenizers has exceptions of many types
-        raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
+        raise InvalidValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
     tokenizer = getattr(found, "backend_tokenizer", None)
     if tokenizer is None:
-        raise ValueError(
+        raise InvalidValueError(
             f"the tokenizer in {folder} is {type(found).__name__}, which does not say where in "
             "the text a token stands; a fast one (tokenizer.json) is needed"
         )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.applications.search.nearest import nearest, pieces
+from longbird.errors import InvalidValueError, MissingPackageError
 from longbird.files.writing import writing_file
 
 WORTH = 1_000_000
@@ -45,7 +46,7 @@ def nearest_by_index(
         ImportError: usearch is not installed.
     """
     if find_spec("usearch") is None:
-        raise ImportError("an index needs usearch: pip install 'longbird[search]'")
+        raise MissingPackageError("an index needs usearch: pip install 'longbird[search]'")
     index = _opened(file, vectors, since)
     count = min(len(vectors), max(100, CANDIDATES * top))
     best = np.zeros((len(queries), min(top, len(vectors))), np.int64)
@@ -66,7 +67,7 @@ def _opened(file: Path, vectors: Numbers, since: float) -> Any:
         try:
             index.view(str(file))  # stays on the disk
         except Exception as error:  # whatever its reader in C++ says of a broken file
-            raise ValueError(f"{file} is not a whole index: delete it ({error})") from error
+            raise InvalidValueError(f"{file} is not a whole index: delete it ({error})") from error
         # Files that were copied or restored may be newer than the vectors that they are of.
         some = np.linspace(0, len(vectors) - 1, min(len(vectors), SAMPLE)).astype(np.int64)
         if len(index) == len(vectors):

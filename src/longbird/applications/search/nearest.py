@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from longbird.errors import InvalidValueError
+
 PIECE = 2**16
 """Vectors that are in memory at once; of 384 numbers, they take 100 MB."""
 
@@ -45,7 +47,7 @@ def nearest(
         if not normalized:
             found /= np.maximum(np.linalg.norm(piece, axis=1), 1e-12)
         if not np.isfinite(found).all():
-            raise ValueError("some of the vectors are not finite (NaN or infinite)")
+            raise InvalidValueError("some of the vectors are not finite (NaN or infinite)")
         numbers = np.broadcast_to(np.arange(first, first + len(piece)), found.shape)
         best, scores = _largest(
             np.concatenate([best, numbers], axis=1), np.concatenate([scores, found], axis=1), top

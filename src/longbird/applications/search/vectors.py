@@ -21,6 +21,13 @@ import numpy.typing as npt
 
 from longbird.applications.search import index as indexing
 from longbird.applications.search.nearest import nearest
+from longbird.errors import (
+    ExistingFileError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingFileError,
+    MissingPackageError,
+)
 from longbird.files.writing import writing_files
 
 SHOWN = 1000
@@ -94,7 +101,7 @@ class Vectors:
         path = Path(path)
         check_name(path)
         if not path.is_file():
-            raise FileNotFoundError(f"there is no file {path}")
+            raise MissingFileError(f"there is no file {path}")
         return _load_parquet(path) if path.suffix == ".parquet" else _load_npy(path)
 
     def __len__(self) -> int:
@@ -113,7 +120,7 @@ class Vectors:
         try:
             made_them = Embedder.from_pretrained(self.about["model"])
         except FileNotFoundError as error:
-            raise FileNotFoundError(
+            raise MissingFileError(
                 f"the model that made {self.path} is not where it was: {error}. If it has moved, "
                 "name its folder with --model"
             ) from error
@@ -127,13 +134,13 @@ class Vectors:
         """
         about = embedder.about
         if sorted(about.sha256.values()) != sorted(self.about["sha256"].values()):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{self.path} was made with {self.about['model']}, and {about.name} has other "
                 "weights or another tokenizer: their vectors cannot be compared. Search with the "
                 "model that made them (--model), or embed the documents again"
             )
         if about.pooling != self.about["pooling"] or about.width != self.about["width"]:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{self.path} has vectors of {self.about['width']} numbers with "
                 f"pooling={self.about['pooling']}, and {about.name} now has {about.width} with "
                 f"pooling={about.pooling}: embed the documents again"
@@ -156,14 +163,16 @@ class Vectors:
                 on first use and can miss some; otherwise the search is exact.
         """
         if isinstance(queries, str):
-            raise TypeError("queries must be a list of texts, received one: put it into a list")
+            raise InvalidTypeError(
+                "queries must be a list of texts, received one: put it into a list"
+            )
         if not isinstance(top, int) or top < 1:
-            raise ValueError(f"top must be a whole number of at least 1, received {top!r}")
+            raise InvalidValueError(f"top must be a whole number of at least 1, received {top!r}")
         if not isinstance(queries, np.ndarray):
             queries = self.embedder.embed_queries(queries)
         given = np.asarray(queries, np.float32)
         if given.ndim != 2 or given.shape[1] != self.array.shape[1]:
-            raise ValueError(
+            raise InvalidValueError(
                 f"vectors of queries must be of shape [queries, {self.array.shape[1]}], received "
                 f"{list(given.shape)}"
             )
@@ -178,7 +187,7 @@ class Vectors:
             else:
                 numbers, scores = nearest(given, self.array, top, normalized=normalized)
         except ValueError as error:
-            raise ValueError(f"{self.path}: {error}") from error
+            raise InvalidValueError(f"{self.path}: {error}") from error
         return [
             [self._hit(number, score) for number, score in zip(*pair, strict=True)]
             for pair in zip(numbers.tolist(), scores.tolist(), strict=True)
@@ -214,7 +223,7 @@ def as_json(hit: Hit) -> dict[str, Any]:
 def check_name(path: Path) -> None:
     """Raises for a file of another kind."""
     if path.suffix not in ENDINGS:
-        raise ValueError(f"{path} ends in {path.suffix!r}; expected {' or '.join(ENDINGS)}")
+        raise InvalidValueError(f"{path} ends in {path.suffix!r}; expected {' or '.join(ENDINGS)}")
 
 
 def check_parquet() -> None:
@@ -222,7 +231,9 @@ def check_parquet() -> None:
     from importlib.util import find_spec
 
     if find_spec("pyarrow") is None:
-        raise ImportError("parquet needs pyarrow: pip install 'longbird[search]', or choose .npy")
+        raise MissingPackageError(
+            "parquet needs pyarrow: pip install 'longbird[search]', or choose .npy"
+        )
 
 
 # ---- npy
@@ -264,7 +275,7 @@ def _checked_row(where: str, row: Any) -> Row:
         and all(isinstance(row[name], kind) for name, kind in kinds.items())
         and all(row[name] is None or isinstance(row[name], int) for name in ("page", "line"))
     ):
-        raise ValueError(
+        raise InvalidValueError(
             f"{where}, is not a row that `longbird embed` wrote: embed the documents again"
         )
     return {name: row[name] for name in COLUMNS[:-1]}
@@ -274,7 +285,7 @@ def _load_npy(path: Path) -> Vectors:
     beside, rows = path.with_suffix(".json"), path.with_suffix(".jsonl")
     for file in (beside, rows):
         if not file.is_file():
-            raise FileNotFoundError(
+            raise MissingFileError(
                 f"there is no {file.name} beside {path}: `longbird embed` writes both, and a kill "
                 "may have come between; embed the documents again"
             )
@@ -282,13 +293,17 @@ def _load_npy(path: Path) -> Vectors:
     try:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read as an array of numbers: {error}") from error
+        raise InvalidValueError(
+            f"{path} cannot be read as an array of numbers: {error}"
+        ) from error
     if getattr(array, "dtype", None) != np.float32 or array.ndim != 2:
         kind = f"{array.dtype} {list(array.shape)}" if hasattr(array, "dtype") else "several"
-        raise ValueError(f"{path} must be an array of float32 [vectors, width], received {kind}")
+        raise InvalidValueError(
+            f"{path} must be an array of float32 [vectors, width], received {kind}"
+        )
     lines = _Lines(rows)
     if array.shape != (len(lines), about["width"]):
-        raise ValueError(
+        raise InvalidValueError(
             f"{path} has {array.shape[0]:,} vectors of {array.shape[1]:,} numbers, and beside it "
             f"are {len(lines):,} rows of a model with {about['width']:,}: they do not belong "
             "together; embed the documents again"
@@ -306,7 +321,7 @@ def _checked_about(file: Path, text: str | bytes) -> dict[str, Any]:
         ):
             raise ValueError
     except (ValueError, TypeError):
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} does not say which model made the vectors, as `longbird embed` writes it"
         ) from None
     return about
@@ -360,22 +375,22 @@ def _load_parquet(path: Path) -> Vectors:
     try:
         table = pq.read_table(path, memory_map=True)
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as parquet: {error}") from error
+        raise InvalidValueError(f"{path} cannot be read as parquet: {error}") from error
     missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:
-        raise ValueError(
+        raise InvalidValueError(
             f"{path} has no column {', '.join(missing)}: it is not what `longbird embed` writes"
         )
     about = _checked_about(path, (table.schema.metadata or {}).get(b"longbird", b""))
     expected = pa.list_(pa.float32(), about["width"])
     if table.schema.field("vector").type != expected:
-        raise ValueError(
+        raise InvalidValueError(
             f"{path} must have a column vector of {expected}, received "
             f"{table.schema.field('vector').type}"
         )
     column = table.column("vector")
     if column.null_count:
-        raise ValueError(f"{path} has {column.null_count:,} rows without a vector")
+        raise InvalidValueError(f"{path} has {column.null_count:,} rows without a vector")
     pieces = [piece.flatten().to_numpy() for piece in column.chunks]
     flat = np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
     rows = _TableRows(path, table.drop_columns(["vector"]))
@@ -461,7 +476,7 @@ def check_out(path: Path, force: bool) -> None:
         if file.is_dir():
             raise IsADirectoryError(f"{file} is a folder; expected the name of a new file")
         if file.exists() and not force:
-            raise FileExistsError(
+            raise ExistingFileError(
                 f"{file} exists already: name another --out, or overwrite it with --force"
             )
 

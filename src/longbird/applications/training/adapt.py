@@ -11,6 +11,7 @@ from torch import nn
 
 from longbird.applications.training.processes import shares_weights
 from longbird.applications.training.settings import Settings
+from longbird.errors import InvalidValueError
 
 
 def adapted(model: Any, settings: Settings) -> Any:
@@ -19,7 +20,7 @@ def adapted(model: Any, settings: Settings) -> Any:
         writes = model.config.is_encoder_decoder
         encoder = model.model.encoder if writes else model.longbird
         if settings.frozen_layers > len(encoder.layers):
-            raise ValueError(
+            raise InvalidValueError(
                 f"frozen_layers must be at most the {len(encoder.layers)} layers of the model, "
                 f"received {settings.frozen_layers}"
             )
@@ -31,7 +32,7 @@ def adapted(model: Any, settings: Settings) -> Any:
         import peft
 
         if shares_weights():
-            raise ValueError(
+            raise InvalidValueError(
                 "--lora cannot be used with FSDP: adapters take so little memory that the "
                 "processes need not share out the weights; launch it without FSDP"
             )

@@ -10,6 +10,7 @@ from longbird.applications.training.columns import find_column, value_of
 from longbird.applications.training.files import rows
 from longbird.applications.training.task import Task
 from longbird.applications.training.trained import load_trained
+from longbird.errors import InvalidValueError
 
 
 def apply(
@@ -39,7 +40,7 @@ def apply(
     trained = load_trained(model)
     task = trained.task
     if not isinstance(task, kind):
-        raise ValueError(f"{model} does not {kind.name} documents: it is for {task.head}")
+        raise InvalidValueError(f"{model} does not {kind.name} documents: it is for {task.head}")
     settings = trained.settings.overridden({"text": text, "encoding": encoding})
     columns: dict[Path, str] = {}
 

@@ -31,6 +31,7 @@ from longbird.applications.training.question_features import encoded, features_o
 from longbird.applications.training.questions import Question, questions
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Example, Prediction, Task
+from longbird.errors import InvalidValueError
 
 MENTIONS = 16
 """Places of an answer in a document that are learned from."""
@@ -127,12 +128,12 @@ class Ask(Task):
         self.typed = kinds != {"span"}
         self.no_answer = 0.0 if "none" in kinds else None
         if "span" in kinds and not found:
-            raise ValueError(
+            raise InvalidValueError(
                 "no answer of the training files stands in its document: answers must be words of "
                 "the document, yes, no, or empty"
             )
         if kinds == {"none"}:
-            raise ValueError("no question of the training files has an answer")
+            raise InvalidValueError("no question of the training files has an answer")
         if self.supported:
             self.best = "quality"
 
@@ -167,7 +168,7 @@ class Ask(Task):
     def of_model(cls, config: Any) -> Ask:
         """The task that a model was trained for."""
         if config.num_answer_types not in (0, len(TYPES)):
-            raise ValueError(
+            raise InvalidValueError(
                 f"the model tells {config.num_answer_types} types of answers apart, expected "
                 f"{len(TYPES)} ({', '.join(TYPES)}) or 0"
             )
@@ -298,7 +299,7 @@ class Ask(Task):
             config = getattr(model, "module", model).config  # of one among several processes, too
             given["position_ids"] = given["position_ids"] + config.first_position
             if config.positions == "none":
-                raise ValueError(
+                raise InvalidValueError(
                     'positions="paragraph" needs a model with a table of positions, and this one '
                     "has none: leave it out"
                 )

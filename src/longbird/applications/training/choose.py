@@ -19,6 +19,7 @@ from longbird.applications.training.numbers import numbers_of
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Example, Prediction, Task
 from longbird.applications.training.tokens import LETTERS
+from longbird.errors import InvalidValueError
 
 NUMBERED = re.compile(r"(ending|choice|option|answer)[_ -]?([0-9]+|[a-z])", re.IGNORECASE)
 """Columns that hold one choice each, such as ending0 to ending3 of SWAG."""
@@ -61,7 +62,7 @@ class Choose(Task):
                 return_token_type_ids=typed,
             )  # fmt: skip
             if min(map(len, cut["input_ids"])) < 2:  # one token marks a choice that is not there
-                raise ValueError(f"{example['place']}: the question and a choice are empty")
+                raise InvalidValueError(f"{example['place']}: the question and a choice are empty")
             yield {
                 **example,
                 "tokens": sum(whole),
@@ -244,12 +245,12 @@ class _Columns:
             if isinstance(values, dict) and isinstance(values.get("text"), list):  # ARC
                 names, values = values.get("label") or [], values["text"]
         if not isinstance(values, list) or len(values) < 2:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{row.place}: the choices are {values!r:.60}, expected a list of two or more"
             )
         for value in values:
             if not isinstance(value, (str, int, float)):
-                raise ValueError(f"{row.place} has the choice {value!r:.60}, expected text")
+                raise InvalidValueError(f"{row.place} has the choice {value!r:.60}, expected text")
         return [str(value) for value in values], [str(name) for name in names]
 
     def _right(self, row: Row, choices: list[str], names: list[str]) -> int:
@@ -260,7 +261,7 @@ class _Columns:
         if not found and isinstance(value, str):
             found = [number for number, choice in enumerate(choices) if choice == text]
             if len(found) > 1:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{row.place}: {self.right} is {value!r:.60}, which {len(found)} of the "
                     "choices are: name the right one by its letter or its number"
                 )
@@ -272,7 +273,7 @@ class _Columns:
                 self.say(f"the column {self.right} has the number of the choice, counted from 0")
                 self.say = None
         if len(found) != 1 or found[0] >= len(choices):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{row.place}: {self.right} is {value!r:.60}, expected one of the "
                 f"{len(choices)} choices: its text, its letter (A to "
                 f"{chr(ord('A') + min(26, len(choices)) - 1)}) or its number (0 to "

@@ -23,6 +23,7 @@ from longbird.applications.training.metrics import classification
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Example, Prediction, Task
 from longbird.applications.training.tokens import cut_to
+from longbird.errors import InvalidValueError
 
 
 class Classify(Task):
@@ -52,7 +53,7 @@ class Classify(Task):
                     find_column("label", settings.label, names, say),
                 )
                 if columns[0] == columns[1]:
-                    raise ValueError(f"--text and --label name one column, {columns[0]}")
+                    raise InvalidValueError(f"--text and --label name one column, {columns[0]}")
             text, label = (value_of(row, column) for column in columns)
             yield {
                 "place": row.place,
@@ -75,7 +76,7 @@ class Classify(Task):
             labels = [part.strip() for part in parts if part.strip()]
         self.several |= not self.settled
         if not self.several and len(labels) != 1:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{row.place} has {len(labels)} labels in {column}, and the model was trained "
                 "with one for each document"
             )
@@ -86,12 +87,12 @@ class Classify(Task):
         counts = Counter(label for example in examples for label in example["label"])
         self.labels, self.settled = sorted(counts), True
         if len(counts) < (1 if self.several else 2):
-            raise ValueError(
+            raise InvalidValueError(
                 f"the training files have {len(counts)} label ({', '.join(counts)}), expected two "
                 "or more: there is nothing to tell apart"
             )
         if len(counts) > 10_000:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the training files have {len(counts):,} different labels, such as "
                 f"{', '.join(list(counts)[:3])}: is --label the column that was meant?"
             )
@@ -130,7 +131,7 @@ class Classify(Task):
             return {"labels": [-100.0]}
         unknown = [label for label in example["label"] if label not in self.labels]
         if unknown:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{example['place']} has the label {unknown[0]!r}, which the model does not know; "
                 f"it knows {', '.join(self.labels[:20])}"
             )

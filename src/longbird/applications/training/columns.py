@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from longbird.applications.training.files import Row
+from longbird.errors import InvalidValueError
 
 NAMES = {
     "text": ("text", "document", "content", "body", "article", "review", "abstract"),
@@ -62,13 +63,15 @@ def find_column(
     if named is not None:
         if named in columns:
             return named
-        raise ValueError(f"--{option} {named} names a column that is not among {_list(columns)}")
+        raise InvalidValueError(
+            f"--{option} {named} names a column that is not among {_list(columns)}"
+        )
     likely = [column for column in columns if column.lower() in NAMES[wanted]]
     if wanted in columns:
         likely = [wanted]
     if len(likely) != 1:
         those = f"any of {_list(likely)} could be" if likely else f"there are {_list(columns)}"
-        raise ValueError(f"which column is the {wanted}? {those}; name it with --{option}")
+        raise InvalidValueError(f"which column is the {wanted}? {those}; name it with --{option}")
     if likely[0] != wanted:
         say(f"the column {likely[0]} is taken as the {wanted} (--{option} names another)")
     return likely[0]
@@ -84,12 +87,12 @@ def as_text(value: Any, row: Row, column: str) -> str:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{row.place}: the column {column} holds {value[error.start]!a}, half of a pair "
                 "of surrogates, which is no character"
             ) from error
         return value
-    raise ValueError(
+    raise InvalidValueError(
         f"{row.place}: the column {column} holds {json.dumps(value, default=str)[:60]}, expected "
         "text"
     )
@@ -99,7 +102,7 @@ def as_label(value: Any, row: Row, column: str) -> str:
     """A label as text; 3.0 is 3, as a column of whole numbers has it once a row lacks its own."""
     missing = value is None or value != value or str(value).strip() == ""  # NaN is not itself
     if missing or not isinstance(value, (str, int, float)):
-        raise ValueError(
+        raise InvalidValueError(
             f"{row.place}: the column {column} is empty or holds no label: {value!r:.60}"
         )
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
@@ -118,7 +121,7 @@ def group_of(row: Row, text: Any, column: str | None) -> list[str]:
 def value_of(row: Row, column: str) -> Any:
     """What a row has in a column."""
     if column not in row.values:
-        raise ValueError(
+        raise InvalidValueError(
             f"{row.place} has no column {column}; it has {', '.join(row.values) or 'none'}"
         )
     return row.values[column]

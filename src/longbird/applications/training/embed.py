@@ -29,6 +29,7 @@ from longbird.applications.training.related import Columns, normal
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Example, Prediction, Task
 from longbird.applications.training.tokens import cut_to
+from longbird.errors import InvalidValueError
 
 SHOWN = 500
 """Characters of a text that are kept, to be shown."""
@@ -64,7 +65,7 @@ class Embed(Task):
             if names not in known:
                 known[names] = Columns(names, settings, say)
                 if len({each.query is None for each in known.values()}) > 1:
-                    raise ValueError(
+                    raise InvalidValueError(
                         f"{row.place} is where texts with a label and pairs of texts meet: learn "
                         "from the one or the other"
                     )
@@ -125,11 +126,11 @@ class Embed(Task):
         if not np.any(flat["kinds"] == QUERY):
             classes = len(np.unique(flat["classes"]))
             if classes < 2:
-                raise ValueError(
+                raise InvalidValueError(
                     "all texts to learn from have the same label: there is nothing to tell apart"
                 )
             if _alone(train).all():
-                raise ValueError(
+                raise InvalidValueError(
                     f"the {len(train):,} texts to learn from have {classes:,} labels, and no two "
                     "texts have the same: there is nothing that belongs together. Is --label the "
                     "column that was meant?"
@@ -137,14 +138,14 @@ class Embed(Task):
         elif not np.any(flat["kinds"] == NEGATIVE):
             documents = len(np.unique(flat["keys"][flat["kinds"] == POSITIVE]))
             if documents < 2:
-                raise ValueError(
+                raise InvalidValueError(
                     f"there is {documents} document to learn from, and other documents are what "
                     "it is told apart from: give more pairs, or a column of negatives (--negative)"
                 )
         several = lists_of(train, "kinds")[1].max() > 2
         tokens = int(lists_of(train, "lengths")[0].sum())
         if not several and len(train) * settings.tokens_per_batch < 2 * tokens:
-            raise ValueError(
+            raise InvalidValueError(
                 f"two texts that belong together have {tokens // len(train):,} tokens on average, "
                 f"so that a batch of {settings.tokens_per_batch:,} (--tokens-per-batch) has no "
                 "others to tell them apart from. A larger batch takes no more memory: that "
@@ -152,7 +153,7 @@ class Embed(Task):
             )
         for part in ("validation", "test"):
             if part in parts and _alone(parts[part]).all():
-                raise ValueError(
+                raise InvalidValueError(
                     f"no two texts for {part} have the same label, so that there is nothing to "
                     "find: let whole labels be held out with --group and the column of the label, "
                     "or more texts with --hold-out, or give other files"
@@ -323,7 +324,7 @@ def _by_label(texts: _Texts, labels: np.ndarray) -> Found:
     several = of_text.sum(0) > 1
     queries = np.flatnonzero(of_text @ several > 0)
     if len(queries) == 0:
-        raise ValueError("no two texts have the same label: there is nothing to find")
+        raise InvalidValueError("no two texts have the same label: there is nothing to find")
     vectors = np.stack(texts.vectors)
 
     def wanted(block: slice) -> np.ndarray:

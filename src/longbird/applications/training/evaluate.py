@@ -20,6 +20,7 @@ from longbird.applications.training.folder import RunFolder, read_json, write_te
 from longbird.applications.training.predict import predict
 from longbird.applications.training.task import Task
 from longbird.applications.training.trained import Trained, load_trained
+from longbird.errors import InvalidValueError
 
 SAMPLES = 1000
 MOST_WORST = 50
@@ -143,7 +144,7 @@ def evaluate(
         return _evaluated(trained, files, say, options)
     theirs, task = load_trained(against), trained.task
     if type(task) is not type(theirs.task) or task.head_settings() != theirs.task.head_settings():
-        raise ValueError(
+        raise InvalidValueError(
             f"{model} and {against} cannot be compared: "
             + (
                 f"one is for {task.name}, the other for {theirs.task.name}"
@@ -157,7 +158,7 @@ def evaluate(
     given = {name: value for name, value in options.items() if value is not None}
     other = _evaluated(theirs, files, say, {**columns, **given})
     if [each["place"] for each in found.examples] != [each["place"] for each in other.examples]:
-        raise ValueError(
+        raise InvalidValueError(
             f"{model} and {against} read other documents from the same files: name the columns"
         )
     differences = compare(task, (found.examples, other.examples), (found.said, other.said))
@@ -200,6 +201,6 @@ def read_for(
             trained.task, examples, trained.tokenizer, trained.length, Path(scratch, "rows.arrow")
         )
         if len(rows) == 0:
-            raise ValueError(f"{', '.join(map(str, several))} has no rows")
+            raise InvalidValueError(f"{', '.join(map(str, several))} has no rows")
         # On Linux a file that is mapped stays readable after its folder has gone.
         return rows

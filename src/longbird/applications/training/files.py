@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from longbird.applications.documents import read_document
 from longbird.applications.documents.errors import NotTextError
 from longbird.applications.documents.kinds import ENDINGS, HEAD, kind_of
+from longbird.errors import InvalidValueError, MissingFileError
 from longbird.files.digest import sha256_of
 
 GZIP = b"\x1f\x8b"
@@ -55,16 +56,16 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
         if path.is_dir():
             inside = [file for file in _files_in(path) if kind(file) in READERS]
             if not inside:
-                raise FileNotFoundError(f"{path} has no files of a kind that is read: {_kinds()}")
+                raise MissingFileError(f"{path} has no files of a kind that is read: {_kinds()}")
             found += inside
         elif not path.exists():
-            raise FileNotFoundError(f"there is no file {path}")
+            raise MissingFileError(f"there is no file {path}")
         elif kind(path) not in READERS:
-            raise ValueError(f"{path} ends in {path.suffix!r}, expected one of {_kinds()}")
+            raise InvalidValueError(f"{path} ends in {path.suffix!r}, expected one of {_kinds()}")
         else:
             found.append(path)
     if not found:
-        raise ValueError("give at least one file")
+        raise InvalidValueError("give at least one file")
     return found
 
 
@@ -145,20 +146,20 @@ def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
     except UnicodeDecodeError as error:
         _looked_at(file)  # a picture, say
         byte = error.object[error.start]
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} is not {encoding}: it has the byte {byte:#04x} where that cannot be. Name "
             f"the encoding of the file, for example --encoding {_guess(error.object)}"
         ) from error
     except io.UnsupportedOperation as error:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} is a pipe, and it is read more than once: write it into a file first"
         ) from error
     except UnicodeError as error:  # of a codec that says no more, such as utf-16
-        raise ValueError(f"{file} is not {encoding}: {error}") from error
+        raise InvalidValueError(f"{file} is not {encoding}: {error}") from error
     except (gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{file} is not a whole gzip file: {error}") from error
+        raise InvalidValueError(f"{file} is not a whole gzip file: {error}") from error
     except _Broken as error:
-        raise ValueError(f"{file}{error}") from error.__cause__
+        raise InvalidValueError(f"{file}{error}") from error.__cause__
 
 
 def _guess(content: bytes) -> str:
@@ -174,7 +175,7 @@ def _is_paper(file: Path, encoding: str) -> bool:
         return False
     found, head = _looked_at(file)
     if found == "text" and b"\0" in head and encoding == "utf-8":
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} has NUL bytes: it is not text, or in another encoding, for example "
             "--encoding utf-16"
         )
@@ -192,7 +193,7 @@ def _looked_at(file: Path) -> tuple[str, bytes]:
     try:
         return kind_of(head, file.name), head
     except NotTextError as error:
-        raise ValueError(f"{file} {error}") from error
+        raise InvalidValueError(f"{file} {error}") from error
 
 
 class _Broken(Exception):

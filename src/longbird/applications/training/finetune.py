@@ -28,6 +28,7 @@ from longbird.applications.training.settings import Settings, differences, read_
 from longbird.applications.training.starting import starting_model, starting_tokenizer
 from longbird.applications.training.task import Task
 from longbird.applications.training.trainer import LongbirdTrainer, Metrics
+from longbird.errors import ExistingFileError, InvalidTypeError, InvalidValueError
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def finetune(
         ... )  # doctest: +SKIP
     """
     if task not in BY_NAME:
-        raise ValueError(f"task must be one of {', '.join(BY_NAME)}, received {task}")
+        raise InvalidValueError(f"task must be one of {', '.join(BY_NAME)}, received {task}")
     ours = BY_NAME[task]
     return run(ours(), settings_of(ours, train, options), out, say)
 
@@ -194,10 +195,12 @@ def settings_of(
             given[name] = tuple(str(path) for path in several)
     values = {**values, **given, "task": task.name}
     if not values.get("train"):
-        raise ValueError("give at least one file to learn from")
+        raise InvalidValueError("give at least one file to learn from")
     known = kind.__dataclass_fields__
     if unknown := [name for name in values if name not in known]:
-        raise TypeError(f"{unknown[0]} is no option of a run; the options are {', '.join(known)}")
+        raise InvalidTypeError(
+            f"{unknown[0]} is no option of a run; the options are {', '.join(known)}"
+        )
     for name, value in values.items():
         values[name] = str(value) if isinstance(value, os.PathLike) else value
     return kind(**values)
@@ -206,12 +209,12 @@ def settings_of(
 def _check_place(folder: RunFolder, settings: Settings) -> None:
     """Raises if something else is in the folder, or if its files would be read as documents."""
     if folder.path.exists() and not folder.settings.exists() and not folder.is_new():
-        raise FileExistsError(
+        raise ExistingFileError(
             f"{folder.path} exists and is not the folder of a run: name another --out"
         )
     for path in (*settings.train, *settings.validation, *settings.test):
         if Path(path).is_dir() and folder.path.resolve().is_relative_to(Path(path).resolve()):
-            raise ValueError(
+            raise InvalidValueError(
                 f"--out {folder.path} is inside of {path}, from which all files are read: name "
                 "another --out"
             )
@@ -224,7 +227,7 @@ def _begin(folder: RunFolder, settings: Settings) -> None:
         if not changed:
             return
         if folder.steps():
-            raise FileExistsError(
+            raise ExistingFileError(
                 f"{folder.settings} is that of a run with other settings: {'; '.join(changed)}. "
                 "Give the same settings to go on with it, or another --out for a new run"
             )

@@ -13,6 +13,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from longbird.errors import ExistingFileError, InvalidValueError
 from longbird.files.digest import sha256_of
 
 MANIFEST = "manifest.json"
@@ -78,7 +79,7 @@ class RunFolder:
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise FileExistsError(
+            raise ExistingFileError(
                 f"another process is training in {self.path}: wait for it, stop it, or name "
                 "another --out"
             ) from None
@@ -209,7 +210,7 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(file.read_text("utf-8")))
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} is damaged ({error}): put back a copy of it, or begin a new run with another "
             "--out"
         ) from error

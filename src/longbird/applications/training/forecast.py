@@ -17,6 +17,7 @@ from longbird.applications.training.numbers import numbers_of
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Task
 from longbird.core.machine import available_bytes, in_words, peak_memory
+from longbird.errors import InvalidValueError
 
 BARS = " ▁▂▃▄▅▆▇█"
 SAMPLE = 2048
@@ -68,7 +69,7 @@ def forecast(
         advice = ["a smaller --tokens-per-batch with --accumulate"]
         if not settings.gradient_checkpointing:
             advice.insert(0, "--gradient-checkpointing")
-        raise ValueError(
+        raise InvalidValueError(
             f"a step would take about {in_words(more)}, and {in_words(free)} are free: try "
             f"{' or '.join(advice)}"
         )

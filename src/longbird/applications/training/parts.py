@@ -20,6 +20,7 @@ from longbird.applications.training.settings import Settings
 from longbird.applications.training.split import draw, linked, lowest
 from longbird.applications.training.starting import model_fingerprint
 from longbird.applications.training.task import Task
+from longbird.errors import InvalidValueError
 
 PARTS = ("train", "validation", "test")
 
@@ -59,7 +60,9 @@ def read_parts(
     examples = divided("train", say) if task.divided else noted(read("train", say))
     first = next(examples, None)
     if first is None and not task.divided:  # those have a message of their own
-        raise ValueError(f"{', '.join(settings.train)} has no rows: there is nothing to learn")
+        raise InvalidValueError(
+            f"{', '.join(settings.train)} has no rows: there is nothing to learn"
+        )
     task.learn(itertools.chain([] if first is None else [first], examples))
     aside = None
     if "validation" not in files and settings.hold_out and not task.divided:
@@ -87,7 +90,9 @@ def read_parts(
     parts = {part: part_of(part) for part in PARTS if part in there}
     for part, documents in parts.items():
         if len(documents) == 0:
-            raise ValueError(f"there are no documents for {part}: give more files, or larger ones")
+            raise InvalidValueError(
+                f"there are no documents for {part}: give more files, or larger ones"
+            )
     data = {
         "files": files,
         "documents": {part: len(documents) for part, documents in parts.items()},
@@ -131,7 +136,7 @@ def _compare(before: dict[str, str], now: dict[str, str]) -> None:
                 what = "is new since the run began"
             elif file not in now:
                 what = "is gone since the run began"
-            raise ValueError(
+            raise InvalidValueError(
                 f"{file} {what}: begin a new run with another --out, or put the files back as "
                 "they were"
             )

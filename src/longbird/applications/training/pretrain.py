@@ -21,6 +21,7 @@ from longbird.applications.training.masking import masked
 from longbird.applications.training.metrics import language
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Example, Prediction, Task
+from longbird.errors import InvalidValueError
 from longbird.models.layers.checks import IGNORED
 
 AT_ONCE = 2**18
@@ -47,7 +48,7 @@ class LanguageModelling(Task):
         self.special = np.array(sorted(tokenizer.all_special_ids), dtype=np.int64)
         if tokenizer.pad_token_id is None:
             if tokenizer.eos_token_id is None:
-                raise ValueError("the tokenizer has no token for padding (pad_token)")
+                raise InvalidValueError("the tokenizer has no token for padding (pad_token)")
             tokenizer.pad_token = tokenizer.eos_token  # padding is masked, whatever it is
         self.unknown = tokenizer.unk_token_id
 
@@ -87,7 +88,7 @@ class LanguageModelling(Task):
             if len(groups) < 2:
                 groups.add(tuple(example["group"]))
         if len(groups) == 1 and self.settings.hold_out and not self.settings.validation:
-            raise ValueError(
+            raise InvalidValueError(
                 "there is one document, so that none can be held out for validation: let each "
                 "paragraph or line of a text file be one (--documents paragraph), give files with "
                 "--validation, or hold nothing out (--hold-out 0)"
@@ -273,7 +274,7 @@ class Masked(LanguageModelling):
         """Also which token hides another, and which may replace one."""
         super().prepare(settings, tokenizer)
         if tokenizer.mask_token_id is None:
-            raise ValueError(
+            raise InvalidValueError(
                 "the tokenizer has no token that hides another (mask_token): use one that has, as "
                 "`longbird tokenizer train` makes them, or --objective causal"
             )

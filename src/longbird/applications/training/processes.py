@@ -8,6 +8,8 @@ import torch
 from accelerate.state import PartialState
 from accelerate.utils import DistributedType
 
+from longbird.errors import InvalidValueError
+
 
 def backend() -> str | None:
     """How processes talk to each other; None if there is one alone."""
@@ -26,7 +28,7 @@ def shares_weights() -> bool:
         return False
     version = os.environ.get("FSDP_VERSION", "1")
     if version != "2":
-        raise ValueError(
+        raise InvalidValueError(
             f"FSDP is asked for in version {version}: write fsdp_version: 2 into the "
             "configuration of accelerate, or give --fsdp_version 2 to accelerate launch"
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 from longbird.applications.training.columns import find_column, value_of
 from longbird.applications.training.files import Row
+from longbird.errors import InvalidValueError
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _squad(row: Row) -> Iterator[Question]:
             if asked.get("is_impossible"):
                 golds = []
             elif not golds:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{place} has no answers; one that the document does not answer has "
                     '"is_impossible": true'
                 )
@@ -149,14 +150,16 @@ def _hotpot(row: Row) -> Question:
         place = f"{place}, question {values.get('_id', values.get('id'))}"
     for wanted in ("answer", "supporting_facts"):
         if values.get(wanted) is None:
-            raise ValueError(f"{place} has no {wanted}: the file has questions without answers")
+            raise InvalidValueError(
+                f"{place} has no {wanted}: the file has questions without answers"
+            )
     facts = values["supporting_facts"]
     if isinstance(facts, dict):
         facts = list(zip(facts.get("title", []), facts.get("sent_id", []), strict=False))
     try:
         support = _unique((str(title), int(index)) for title, index in facts)
     except (TypeError, ValueError):
-        raise ValueError(
+        raise InvalidValueError(
             f"{place}: supporting_facts holds {json.dumps(facts)[:60]}, expected [title, index] "
             "of each"
         ) from None
@@ -253,7 +256,7 @@ def _golds(value: Any, where: str) -> list[tuple[str, int | None]]:
         return [(_text(texts, where), _start(starts, where))]
     if isinstance(value, list):
         return [gold for each in value for gold in _golds(each, where)]
-    raise ValueError(f"{where} holds {_shown(value)}, expected an answer")
+    raise InvalidValueError(f"{where} holds {_shown(value)}, expected an answer")
 
 
 def _start(value: Any, where: str) -> int | None:
@@ -261,7 +264,9 @@ def _start(value: Any, where: str) -> int | None:
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise ValueError(f"{where} has an answer_start of {_shown(value)}, expected a whole number")
+    raise InvalidValueError(
+        f"{where} has an answer_start of {_shown(value)}, expected a whole number"
+    )
 
 
 # ---- what they share
@@ -298,21 +303,21 @@ def _unique(values: Iterable[Any]) -> list[Any]:
 def _asked(value: Any, place: str) -> str:
     question = _text(value, f"{place}: the question")
     if not question.strip():
-        raise ValueError(f"{place}: the question is empty")
+        raise InvalidValueError(f"{place}: the question is empty")
     return question
 
 
 def _text(value: Any, where: str) -> str:
     if isinstance(value, str):
         return value
-    raise ValueError(f"{where} is {_shown(value)}, expected text")
+    raise InvalidValueError(f"{where} is {_shown(value)}, expected text")
 
 
 def _list(value: Any, of: type, where: str) -> list[Any]:
     if isinstance(value, list) and all(isinstance(each, of) for each in value):
         return value
     expected = {dict: "objects", str: "texts"}[of]
-    raise ValueError(f"{where} holds {_shown(value)}, expected a list of {expected}")
+    raise InvalidValueError(f"{where} holds {_shown(value)}, expected a list of {expected}")
 
 
 def _shown(value: Any) -> str:

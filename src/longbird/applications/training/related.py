@@ -18,6 +18,7 @@ from longbird.applications.training.columns import (
 from longbird.applications.training.contrast import NEGATIVE, POSITIVE, QUERY
 from longbird.applications.training.files import Row
 from longbird.applications.training.settings import Settings
+from longbird.errors import InvalidValueError
 
 NEGATIVES = re.compile(r"(hard[_ -]?)?neg(ative)?s?[_ -]?[0-9]*", re.IGNORECASE)
 """Columns of negatives: one, several with numbers, or one with a list."""
@@ -44,13 +45,13 @@ class Columns:
                 for wanted in (("query", "positive"), ("text", "label"))
             )
             if not pairs and not labels:
-                raise ValueError(
+                raise InvalidValueError(
                     f"which columns belong together? There are {', '.join(names) or 'none'}; name "
                     "a query and its document with --query and --positive, or a text and what "
                     "it is about with --text and --label"
                 )
         if pairs and labels:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the columns {', '.join(names)} could be pairs (--query, --positive) or texts "
                 "with a label (--text, --label): name those that are meant"
             )
@@ -71,7 +72,7 @@ class Columns:
             say(f"negatives are the columns {', '.join(self.negatives)} (--negative names others)")
         judged = [name for name in others if name.lower() in JUDGED]
         if judged and (settings.query is None or settings.positive is None):
-            raise ValueError(
+            raise InvalidValueError(
                 f"the column {judged[0]} may say which rows belong together and which do not, and "
                 "all rows are taken to: keep those that do, and name the columns with --query and "
                 "--positive"
@@ -92,7 +93,9 @@ class Columns:
         query = _text(row, self.query)
         positives = _texts(row, self.positive)
         if not positives:
-            raise ValueError(f"{row.place}: the column {self.positive} is empty, expected text")
+            raise InvalidValueError(
+                f"{row.place}: the column {self.positive} is empty, expected text"
+            )
         found = {normal(text) for text in positives}
         every = [text for name in self.negatives for text in _texts(row, name)]
         negatives = [text for text in every if normal(text) not in found]
@@ -115,7 +118,7 @@ def normal(text: str) -> str:
 def _text(row: Row, column: str) -> str:
     text = as_text(value_of(row, column), row, column)
     if not text.strip():
-        raise ValueError(f"{row.place}: the column {column} is empty, expected text")
+        raise InvalidValueError(f"{row.place}: the column {column} is empty, expected text")
     return text
 
 

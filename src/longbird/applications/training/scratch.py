@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from longbird.core.graph import Graph
+from longbird.errors import InvalidValueError
 from longbird.models import LongbirdConfig
 
 PREFIX = "scratch:"
@@ -35,7 +36,9 @@ def size_of(model: str) -> str | None:
         return None
     size = model[len(PREFIX) :]
     if size not in SIZES:
-        raise ValueError(f"{PREFIX}SIZE must be one of {', '.join(SIZES)}, received {model}")
+        raise InvalidValueError(
+            f"{PREFIX}SIZE must be one of {', '.join(SIZES)}, received {model}"
+        )
     return size
 
 
@@ -69,7 +72,9 @@ def end_of(tokenizer: Any) -> int:
     """The token that ends what a decoder writes."""
     found = _first(tokenizer.eos_token_id, tokenizer.sep_token_id)
     if found is None:
-        raise ValueError("the tokenizer has no token that ends a text (eos_token or sep_token)")
+        raise InvalidValueError(
+            "the tokenizer has no token that ends a text (eos_token or sep_token)"
+        )
     return found
 
 

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from longbird.errors import InvalidTypeError, InvalidValueError
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -157,25 +159,25 @@ class Settings:
         ):
             value = getattr(self, name)
             if not least <= value <= most:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{name} must be between {least:,} and {most:,}, received {value}"
                 )
         if self.patience and not self.validation and not self.hold_out:
-            raise ValueError(
+            raise InvalidValueError(
                 "--patience needs documents to measure with: give --validation, or a --hold-out "
                 "above 0"
             )
         if self.separator == "":
-            raise ValueError("--separator must have a character, received none")
+            raise InvalidValueError("--separator must have a character, received none")
         try:
             codecs.lookup(self.encoding)
         except LookupError:
-            raise ValueError(
+            raise InvalidValueError(
                 f"--encoding {self.encoding} is not known to Python; known are utf-8, latin-1, "
                 "cp1252, utf-16, shift_jis and so on"
             ) from None
         if self.steps is not None and self.steps < 1:
-            raise ValueError(f"steps must be at least 1, received {self.steps}")
+            raise InvalidValueError(f"steps must be at least 1, received {self.steps}")
         for name, choices in (
             ("schedule", ("linear", "cosine", "constant")),
             ("positions", (None, "document", "paragraph")),
@@ -184,7 +186,9 @@ class Settings:
         ):
             if getattr(self, name) not in choices:
                 known = ", ".join(each for each in choices if each is not None)
-                raise ValueError(f"{name} must be one of {known}, received {getattr(self, name)}")
+                raise InvalidValueError(
+                    f"{name} must be one of {known}, received {getattr(self, name)}"
+                )
 
     def _check_type(self, name: str, kind: str) -> None:
         """Raises for what is of another type, as a file of settings may have it."""
@@ -205,7 +209,7 @@ class Settings:
                 "int": "a whole number",
             }
             words |= {"float": "a number", "bool": "true or false"}
-            raise TypeError(f"{name} must be {words[kind]}, received {value!r:.60}")
+            raise InvalidTypeError(f"{name} must be {words[kind]}, received {value!r:.60}")
 
     def overridden(self, given: Mapping[str, Any]) -> Settings:
         """With what was given, where that is not None."""
@@ -229,13 +233,15 @@ def read_settings(file: str | Path, kind: type[Settings] = Settings) -> dict[str
     try:
         values = tomllib.loads(file.read_text("utf-8"))["longbird"]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is not TOML: {error}") from error
+        raise InvalidValueError(f"{file} is not TOML: {error}") from error
     except KeyError:
-        raise ValueError(f"{file} has no table [longbird]") from None
+        raise InvalidValueError(f"{file} has no table [longbird]") from None
     defaults = {field.name: field for field in fields(kind)}
     for name, value in values.items():
         if name not in defaults:
-            raise ValueError(f"{file} has the field {name}; those of a run: {', '.join(defaults)}")
+            raise InvalidValueError(
+                f"{file} has the field {name}; those of a run: {', '.join(defaults)}"
+            )
         if name in ("train", "validation", "test"):
             value = [value] if isinstance(value, str) else value
         if isinstance(value, list):

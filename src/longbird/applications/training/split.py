@@ -9,6 +9,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from longbird.errors import InvalidValueError
+
 
 def held_out(groups: Sequence[str], fraction: float, seed: int) -> np.ndarray:
     """Which rows are held out, bool [rows]: whole groups, about that fraction of the rows.
@@ -40,7 +42,7 @@ def lowest(draws: np.ndarray, fraction: float) -> np.ndarray:
     """The rows of the groups with the lowest draws, about that fraction of all, bool [rows]."""
     groups, members = np.unique(draws, return_inverse=True)
     if len(groups) < 2:
-        raise ValueError(
+        raise InvalidValueError(
             f"rows are held out by group, and all {len(draws)} rows are of one group: give a "
             "file with --validation, or more rows"
         )

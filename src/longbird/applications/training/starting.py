@@ -17,6 +17,7 @@ from longbird.applications.training.scratch import new_config, size_of
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.starting_seq2seq import starting_encoder_decoder
 from longbird.core.graph import as_graph
+from longbird.errors import InvalidValueError
 from longbird.files.digest import sha256_of
 from longbird.files.sources import is_named, named_folder
 from longbird.models.integration.tasks import ENCODER_TASKS
@@ -42,7 +43,7 @@ def source_of(name: str) -> str:
 def tokenizer_of(source: str | Path, length: int) -> Any:
     """The tokenizer of a model."""
     if size_of(str(source)) is not None:
-        raise ValueError(
+        raise InvalidValueError(
             f"--model {source} needs --tokenizer FOLDER; `longbird tokenizer train` makes one"
         )
     tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
@@ -112,7 +113,7 @@ def starting_tokenizer(settings: Settings, folder: RunFolder) -> Any:
     if size_of(settings.model) is not None:
         return tokenizer
     if tokenizer_of(source, settings.length).get_vocab() != tokenizer.get_vocab():
-        raise ValueError(
+        raise InvalidValueError(
             f"--tokenizer {settings.tokenizer} has another vocabulary than {settings.model}: "
             "leave --tokenizer out, or start with --model scratch:SIZE"
         )

@@ -14,6 +14,7 @@ from longbird.applications.training.lengthen import long_enough
 from longbird.applications.training.scratch import end_of, new_config, start_of
 from longbird.applications.training.settings import Settings
 from longbird.core.graph import Graph
+from longbird.errors import InvalidValueError
 from longbird.models.warm_start import seq2seq_config, warm_started
 
 logger = logging.get_logger(__name__)
@@ -67,7 +68,7 @@ def starting_encoder_decoder(
         )
     most = model.config.max_decoder_positions
     if settings.summary_tokens > most:
-        raise ValueError(
+        raise InvalidValueError(
             f"--summary-tokens {settings.summary_tokens:,} is more than the {most:,} positions "
             f"that the decoder of {settings.model} has"
         )
@@ -110,7 +111,7 @@ def _as_it_is(
     )
     most = model.config.longest_document
     if settings.length > most:
-        raise ValueError(
+        raise InvalidValueError(
             f"--length {settings.length:,} is more than the {most:,} tokens that {settings.model} "
             "has positions for, and an encoder-decoder is not made longer: choose a smaller "
             "--length, or start from an encoder"

@@ -21,6 +21,7 @@ from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Example, Prediction, Task
 from longbird.applications.training.tokens import LETTERS, cut_to
 from longbird.applications.training.writing import written
+from longbird.errors import InvalidValueError
 from longbird.models.layers.checks import IGNORED
 
 SHOWN = 500
@@ -71,7 +72,7 @@ class Summarize(Task):
                 columns = find_columns(list(row.values), settings, say)
             text, summary = (joined_text(value_of(row, each), row, each) for each in columns)
             if not summary.strip():
-                raise ValueError(
+                raise InvalidValueError(
                     f"{row.place}: the column {columns[1]} is empty: a document without a summary "
                     "teaches nothing, leave it out"
                 )
@@ -261,7 +262,7 @@ def find_columns(
     summary = find_column("summary", settings.summary, [*names], say)
     others = [name for name in names if name != summary]  # an abstract can be either
     if settings.text == summary:
-        raise ValueError(f"--text and --summary both name the column {summary}")
+        raise InvalidValueError(f"--text and --summary both name the column {summary}")
     return find_column("text", settings.text, others, say), summary
 
 

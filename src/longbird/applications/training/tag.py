@@ -21,6 +21,7 @@ from longbird.applications.training.numbers import numbers_of
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.tagged import tagged
 from longbird.applications.training.task import Example, Prediction, Task
+from longbird.errors import InvalidValueError
 from longbird.models.layers.checks import IGNORED
 
 OUTSIDE = "O"
@@ -79,12 +80,12 @@ class Tag(Task):
         if not counts:
             return  # no rows, which has a message of its own
         if len(counts) < 2:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the training files have no tag but {next(iter(counts))}, expected two or more: "
                 "there is nothing to tell apart"
             )
         if len(counts) > 10_000:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the training files have {len(counts):,} different tags, such as "
                 f"{', '.join(list(counts)[:3])}: is --label the column that was meant?"
             )
@@ -125,7 +126,9 @@ class Tag(Task):
             units = self._units(example, tokens)
             n = len(tokens.ids)
             if len(before) + n + len(after) == 0:
-                raise ValueError(f"{example['place']} has no tokens: leave the empty text out")
+                raise InvalidValueError(
+                    f"{example['place']} has no tokens: leave the empty text out"
+                )
             labels = np.concatenate(
                 [np.full(len(before), IGNORED), units.labels, np.full(len(after), IGNORED)]
             )
@@ -202,7 +205,7 @@ class Tag(Task):
     def _label(self, tag: str, example: Example) -> int:
         number = self.number.get(tag)
         if number is None:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{example['place']} has the tag {tag!r}, which the model does not know; it knows "
                 f"{', '.join(self.labels[:20])}"
             )

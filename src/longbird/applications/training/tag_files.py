@@ -10,6 +10,7 @@ from longbird.applications.training.files import rows
 from longbird.applications.training.tag import Tag
 from longbird.applications.training.tagged import tagged
 from longbird.applications.training.trained import load_trained
+from longbird.errors import InvalidValueError
 
 
 def tag_files(
@@ -41,7 +42,7 @@ def tag_files(
     trained = load_trained(model)
     task = trained.task
     if not isinstance(task, Tag):
-        raise ValueError(f"{model} does not tag documents: it is for {task.head}")
+        raise InvalidValueError(f"{model} does not tag documents: it is for {task.head}")
     settings = trained.settings.overridden({"text": text, "encoding": encoding})
     examples = tagged(rows(files, settings.encoding), settings, say, labelled=False, text=text)
     found: list[dict[str, Any]] = []

@@ -11,6 +11,7 @@ from typing import Any
 from longbird.applications.training.columns import NAMES, as_text, find_column, group_of
 from longbird.applications.training.files import CONLL, Row, kind
 from longbird.applications.training.settings import Settings
+from longbird.errors import InvalidValueError
 
 IOB = re.compile(r"O|[BI]-.+", re.DOTALL)
 OPENED = "tags such as I-{name} that begin an entity are read as B-{name} (IOB1 becomes IOB2)"
@@ -134,20 +135,24 @@ def _opened(tags: list[str], say: Callable[[str], None]) -> list[str]:
 def _word(value: Any, row: Row, column: str) -> str:
     if isinstance(value, (str, int, float)):
         return str(value)
-    raise ValueError(f"{row.place}: the column {column} holds {value!r:.60}, expected words")
+    raise InvalidValueError(
+        f"{row.place}: the column {column} holds {value!r:.60}, expected words"
+    )
 
 
 def _tags(value: Any, words: int, row: Row, column: str) -> list[str]:
     if not isinstance(value, list):
-        raise ValueError(
+        raise InvalidValueError(
             f"{row.place}: the column {column} holds {value!r:.60}, expected a list with a tag "
             "for each word"
         )
     if len(value) != words:
-        raise ValueError(f"{row.place} has {words} words and {len(value)} tags in {column}")
+        raise InvalidValueError(f"{row.place} has {words} words and {len(value)} tags in {column}")
     for tag in value:
         if not isinstance(tag, (str, int)) or str(tag).strip() == "":
-            raise ValueError(f"{row.place}: {column} has the tag {tag!r:.60}, expected text")
+            raise InvalidValueError(
+                f"{row.place}: {column} has the tag {tag!r:.60}, expected text"
+            )
     return [str(tag) for tag in value]
 
 
@@ -160,7 +165,7 @@ def _spans(value: Any, text: str, row: Row, column: str) -> list[tuple[int, int,
         except json.JSONDecodeError:
             pass
     if not isinstance(value, list):
-        raise ValueError(
+        raise InvalidValueError(
             f'{where} holds {value!r:.60}, expected a list of {{"start": 0, "end": 4, "label": '
             '"name"}'
         )
@@ -180,20 +185,22 @@ def _spans(value: Any, text: str, row: Row, column: str) -> list[tuple[int, int,
             or not isinstance(label, (str, int))
             or str(label).strip() == ""
         ):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{where} has the span {each!r:.80}, expected a start, an end and a label"
             )
         if not 0 <= start < end <= len(text):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{where} has a span from {start} to {end} in a text of {len(text)} characters"
             )
         if not text[start:end].strip():
-            raise ValueError(f"{where} has a span from {start} to {end}, which is only spaces")
+            raise InvalidValueError(
+                f"{where} has a span from {start} to {end}, which is only spaces"
+            )
         found.append((start, end, str(label)))
     found.sort()
     for (start, end, label), (begin, close, other) in itertools.pairwise(found):
         if begin < end:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{where} has spans that overlap: {label} from {start} to {end} and {other} from "
                 f"{begin} to {close}. A character has one label: leave one of them out"
             )
@@ -225,7 +232,7 @@ def _lines(row: Row, labelled: bool) -> Iterator[tuple[int, list[str], list[str]
         if line.startswith("#") and columns != len(parts):
             continue  # a comment
         if labelled and (len(parts) != columns or columns < 2 or not parts[-1]):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{row.file}, line {number}, is {line.strip()!r:.60}, expected a word and its tag"
                 + (f" in {columns} columns as above" if columns > 1 else "")
                 + ", with blank lines between documents"

@@ -14,6 +14,7 @@ from longbird.applications.training.files import Row, rows
 from longbird.applications.training.folder import RunFolder
 from longbird.applications.training.numbers import numbers_of
 from longbird.applications.training.settings import Settings
+from longbird.errors import InvalidValueError
 
 Example = Mapping[str, Any]
 """What a row holds, its `place` and `group`; later also its features and its `tokens`."""
@@ -176,7 +177,7 @@ class Task:
 
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
         """Weights that make every class count as much as every other."""
-        raise ValueError(f"{self.name} has no classes: leave class_weights out")
+        raise InvalidValueError(f"{self.name} has no classes: leave class_weights out")
 
     def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
         """The outputs of the model for a batch."""

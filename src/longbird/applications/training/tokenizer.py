@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from longbird.applications.training.columns import as_text, find_column, value_of
 from longbird.applications.training.files import cut, rows, text_reader
+from longbird.errors import ExistingFileError, InvalidValueError
 
 SPECIAL = {
     "pad_token": "[PAD]",
@@ -58,12 +59,12 @@ def train_tokenizer(
     """
     out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FileExistsError(f"{out} exists already: name a new folder")
+        raise ExistingFileError(f"{out} exists already: name a new folder")
     if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, received {kind}")
+        raise InvalidValueError(f"kind must be one of {', '.join(KINDS)}, received {kind}")
     least = len(SPECIAL) + (256 if kind == "bpe" else 1)  # bytes are there from the beginning
     if not least <= vocabulary <= 2**24:
-        raise ValueError(
+        raise InvalidValueError(
             f"vocabulary must be between {least} and {2**24:,} for {kind}, received {vocabulary}"
         )
     tokenizer, trainer = _untrained(kind, vocabulary, lowercase)
@@ -77,7 +78,9 @@ def train_tokenizer(
 
     tokenizer.train_from_iterator(counted(), trainer)
     if not seen:
-        raise ValueError(f"{', '.join(map(str, files))} has no text: there is nothing to learn")
+        raise InvalidValueError(
+            f"{', '.join(map(str, files))} has no text: there is nothing to learn"
+        )
     first, last = (tokenizer.token_to_id(SPECIAL[name]) for name in ("cls_token", "sep_token"))
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",

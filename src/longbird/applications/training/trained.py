@@ -20,6 +20,7 @@ from longbird.applications.training.predict import predict
 from longbird.applications.training.settings import Settings, read_settings
 from longbird.applications.training.starting import source_of, tokenizer_of
 from longbird.applications.training.task import Task
+from longbird.errors import InvalidValueError
 from longbird.files.sources import is_named
 from longbird.models.integration.tasks import ENCODER_TASKS
 
@@ -80,7 +81,7 @@ def load_trained(path: str | Path, **options: Any) -> Trained:
     disable_progress_bar()  # of loading, which takes a moment
     source, kept = source_of(str(path)), RunFolder(path).settings
     if Path(source, DNA).is_file():
-        raise ValueError(
+        raise InvalidValueError(
             f"{path} is a model of DNA: `longbird dna` evaluates it and scans with it"
         )
     values: dict[str, Any] = read_settings(kept) if kept.is_file() else {}
@@ -94,7 +95,7 @@ def load_trained(path: str | Path, **options: Any) -> Trained:
     if head not in BY_HEAD and embeds:
         named, head = "LongbirdForEmbedding", "embedding"
     if head not in BY_HEAD:
-        raise ValueError(
+        raise InvalidValueError(
             f"{source} is {named}, which has not been trained for a task: `longbird finetune` "
             "trains it"
         )

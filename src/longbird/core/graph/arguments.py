@@ -12,6 +12,8 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from longbird.errors import InvalidTypeError, InvalidValueError
+
 # Positions are int32 in the layouts, so no length, radius or block can be larger.
 MOST_TOKENS = 2**31 - 1
 MOST_SEED = 2**63 - 1
@@ -53,11 +55,11 @@ def check_arguments(
         if argument not in signature.parameters:
             near = difflib.get_close_matches(argument[:80], signature.parameters, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
-            raise TypeError(f"{name} has no argument {shown(argument)}{hint}; {takes}")
+            raise InvalidTypeError(f"{name} has no argument {shown(argument)}{hint}; {takes}")
     try:
         signature.bind(*given, **named)
     except TypeError as error:
-        raise TypeError(f"{name}: {error}; {takes}") from None
+        raise InvalidTypeError(f"{name}: {error}; {takes}") from None
 
 
 def integer(value: Any, name: str, least: int = 0, most: int = MOST_TOKENS) -> int:
@@ -69,11 +71,13 @@ def integer(value: Any, name: str, least: int = 0, most: int = MOST_TOKENS) -> i
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{expected}, received {shown(value)} ({type(value).__name__})") from None
+        raise InvalidTypeError(
+            f"{expected}, received {shown(value)} ({type(value).__name__})"
+        ) from None
     if number > MOST_TOKENS == most:
-        raise ValueError(f"{expected} and at most {most}, received {shown(number)}")
+        raise InvalidValueError(f"{expected} and at most {most}, received {shown(number)}")
     if not least <= number <= most:
-        raise ValueError(f"{expected}, received {shown(number)}")
+        raise InvalidValueError(f"{expected}, received {shown(number)}")
     return number
 
 
@@ -85,11 +89,13 @@ def probability(value: Any, name: str) -> float:
             raise TypeError
         number = float(value)
     except TypeError:
-        raise TypeError(f"{expected}, received {shown(value)} ({type(value).__name__})") from None
+        raise InvalidTypeError(
+            f"{expected}, received {shown(value)} ({type(value).__name__})"
+        ) from None
     except OverflowError:
-        raise ValueError(f"{expected}, received an integer too large for a float") from None
+        raise InvalidValueError(f"{expected}, received an integer too large for a float") from None
     if not 0.0 <= number <= 1.0:  # also false for NaN
-        raise ValueError(f"{expected}, received {number}")
+        raise InvalidValueError(f"{expected}, received {number}")
     return number
 
 

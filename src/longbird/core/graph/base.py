@@ -23,6 +23,7 @@ from longbird.core.graph import jsonform
 from longbird.core.graph.arguments import MOST_SEED, MOST_TOKENS, check_arguments, integer, shown
 from longbird.core.graph.reach import Reach
 from longbird.core.machine import check_memory
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
     from longbird.analysis.measures import Analysis, Star
@@ -117,7 +118,7 @@ class Graph(ABC):
             j: Positions of keys, of a shape that broadcasts with the other.
             n: Tokens in the sequence.
         """
-        raise TypeError(
+        raise InvalidTypeError(
             f"{type(self).__name__} is not defined by a rule on positions; a piece of your own "
             "has to define edge(self, i, j, n)"
         )
@@ -143,7 +144,7 @@ class Graph(ABC):
         """
         reach = self.reach(n)
         if not isinstance(reach, Reach):
-            raise TypeError(
+            raise InvalidTypeError(
                 f"reach of {type(self).__name__} must give a Reach, received {shown(reach)}"
             )
         low = first - int(min(reach.behind, n))
@@ -206,13 +207,13 @@ class Graph(ABC):
             pairs = np.broadcast_to(found, shape)
         except ValueError:  # it does not fit, or is a list of rows of different lengths
             received = getattr(given, "shape", type(given).__name__)
-            raise ValueError(
+            raise InvalidValueError(
                 f"edge of {type(self).__name__} must give a bool for each pair of i "
                 f"{i.shape} and j {j.shape}, so the shape {shape}, received {received}; compare i "
                 "and j elementwise"
             ) from None
         if found.dtype != bool:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"edge of {type(self).__name__} must give bools, received {found.dtype}; compare, "
                 "as in (i - j) % 3 == 0"
             )
@@ -222,7 +223,7 @@ class Graph(ABC):
         """What `spans` gives, checked and of the shape [tiles, spans]."""
         found: object = self.spans(first, last, n)
         if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"spans of {type(self).__name__} must give two arrays, the first and the last key "
                 f"of each span, received {type(found).__name__}"
             )
@@ -230,7 +231,7 @@ class Graph(ABC):
         if low.shape != high.shape:
             low, high = np.broadcast_arrays(low, high)
         if low.ndim != 2 or len(low) not in (1, len(first)) or low.dtype.kind != "i":
-            raise TypeError(
+            raise InvalidTypeError(
                 f"spans of {type(self).__name__} must give integers of the shape "
                 f"({len(first)}, spans), received {low.dtype} {low.shape}"
             )
@@ -260,14 +261,14 @@ class Graph(ABC):
             return
         changed = next((base for base in cls.__mro__[1:] if base in Graph._types.values()), None)
         if changed is not None and "edge" in cls.__dict__:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"{name} changes the rule of {changed.__name__}, whose other facts (reach, "
                 "tiles) would then be wrong; derive it from Graph, or combine graphs with | and &"
             )
         known = Graph._types.get(name)
         # The same module may define it again: a cell of a notebook is run twice.
         if known is not None and known.__module__ != cls.__module__:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"there already is a piece called {name}, in {known.__module__}, and a piece is "
                 "found by its name; choose another name for this one"
             )
@@ -279,11 +280,13 @@ class Graph(ABC):
     def __post_init__(self) -> None:
         """Write the canonical JSON and the key; the last step of every construction."""
         if not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
-            raise TypeError(f"{type(self).__name__} can be changed: use @dataclass(frozen=True)")
+            raise InvalidTypeError(
+                f"{type(self).__name__} can be changed: use @dataclass(frozen=True)"
+            )
         fields = {name: jsonform.plain(value) for name, value in self._fields().items()}
         clash = TAKEN.intersection(fields)
         if clash:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"{type(self).__name__} has a field called {min(clash)}, which means something "
                 "else in every graph; choose another name, or leave out its annotation to set it"
             )
@@ -299,7 +302,7 @@ class Graph(ABC):
             _heads=max(self._heads, *(graph._heads for graph in inside), 1),
         )
         if self._depth > DEEPEST:
-            raise ValueError(f"the graph is nested too deeply: more than {DEEPEST} levels")
+            raise InvalidValueError(f"the graph is nested too deeply: more than {DEEPEST} levels")
         self._identify(redefined)
 
     if not TYPE_CHECKING:
@@ -538,7 +541,7 @@ class Graph(ABC):
         if graph is not None:
             return graph
         if key.startswith("sha256:"):
-            raise ValueError(
+            raise InvalidValueError(
                 f"no graph of this process has the key {key}; the key of a large graph, or of a "
                 "piece that was defined again, only works while that graph is alive, so keep it, "
                 "or use its JSON"
@@ -590,10 +593,12 @@ class Graph(ABC):
             ValueError: If the text is not the JSON of a graph; the message names what is wrong.
         """
         if not isinstance(text, (str, bytes, bytearray)):
-            raise TypeError(f"the JSON of a graph is a string, received {type(text).__name__}")
+            raise InvalidTypeError(
+                f"the JSON of a graph is a string, received {type(text).__name__}"
+            )
         value = jsonform.decode(text, Graph._made)
         if not isinstance(value, Graph):
-            raise ValueError(
+            raise InvalidValueError(
                 f"the JSON of a graph is an object with a type, received {shown(text)}"
             )
         return value
@@ -602,7 +607,7 @@ class Graph(ABC):
     def _made(name: object, content: dict[str, Any]) -> Graph:
         """The graph of a type and its fields, as files have them."""
         if not isinstance(name, str) or name not in Graph._types:
-            raise ValueError(
+            raise InvalidValueError(
                 f"unknown graph type {shown(name)}; known types are "
                 f"{', '.join(sorted(Graph._types))}, and pieces of your own once the module that "
                 "defines them is imported"
@@ -616,7 +621,7 @@ class Graph(ABC):
             check_arguments(piece, (), content)  # it says more than the error of a constructor
         except TypeError as error:
             problem = error
-        raise ValueError(f"the JSON of {name} is wrong: {problem}") from None
+        raise InvalidValueError(f"the JSON of {name} is wrong: {problem}") from None
 
 
 # Names that mean something in every graph, and so cannot be fields of a piece.

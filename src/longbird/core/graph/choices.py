@@ -13,6 +13,7 @@ from longbird.core.graph.arguments import integer, shown
 from longbird.core.graph.base import Graph
 from longbird.core.graph.expression import as_graph
 from longbird.core.graph.reach import Reach
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 # From this many graphs on, repr tells their number.
 SHORT = 10
@@ -44,13 +45,13 @@ class PerHead(Graph):
         """Check the graphs."""
         unordered = isinstance(graphs, (Mapping, Set))
         if isinstance(graphs, (str, bytes)) or unordered or not isinstance(graphs, Iterable):
-            raise TypeError(
+            raise InvalidTypeError(
                 f"PerHead graphs must be a sequence of graphs, one for each head, received "
                 f"{shown(graphs)} ({type(graphs).__name__})"
             )
         found = tuple(map(as_graph, graphs))
         if not found:
-            raise ValueError("PerHead needs a graph for each head, received none")
+            raise InvalidValueError("PerHead needs a graph for each head, received none")
         self._set(
             graphs=found,
             _inner=tuple(dict.fromkeys(found)),
@@ -66,7 +67,7 @@ class PerHead(Graph):
         """The graphs, if there are as many as heads."""
         if len(self.graphs) != heads:
             count = len(self.graphs)
-            raise ValueError(
+            raise InvalidValueError(
                 f"PerHead has {count} graph{'s' * (count > 1)}, one for each head, but the number "
                 f"of heads is {heads}; give heads={count} (--heads {count} on the command line), "
                 "or as many graphs as heads"
@@ -95,7 +96,7 @@ class PerHead(Graph):
 
     def _sees(self, i: Any, j: Any, head: Any) -> Any:
         if head is None:
-            raise ValueError(
+            raise InvalidValueError(
                 "a graph for each head sees different keys in each: Stream.sees needs head"
             )
         found = (i < j) & (i > j)
@@ -143,14 +144,14 @@ class ByLength(Graph):
         try:
             pairs = [(length, graph) for length, graph in given]  # type: ignore[union-attr]
         except (TypeError, ValueError):
-            raise TypeError(
+            raise InvalidTypeError(
                 "ByLength up_to must be a dictionary from lengths to graphs, such as "
                 f"{{512: Full()}}, received {shown(up_to)} ({type(up_to).__name__})"
             ) from None
         name = "each length of ByLength up_to"
         found = {integer(length, name): as_graph(graph) for length, graph in pairs}
         if not found or len(found) < len(pairs):
-            raise ValueError(
+            raise InvalidValueError(
                 f"ByLength up_to needs one length or more, each once, received "
                 f"{[length for length, _ in pairs]}"
             )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from longbird.core.graph.base import Graph, Positions
 from longbird.core.graph.expression import as_graph
 from longbird.core.graph.reach import Reach
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 
 class _Combination(Graph):
@@ -25,7 +26,7 @@ class _Combination(Graph):
         """Flatten, sort and deduplicate the parts."""
         found = dict.fromkeys(self._flat(self.parts))
         if len(found) < 2:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{type(self).__name__} needs two different parts or more, received {self.parts!r}"
             )
         parts = tuple(sorted(found, key=Graph.to_json))
@@ -42,7 +43,7 @@ class _Combination(Graph):
     def _flat(cls, parts: Iterable[object]) -> Iterator[Graph]:
         for part in parts:
             if not isinstance(part, (Graph, str)):
-                raise TypeError(
+                raise InvalidTypeError(
                     f"the parts of {cls.__name__} must be graphs, received {part!r} "
                     f"({type(part).__name__})"
                 )
@@ -54,14 +55,16 @@ class _Combination(Graph):
         """Combine the parts; a single one (or one repeated) is itself."""
         found = tuple(dict.fromkeys(cls._flat(parts)))
         if not found:
-            raise ValueError(f"{cls.__name__} needs at least one part")
+            raise InvalidValueError(f"{cls.__name__} needs at least one part")
         return found[0] if len(found) == 1 else cls(found)  # type: ignore[call-arg]
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> Graph:
         parts = content.pop("parts", None)
         if content or not isinstance(parts, tuple):
-            raise TypeError(f"it has one field, a list named parts; received {sorted(content)}")
+            raise InvalidTypeError(
+                f"it has one field, a list named parts; received {sorted(content)}"
+            )
         return cls.of(parts)
 
     def _mapped(self, function: Callable[[Graph], Graph]) -> Graph:

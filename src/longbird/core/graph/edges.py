@@ -21,6 +21,7 @@ from longbird.core.graph.arguments import MOST_TOKENS, integer, shown
 from longbird.core.graph.base import Graph
 from longbird.core.graph.reach import Reach
 from longbird.core.machine import available_bytes
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 # Up to this many edges are written out in JSON, and fewer than this in repr.
 FEW = 1000
@@ -82,12 +83,12 @@ class Edges(_Pairs):
         """Check, sort and deduplicate the edges."""
         given = _array(pairs)
         if given.size and (given.min() < 0 or given.max() > MOST_TOKENS):
-            raise ValueError(
+            raise InvalidValueError(
                 f"Edges positions must be from 0 to {MOST_TOKENS}, received positions from "
                 f"{given.min()} to {given.max()}"
             )
         if not isinstance(clip, (bool, np.bool_)):
-            raise TypeError(
+            raise InvalidTypeError(
                 f"Edges clip must be True or False, received {clip!r} ({type(clip).__name__})"
             )
         self._set(pairs=_sorted_unique(given), clip=bool(clip))
@@ -99,7 +100,7 @@ class Edges(_Pairs):
         if not self.pairs.size or self.pairs.max() < n:
             return self.pairs
         if not self.clip:
-            raise ValueError(
+            raise InvalidValueError(
                 f"Edges position {self.pairs.max()} does not exist in a sequence of {n} tokens; "
                 "Edges(pairs, clip=True) leaves out the edges that do not exist"
             )
@@ -142,9 +143,9 @@ class Edges(_Pairs):
             inflate = zlib.decompressobj()
             raw = inflate.decompress(packed, max_length=8 * count + 1)
         except (binascii.Error, zlib.error) as error:
-            raise ValueError(f"the packed edges of Edges are damaged: {error}") from None
+            raise InvalidValueError(f"the packed edges of Edges are damaged: {error}") from None
         if len(raw) != 8 * count:
-            raise ValueError(f"the packed edges of Edges are not {count} edges")
+            raise InvalidValueError(f"the packed edges of Edges are not {count} edges")
         queries, keys = np.frombuffer(raw, "<i4").reshape(2, count).astype(np.int64)
         return cls(np.stack([queries.cumsum(), keys], axis=1), clip)
 
@@ -163,32 +164,32 @@ def _array(pairs: Any) -> npt.NDArray[Any]:
         most = int(min(available_bytes() / PAIR_BYTES, sys.maxsize - 1))
         rows = list(itertools.islice(pairs, most + 1))
         if len(rows) > most:
-            raise ValueError(
+            raise InvalidValueError(
                 f"Edges received more than {most:,} pairs from {shown(pairs)}, for which this "
                 "process has no memory; give fewer, or an integer array of the shape (edges, 2)"
             )
     try:
         found = np.asarray(rows)
     except (TypeError, RuntimeError) as error:  # a tensor on another device, for example
-        raise TypeError(f"{expected}: {error}") from None
+        raise InvalidTypeError(f"{expected}: {error}") from None
     except (ValueError, OverflowError):
         odd = next((row for row in rows if np.shape(row) != (2,)), rows)
-        raise ValueError(f"{expected}, received a row {shown(odd)}") from None
+        raise InvalidValueError(f"{expected}, received a row {shown(odd)}") from None
     if found.ndim == 0:
-        raise TypeError(f"{expected}, received {shown(pairs)} ({type(pairs).__name__})")
+        raise InvalidTypeError(f"{expected}, received {shown(pairs)} ({type(pairs).__name__})")
     if found.shape == (0,):  # an empty list
         found = np.zeros((0, 2), np.int64)
     if found.ndim != 2 or found.shape[1] != 2:
         turned = found.ndim == 2 and len(found) == 2  # what NumPy's nonzero gives
         hint = "; np.argwhere(mask) gives the edges of a mask" if turned else ""
-        raise ValueError(f"{expected}, received the shape {found.shape}{hint}")
+        raise InvalidValueError(f"{expected}, received the shape {found.shape}{hint}")
     if found.dtype == object and all(isinstance(each, int) for each in found.flat):
-        raise ValueError(
+        raise InvalidValueError(
             f"Edges positions must be from 0 to {MOST_TOKENS}, received "
             f"{shown(max(found.flat, key=abs))}"
         )
     if not np.issubdtype(found.dtype, np.integer):
-        raise TypeError(f"{expected}, received the dtype {found.dtype}")
+        raise InvalidTypeError(f"{expected}, received the dtype {found.dtype}")
     return found
 
 

@@ -16,6 +16,7 @@ from longbird.core.graph import jsonform
 from longbird.core.graph.arguments import check_arguments, shown
 from longbird.core.graph.base import Graph
 from longbird.core.graph.jsonform import TOO_MANY_DIGITS, too_many_digits
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 
 def as_graph(value: Any) -> Graph:
@@ -41,7 +42,7 @@ def as_graph(value: Any) -> Graph:
     if isinstance(value, Graph):
         return value
     if not isinstance(value, (str, dict)):
-        raise TypeError(
+        raise InvalidTypeError(
             "graph must be a graph of longbird, such as longbird.bigbird(), its expression as "
             f'text, such as "bigbird(block=32)", or its JSON; received {shown(value)} '
             f"({type(value).__name__})"
@@ -53,11 +54,13 @@ def as_graph(value: Any) -> Graph:
         return _graph(ast.parse(text, mode="eval").body, text)
     except SyntaxError as error:
         if too_many_digits(error):
-            raise ValueError(TOO_MANY_DIGITS) from None
-        raise ValueError(f"{shown(value)} is not a graph: {error.msg}. {_expected()}") from None
+            raise InvalidValueError(TOO_MANY_DIGITS) from None
+        raise InvalidValueError(
+            f"{shown(value)} is not a graph: {error.msg}. {_expected()}"
+        ) from None
     except (RecursionError, MemoryError):
         name = shown(value) if isinstance(value, str) else "the JSON"
-        raise ValueError(f"{name} is not a graph: it is nested too deeply") from None
+        raise InvalidValueError(f"{name} is not a graph: it is nested too deeply") from None
 
 
 def names() -> dict[str, Callable[..., Graph]]:
@@ -91,7 +94,7 @@ def _graph(node: ast.expr, text: str) -> Graph:
         case ast.Call(function, arguments, keywords):
             return _construct(function, arguments, keywords, text)
         case _:
-            raise ValueError(f"{shown(_source(node, text))} is not a graph. {_expected()}")
+            raise InvalidValueError(f"{shown(_source(node, text))} is not a graph. {_expected()}")
 
 
 def _operands(node: ast.expr, operator: type[ast.operator]) -> list[ast.expr]:
@@ -109,25 +112,25 @@ def _construct(
     known = names()
     name = _source(function, text).removeprefix("lb.").removeprefix("longbird.")
     if isinstance(function, ast.Call) and _graph(function, text):
-        raise ValueError(f"{shown(name)} is a graph already, and a graph cannot be called")
+        raise InvalidValueError(f"{shown(name)} is a graph already, and a graph cannot be called")
     if name not in known:
         near = difflib.get_close_matches(name[:80], known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{shown(name)} is not a graph.{hint} {_expected()}")
+        raise InvalidValueError(f"{shown(name)} is not a graph.{hint} {_expected()}")
     positional = [_argument(argument, text) for argument in arguments]
     named: dict[str, object] = {}
     for keyword in keywords:
         if keyword.arg is None:
-            raise ValueError(f"write the arguments of {name} out: ** means nothing here")
+            raise InvalidValueError(f"write the arguments of {name} out: ** means nothing here")
         if keyword.arg in named:
-            raise ValueError(f"{name}: {keyword.arg} is given twice")
+            raise InvalidValueError(f"{name}: {keyword.arg} is given twice")
         named[keyword.arg] = _argument(keyword.value, text)
     try:
         check_arguments(known[name], positional, named)
         return known[name](*positional, **named)
     except TypeError as error:
         where = "" if str(error).startswith(name) else f"{name}: "
-        raise ValueError(f"{where}{error}") from None
+        raise InvalidValueError(f"{where}{error}") from None
 
 
 def _argument(node: ast.expr, text: str) -> object:
@@ -139,20 +142,20 @@ def _argument(node: ast.expr, text: str) -> object:
         case ast.Dict(keys, items) if all(isinstance(key, ast.Constant) for key in keys):
             found = {ast.literal_eval(key): _argument(item, text) for key, item in _pairs(node)}
             if len(found) < len(items):
-                raise ValueError(f"{shown(_source(node, text))} has a key twice")
+                raise InvalidValueError(f"{shown(_source(node, text))} has a key twice")
             return found
         case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
             try:
                 return ast.literal_eval(node)
             except (ValueError, TypeError):
-                raise ValueError(f"{shown(_source(node, text))} is not a number") from None
+                raise InvalidValueError(f"{shown(_source(node, text))} is not a number") from None
         case ast.Set(items):
             return [_argument(item, text) for item in items]
         case ast.Name() | ast.Attribute() | ast.Call() | ast.BinOp(op=ast.BitOr() | ast.BitAnd()):
             # A piece may take a graph: RandomBlocks(avoid=Window(64)).
             return _graph(node, text)
         case _:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{shown(_source(node, text))} cannot be an argument: nothing is calculated here, "
                 "so write out numbers, text, lists and graphs"
             )

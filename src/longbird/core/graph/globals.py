@@ -17,6 +17,7 @@ import numpy.typing as npt
 from longbird.core.graph.arguments import MOST_TOKENS, integer, shown, tile_for
 from longbird.core.graph.base import Graph, Positions
 from longbird.core.graph.reach import Reach
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 # Up to this many positions are written out in repr.
 FEW = 100
@@ -86,12 +87,12 @@ class GlobalTokens(_Global):
                 raise TypeError
             given = list(itertools.islice(positions, MOST_POSITIONS + 1))
         except TypeError:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"GlobalTokens positions must be a sequence of integers, received "
                 f"{shown(positions)} ({type(positions).__name__})"
             ) from None
         if len(given) > MOST_POSITIONS:
-            raise ValueError(
+            raise InvalidValueError(
                 f"GlobalTokens takes up to {MOST_POSITIONS:,} positions, received more: "
                 f"{shown(positions)}; where so many tokens see everything, take Full()"
             )
@@ -108,7 +109,7 @@ class GlobalTokens(_Global):
         """Each token is a range; a ValueError if there is no such token."""
         missing = [p for p in self.positions if not -n <= p < n]
         if missing:
-            raise ValueError(
+            raise InvalidValueError(
                 f"GlobalTokens position {missing[0]} does not exist in a sequence of {n} tokens"
             )
         token = np.array([self.positions], np.int64).reshape(1, -1) % max(n, 1)

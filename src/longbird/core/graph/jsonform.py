@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from longbird.core.graph.arguments import shown
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 TOO_MANY_DIGITS = "the graph has a number of thousands of digits"
 
@@ -30,7 +31,7 @@ def encode(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(map(encode, value)) + "]"
     if isinstance(value, (dict, set, frozenset, np.ndarray)):
-        raise TypeError(
+        raise InvalidTypeError(
             f"a field of a graph is a number, text, None, a graph or a tuple of these, received "
             f"{shown(value)} ({type(value).__name__})"
         )
@@ -46,12 +47,12 @@ def decode(text: str | bytes | bytearray, make: Callable[[Any, dict[str, Any]], 
     try:
         return _value(json.loads(text, object_pairs_hook=_object), make)
     except RecursionError:
-        raise ValueError("the JSON of the graph is nested too deeply") from None
+        raise InvalidValueError("the JSON of the graph is nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"the graph is not valid JSON: {error}") from None
+        raise InvalidValueError(f"the graph is not valid JSON: {error}") from None
     except ValueError as error:
         if too_many_digits(error):
-            raise ValueError(TOO_MANY_DIGITS) from None
+            raise InvalidValueError(TOO_MANY_DIGITS) from None
         raise
 
 
@@ -61,7 +62,7 @@ def written(content: dict[str, Any]) -> str:
         return json.dumps(content)
     except ValueError as error:
         if too_many_digits(error):
-            raise ValueError(TOO_MANY_DIGITS) from None
+            raise InvalidValueError(TOO_MANY_DIGITS) from None
         raise
 
 
@@ -75,7 +76,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the JSON of the graph has the field {shown(twice)} twice in one object")
+        raise InvalidValueError(
+            f"the JSON of the graph has the field {shown(twice)} twice in one object"
+        )
     return content
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from longbird.core.graph.arguments import integer, tile_for
 from longbird.core.graph.base import Graph
+from longbird.errors import InvalidValueError
 
 Table = npt.NDArray[np.int32]
 
@@ -77,7 +78,7 @@ class LegacyBigBird(Graph):
     def __post_init__(self) -> None:
         """Check the arguments."""
         if self.plan not in PLANS:
-            raise ValueError(
+            raise InvalidValueError(
                 f"LegacyBigBird plan must be one of {', '.join(PLANS)}, received {self.plan!r}"
             )
         self._set(
@@ -117,7 +118,7 @@ class LegacyBigBird(Graph):
         """
         blocks = -(-n // self.block)
         if blocks < 4:
-            raise ValueError(
+            raise InvalidValueError(
                 f"LegacyBigBird needs 4 blocks of {self.block} tokens or more, received a length "
                 f"of {n}; raise full_up_to={self.full_up_to} to use full attention there"
             )
@@ -133,7 +134,7 @@ class LegacyBigBird(Graph):
             drawn = [column for column in drawn if column not in forbidden]
             wanted = slots.stop - slots.start
             if len(drawn) < wanted:
-                raise ValueError(
+                raise InvalidValueError(
                     f"the {self.plan} plan of LegacyBigBird has only {len(drawn)} blocks to draw "
                     f"{wanted} from at a length of {n} with block={self.block}, "
                     f"random={self.random}, max_length={self.max_length}, as in the original; "
@@ -151,7 +152,7 @@ class LegacyBigBird(Graph):
         """
         total = self.max_length // self.block
         if blocks > total:
-            raise ValueError(
+            raise InvalidValueError(
                 f"LegacyBigBird draws for max_length={self.max_length} tokens at most, received "
                 f"{blocks} blocks of {self.block}"
             )

@@ -10,6 +10,7 @@ from longbird.core.graph.combinations import Union
 from longbird.core.graph.globals import GlobalBlocks
 from longbird.core.graph.random import RandomBlocks
 from longbird.core.graph.windows import BlockWindow, Window
+from longbird.errors import InvalidValueError
 
 
 def bigbird(
@@ -90,5 +91,7 @@ def longformer(window: int = 512, dilation: int = 1) -> Graph:
     """
     window = integer(window, "longformer window")
     if window % 2:
-        raise ValueError(f"longformer window must be even (half on each side), received {window}")
+        raise InvalidValueError(
+            f"longformer window must be even (half on each side), received {window}"
+        )
     return Window(window // 2, dilation)

@@ -17,6 +17,7 @@ from longbird.core.graph.base import Graph
 from longbird.core.graph.edges import _Pairs
 from longbird.core.graph.expression import as_graph
 from longbird.core.graph.reach import Reach
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 Codes = npt.NDArray[np.int64]
 
@@ -99,7 +100,7 @@ class RandomBlocks(Graph):
         )
         if self.avoid is not None:
             if not isinstance(self.avoid, (Graph, str)):
-                raise TypeError(
+                raise InvalidTypeError(
                     f"RandomBlocks avoid must be a graph or None, received {self.avoid!r} "
                     f"({type(self.avoid).__name__})"
                 )
@@ -275,7 +276,7 @@ class WattsStrogatz(_Pairs):
             seed=integer(self.seed, "WattsStrogatz seed", most=MOST_SEED),
         )
         if self.k % 2:
-            raise ValueError(
+            raise InvalidValueError(
                 f"WattsStrogatz k must be even (half on each side), received {self.k}"
             )
         super().__post_init__()

@@ -15,6 +15,7 @@ from longbird.core.graph.arguments import MOST_TOKENS
 from longbird.core.graph.base import Graph
 from longbird.core.graph.combinations import Union
 from longbird.core.graph.reach import Reach
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,11 @@ def stream(graph: Graph) -> Stream:
         array([ True, False, False,  True,  True, False])
     """
     if not isinstance(graph, Graph):
-        raise TypeError(f"a stream needs a graph, received {graph!r} ({type(graph).__name__})")
+        raise InvalidTypeError(
+            f"a stream needs a graph, received {graph!r} ({type(graph).__name__})"
+        )
     if (found := without_prefixes(graph)) is not None:
-        raise ValueError(
+        raise InvalidValueError(
             f"{found!r:.200} is not the same for a text and for its beginning, so that a new "
             f"token would change what earlier ones saw, and a decoder with a cache cannot use it; "
             f"{found.advice}, or use_cache=False"
@@ -71,7 +74,7 @@ def stream(graph: Graph) -> Stream:
     if reach.ahead:
         parts = graph.parts if isinstance(graph, Union) else (graph,)
         ahead = next(part for part in parts if _reach(part).ahead)
-        raise ValueError(
+        raise InvalidValueError(
             "a query of a decoder must not see keys after its own position, but one of "
             f"{ahead!r:.200} may; take the intersection of the graph with Causal()"
         )

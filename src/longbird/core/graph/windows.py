@@ -10,6 +10,7 @@ import numpy.typing as npt
 from longbird.core.graph.arguments import integer, tile_for
 from longbird.core.graph.base import Graph, Positions
 from longbird.core.graph.reach import Reach
+from longbird.errors import InvalidValueError
 
 # Spans that are told apart at a time, before they take more memory than they save.
 MOST_SPANS = 2**24
@@ -153,7 +154,7 @@ class BlockWindow(Graph):
             block=integer(self.block, "BlockWindow block", least=1),
         )
         if self.width % 2 == 0:
-            raise ValueError(
+            raise InvalidValueError(
                 f"BlockWindow width must be odd (its own block, and as many on each side), "
                 f"received {self.width}"
             )

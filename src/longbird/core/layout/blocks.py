@@ -22,6 +22,7 @@ from longbird.core.layout.tiles import (
     ranges,
     split,
 )
+from longbird.errors import InvalidValueError
 
 
 def of_blocks(grid: Grid, block: int, heads: int, head: Any, row: Codes, column: Codes) -> TileSet:
@@ -60,7 +61,7 @@ def of_blocks(grid: Grid, block: int, heads: int, head: Any, row: Codes, column:
     local = local * (2 * size) + _local(key - column_tile * size, block, size)
     kinds = (2 * size) ** 2
     if heads * grid.cells * kinds >= 2**63:
-        raise ValueError(
+        raise InvalidValueError(
             f"{grid.keys.tokens} tokens are too many for blocks of {block} in tiles of {size} "
             f"and {heads} heads; choose a tile size that divides the block"
         )

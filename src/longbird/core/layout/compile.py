@@ -33,6 +33,7 @@ from longbird.core.layout.tiles import (
 )
 from longbird.core.layout.tiling import Tiling
 from longbird.core.machine import many
+from longbird.errors import InvalidValueError
 
 # Pairs that a rule is asked about one by one before it is too long a wait: some minutes.
 MOST_PAIRS = 2**35
@@ -101,7 +102,7 @@ def _check_pairs(graph: Graph, grid: Grid, limit: TileSet | None) -> None:
         n = grid.keys.tokens
         tiles = graph.tile_count(n, grid.size) * grid.queries.tokens / n
     if tiles * grid.size**2 > MOST_PAIRS:
-        raise ValueError(
+        raise InvalidValueError(
             f"{graph!r:.200} would be asked about {many(tiles * grid.size**2)} pairs of tokens, "
             "because it does not say where its edges are: define its reach, spans or period "
             "(docs/graphs.md), or take the intersection with a graph that is sparse"

@@ -20,6 +20,7 @@ from longbird.core.layout.memory import check_memory, estimated_bytes, estimated
 from longbird.core.layout.tiles import Grid, Masks, TileSet, pooled, split, unpack
 from longbird.core.layout.tiling import Tiling
 from longbird.core.machine import in_words
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 CACHED_BYTES = 1 << 29
 Number = TypeVar("Number", np.int64, np.int32, np.uint8)
@@ -169,7 +170,9 @@ def compile_layout(
     safe from several threads.
     """
     if not isinstance(graph, Graph):
-        raise TypeError(f"a layout needs a graph, received {graph!r} ({type(graph).__name__})")
+        raise InvalidTypeError(
+            f"a layout needs a graph, received {graph!r} ({type(graph).__name__})"
+        )
     n, heads = integer(n, "n"), integer(heads, "heads", least=1)
     if block is not None:
         block = integer(block, "the block of a layout", least=1, most=LARGEST_TILE)
@@ -179,7 +182,9 @@ def compile_layout(
         raise type(error)(f"rows must be (first, end), received {rows!r:.80}") from None
     start, stop = integer(start, "the first of rows"), integer(stop, "the end of rows")
     if not start <= stop <= n:
-        raise ValueError(f"rows must be within 0 and n={n} in this order, received {rows!r}")
+        raise InvalidValueError(
+            f"rows must be within 0 and n={n} in this order, received {rows!r}"
+        )
     key = (graph, n, heads, block, start, stop)
     layout = _cache.get(key)
     if layout is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from longbird.core.graph.base import Graph
 from longbird.core.machine import in_words, machine_bytes, many
+from longbird.errors import InvalidValueError
 
 # What building takes at least, with the arrays that are sorted and then thrown away.
 TILE_BYTES = 56
@@ -42,7 +43,7 @@ def check_memory(
     needed = estimated_bytes(tiles, n, size, step)
     limit = machine_bytes()
     if needed > limit:
-        raise ValueError(
+        raise InvalidValueError(
             f"the layout of {graph!r:.200} over {n:,} tokens would have about {many(tiles)} "
             f"tiles, and building it would take {in_words(needed)} of the {in_words(limit)} that "
             "this process may have; choose a sparser graph or fewer tokens"

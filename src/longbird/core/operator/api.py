@@ -10,6 +10,7 @@ from torch import Tensor
 from longbird.core.operator import dispatch
 from longbird.core.operator.call import Call
 from longbird.core.operator.graphs import GraphArgument
+from longbird.errors import InvalidTypeError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -212,7 +213,7 @@ def attention_packed(
         torch.Size([470, 4, 32])
     """
     if cu_seqlens is None:
-        raise TypeError(
+        raise InvalidTypeError(
             "cu_seqlens must be an integer tensor [sequences + 1] that says where each sequence "
             "starts, received None"
         )

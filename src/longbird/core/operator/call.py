@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from longbird.core.operator.graphs import GraphArgument, Graphs, as_graphs
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
@@ -82,14 +83,14 @@ class Call:
         if lengths is not None:
             lengths = _integers("lengths", lengths, q)
             if lengths.shape[0] != q.shape[0]:
-                raise ValueError(
+                raise InvalidValueError(
                     f"lengths must have one number for each of the {q.shape[0]} rows of the "
                     f"batch, received {lengths.shape[0]}"
                 )
         if cu_seqlens is not None:
             cu_seqlens = _integers("cu_seqlens", cu_seqlens, q)
             if cu_seqlens.shape[0] == 0:
-                raise ValueError(
+                raise InvalidValueError(
                     "cu_seqlens must start with 0, followed by the end of every sequence; "
                     "received an empty one"
                 )
@@ -124,35 +125,35 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor, packed: bool) -> None:
     form = "[tokens, heads, head_dim]" if packed else "[batch, heads, n, head_dim]"
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name} must be a torch.Tensor, received {_kind(x)}")
+            raise InvalidTypeError(f"{name} must be a torch.Tensor, received {_kind(x)}")
         if x.dtype not in DTYPES:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"{name} must be float32, bfloat16, float16 or float64, received {x.dtype}"
             )
         _check_layout(name, x)
     if q.ndim != (3 if packed else 4):
         other = "attention" if packed else "attention_packed"
         hint = f"; {other} takes that" if q.ndim == (4 if packed else 3) else ""
-        raise ValueError(f"q must be {form}, received shape {tuple(q.shape)}{hint}")
+        raise InvalidValueError(f"q must be {form}, received shape {tuple(q.shape)}{hint}")
     for name, x in (("k", k), ("v", v)):
         if x.shape != q.shape:
-            raise ValueError(
+            raise InvalidValueError(
                 f"q, k and v must have the same shape {form}, received q {tuple(q.shape)} and "
                 f"{name} {tuple(x.shape)}; a sequence attends to itself, and where several heads "
                 f"share their keys, call {name}.expand(...) first"
             )
         if x.dtype != q.dtype:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"q, k and v must have the same dtype, received q {q.dtype} and {name} {x.dtype}; "
                 f"convert one of them, for example {name}.to(q.dtype)"
             )
         if x.device != q.device:
-            raise ValueError(
+            raise InvalidValueError(
                 f"q, k and v must be on the same device, received q on {q.device} and {name} on "
                 f"{x.device}; move one of them, for example {name}.to(q.device)"
             )
     if q.shape[1] == 0 or q.shape[-1] == 0:
-        raise ValueError(
+        raise InvalidValueError(
             f"q, k and v need at least one head and a head_dim of at least 1, received {form} = "
             f"{tuple(q.shape)}"
         )
@@ -160,12 +161,14 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor, packed: bool) -> None:
 
 def _check_layout(name: str, x: Tensor) -> None:
     if x.is_nested:
-        raise TypeError(
+        raise InvalidTypeError(
             f"{name} must be a dense tensor, received a nested one; attention_packed takes "
             "sequences of different lengths: all their tokens in one tensor, and cu_seqlens"
         )
     if x.layout != torch.strided:
-        raise TypeError(f"{name} must be a dense (strided) tensor, received layout {x.layout}")
+        raise InvalidTypeError(
+            f"{name} must be a dense (strided) tensor, received layout {x.layout}"
+        )
 
 
 def _integers(name: str, numbers: Tensor | Sequence[int], q: Tensor) -> Tensor:
@@ -173,7 +176,7 @@ def _integers(name: str, numbers: Tensor | Sequence[int], q: Tensor) -> Tensor:
         try:
             numbers = torch.tensor(numbers, dtype=None if len(numbers) else torch.int64)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"{name} must be an integer tensor or a list of integers, received {numbers!r:.80}"
             ) from error
     _check_layout(name, numbers)
@@ -185,18 +188,22 @@ def _integers(name: str, numbers: Tensor | Sequence[int], q: Tensor) -> Tensor:
             "its padding on the right, pass mask.sum(-1)"
         )
     if numbers.dtype not in INTEGERS:
-        raise TypeError(f"{name} must hold integers, received {numbers.dtype}")
+        raise InvalidTypeError(f"{name} must hold integers, received {numbers.dtype}")
     if numbers.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, received shape {tuple(numbers.shape)}")
+        raise InvalidValueError(
+            f"{name} must have one dimension, received shape {tuple(numbers.shape)}"
+        )
     _check_device(name, numbers, q)
     return numbers.to(torch.int64)
 
 
 def _check_global_tokens(global_tokens: Tensor, q: Tensor, packed: bool) -> None:
     if not isinstance(global_tokens, Tensor):
-        raise TypeError(f"global_tokens must be a bool tensor, received {_kind(global_tokens)}")
+        raise InvalidTypeError(
+            f"global_tokens must be a bool tensor, received {_kind(global_tokens)}"
+        )
     if global_tokens.dtype != torch.bool:
-        raise TypeError(
+        raise InvalidTypeError(
             f"global_tokens must be a bool tensor, received {global_tokens.dtype}; if 1 marks a "
             "global token, pass global_tokens.bool()"
         )
@@ -204,7 +211,7 @@ def _check_global_tokens(global_tokens: Tensor, q: Tensor, packed: bool) -> None
     form = "[tokens]" if packed else "[batch, n]"
     expected = q.shape[:1] if packed else (q.shape[0], q.shape[2])
     if global_tokens.shape != expected:
-        raise ValueError(
+        raise InvalidValueError(
             f"global_tokens must be {form} = {tuple(expected)}, "
             f"received shape {tuple(global_tokens.shape)}"
         )
@@ -213,21 +220,23 @@ def _check_global_tokens(global_tokens: Tensor, q: Tensor, packed: bool) -> None
 
 def _check_relative_bias(relative_bias: Tensor, q: Tensor) -> None:
     if not isinstance(relative_bias, Tensor):
-        raise TypeError(f"relative_bias must be a torch.Tensor, received {_kind(relative_bias)}")
+        raise InvalidTypeError(
+            f"relative_bias must be a torch.Tensor, received {_kind(relative_bias)}"
+        )
     if not relative_bias.dtype.is_floating_point:
-        raise TypeError(
+        raise InvalidTypeError(
             f"relative_bias must have a floating dtype, received {relative_bias.dtype}"
         )
     _check_layout("relative_bias", relative_bias)
     heads = q.shape[1]
     shape = tuple(relative_bias.shape)
     if len(shape) != 2 or shape[0] != heads or shape[1] % 2 == 0:
-        raise ValueError(
+        raise InvalidValueError(
             f"relative_bias must be [heads, 2m + 1] with heads = {heads}, a number for each "
             f"distance from -m to m; received shape {shape}"
         )
     if relative_bias.device != q.device:
-        raise ValueError(
+        raise InvalidValueError(
             f"relative_bias must be on the device of q ({q.device}), received "
             f"{relative_bias.device}; move it with relative_bias.to(q.device)"
         )
@@ -235,16 +244,18 @@ def _check_relative_bias(relative_bias: Tensor, q: Tensor) -> None:
 
 def _check_device(name: str, x: Tensor, q: Tensor) -> None:
     if x.device != q.device and x.device.type != "cpu":
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must be on the device of q ({q.device}) or on the CPU, received {x.device}"
         )
 
 
 def _checked_dropout(dropout_p: float) -> float:
     if isinstance(dropout_p, Tensor) or not isinstance(dropout_p, (int, float)):
-        raise TypeError(f"dropout_p must be a number, received {_kind(dropout_p)}")
+        raise InvalidTypeError(f"dropout_p must be a number, received {_kind(dropout_p)}")
     if not 0.0 <= dropout_p < 1.0:
-        raise ValueError(f"dropout_p must be at least 0 and less than 1, received {dropout_p}")
+        raise InvalidValueError(
+            f"dropout_p must be at least 0 and less than 1, received {dropout_p}"
+        )
     return float(dropout_p)
 
 
@@ -254,17 +265,19 @@ def _seed(seed: int | Tensor | None) -> Tensor:
         return torch.randint(0, 2**63 - 1, (), dtype=torch.int64)
     if isinstance(seed, Tensor):
         if seed.dtype not in INTEGERS or seed.numel() != 1:
-            raise TypeError(
+            raise InvalidTypeError(
                 "dropout_seed must be an int or a tensor with one integer, received "
                 f"{seed.dtype} of shape {tuple(seed.shape)}"
             )
         return seed.to(torch.int64).reshape(())
     if not isinstance(seed, int):
-        raise TypeError(
+        raise InvalidTypeError(
             f"dropout_seed must be an int or a tensor with one integer, received {_kind(seed)}"
         )
     if not -(2**63) <= seed < 2**63:
-        raise ValueError(f"dropout_seed must fit into a signed 64-bit integer, received {seed}")
+        raise InvalidValueError(
+            f"dropout_seed must fit into a signed 64-bit integer, received {seed}"
+        )
     return torch.tensor(seed, dtype=torch.int64)
 
 
@@ -272,11 +285,11 @@ def _scale(scale: float | None, q: Tensor) -> float:
     if scale is None:
         return 1.0 / math.sqrt(q.shape[-1])
     if not isinstance(scale, (int, float)):
-        raise TypeError(
+        raise InvalidTypeError(
             f"scale must be a number, received {_kind(scale)}; to learn a scale, multiply q by it"
         )
     if not math.isfinite(scale):
-        raise ValueError(f"scale must be finite, received {scale}")
+        raise InvalidValueError(f"scale must be finite, received {scale}")
     return float(scale)
 
 

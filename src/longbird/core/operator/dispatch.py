@@ -19,6 +19,7 @@ from torch import Tensor
 
 from longbird.core.operator import flex, gather, native, reference
 from longbird.core.operator.call import Call
+from longbird.errors import InvalidValueError
 
 
 class Implementation(Protocol):
@@ -86,10 +87,12 @@ def choose(call: Call, impl: str) -> Implementation:
         if implementation.NAME == impl:
             against = reasons(implementation, call)
             if against:
-                raise ValueError(f'impl="{impl}" cannot run this call: {"; ".join(against)}')
+                raise InvalidValueError(
+                    f'impl="{impl}" cannot run this call: {"; ".join(against)}'
+                )
             return implementation
     names = ", ".join(repr(each.NAME) for each in ALL)
-    raise ValueError(f"impl must be 'auto' or one of {names}, received {impl!r}")
+    raise InvalidValueError(f"impl must be 'auto' or one of {names}, received {impl!r}")
 
 
 def _first(call: Call) -> Implementation:
@@ -100,7 +103,7 @@ def _first(call: Call) -> Implementation:
             return implementation
         refused.append(f"  {implementation.NAME}: {'; '.join(against)}")
     lines = "\n".join(refused)
-    raise ValueError(
+    raise InvalidValueError(
         f"no implementation can run this call:\n{lines}\n"
         '  (impl="reference" runs everything, in quadratic time and memory)'
     )

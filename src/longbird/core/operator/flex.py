@@ -25,6 +25,7 @@ from longbird.core.layout.layout import Layout
 from longbird.core.operator.call import Call
 from longbird.core.operator.sequences import all_global_tokens, over_sequences
 from longbird.core.operator.tracing import eagerly
+from longbird.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
@@ -80,7 +81,7 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
         n, heads = q.shape[2], q.shape[1]
         layout = call.graph.of(first, n).layout(n, heads, BLOCK)
         if layout.multiset:
-            raise ValueError(
+            raise InvalidValueError(
                 'impl="flex" cannot run this call: the graph counts some edges more than once, '
                 'and FlexAttention knows masks only; use impl="native" or impl="gather"'
             )

@@ -35,6 +35,7 @@ from longbird.core.operator.sequences import (
     over_sequences,
 )
 from longbird.core.operator.tracing import constant, eagerly
+from longbird.errors import InvalidValueError
 
 NAME = "gather"
 
@@ -60,13 +61,15 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
     # Not `is_exporting()`, which is always true under torch.compile of torch 2.9.
     exporting = torch.compiler._is_exporting_flag  # pyright: ignore[reportPrivateUsage]
     if exporting and call.global_tokens is not None:
-        raise ValueError(
+        raise InvalidValueError(
             "gather is exported without global_tokens, which would change the graph with every "
             'call; put GlobalTokens(...) into the graph, or export impl="native"'
         )
     if exporting and torch.compiler.is_dynamo_compiling():
         # torch then loses what the arrangement of the graph holds, and the program is wrong.
-        raise ValueError('impl="gather" is exported with strict=False, as torch does by default')
+        raise InvalidValueError(
+            'impl="gather" is exported with strict=False, as torch does by default'
+        )
     lengths = call.lengths if exporting else None
 
     def attend(
@@ -86,7 +89,7 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
         return over_sequences(call, attend)
     for graph in call.graph.each:
         if (part := without_prefixes(graph)) is not None:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{part!r:.200} is not the same for a text and for its beginning, so that an "
                 f"exported program, whose rows all have one length, cannot use it with padding; "
                 f"{part.advice}, take a graph such as longformer(...), or export without "

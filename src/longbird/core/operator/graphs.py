@@ -19,6 +19,7 @@ from torch import Tensor
 
 from longbird.core.graph import Graph, as_graph
 from longbird.core.operator.tracing import constant
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 OneGraph = Graph | str | dict[str, Any]
 """What `as_graph` takes: a graph, its expression as text, or its JSON."""
@@ -79,7 +80,9 @@ class FunctionOfLength:
         preset = isinstance(function, FunctionType) and module.startswith("longbird.core.graph")
         if isinstance(function, type) or preset:  # Full instead of Full()
             name = function.__name__
-            raise TypeError(f"graph must be a graph, received {name} itself; write {name}(...)")
+            raise InvalidTypeError(
+                f"graph must be a graph, received {name} itself; write {name}(...)"
+            )
         self.function = function
         self.key = f"{FUNCTION}{next(self._numbers)}"
         self._graphs: dict[int, Graph] = {}  # forward and backward must have the same
@@ -92,7 +95,7 @@ class FunctionOfLength:
             try:
                 self._graphs[length] = as_graph(found)
             except TypeError as error:
-                raise TypeError(
+                raise InvalidTypeError(
                     f"the function given as graph must return a graph, but for {length} tokens it "
                     f"returned {found!r:.80} ({type(found).__name__})"
                 ) from error
@@ -107,7 +110,7 @@ class FunctionOfLength:
         """The function with this key, in the process that it was given in."""
         function = FunctionOfLength._living.get(key)
         if function is None:
-            raise ValueError(
+            raise InvalidValueError(
                 "the graph was given as a function of the length, which does not exist in this "
                 "process; give a graph instead"
             )
@@ -127,7 +130,7 @@ def as_graphs(value: Any, count: int, length: int | None) -> Graphs:
         return Graphs(value.key, (value,))
     if isinstance(value, (list, tuple)):
         if len(value) != count:
-            raise ValueError(
+            raise InvalidValueError(
                 f"graph must be one graph, or a list of one graph for each of the {count} "
                 f"sequences, received a list of {len(value)}"
             )
@@ -154,7 +157,7 @@ def _one(value: Any) -> Graph:
         hint = "; make edges of a mask: Edges(mask.nonzero())"
     elif isinstance(value, np.ndarray):
         hint = "; make edges of a mask: Edges(np.argwhere(mask))"
-    raise TypeError(
+    raise InvalidTypeError(
         'graph must be a graph, such as longbird.bigbird(), its expression as text, such as "'
         'bigbird(block=16)", a list with one of these for each sequence, or a function of the '
         f"length; received {type(value).__name__}{hint}"
@@ -164,7 +167,7 @@ def _one(value: Any) -> Graph:
 def _of_function(value: Any, length: int | None) -> Graphs:
     if torch.compiler.is_exporting():
         if length is None:
-            raise ValueError(
+            raise InvalidValueError(
                 "a function of the length cannot be exported together with lengths or cu_seqlens: "
                 "an exported program cannot call it; give a graph instead"
             )

@@ -31,6 +31,7 @@ from longbird.core.operator.sequences import (
     sequences,
 )
 from longbird.core.operator.tracing import constant
+from longbird.errors import UnsupportedError
 
 NAME = "native"
 INTERFACE = 1  # what this file expects of csrc/bindings.cpp, which has the same number
@@ -44,7 +45,7 @@ def extension() -> Any:
     try:
         module = importlib.import_module("longbird._native")
         if (built := getattr(module, "INTERFACE", None)) != INTERFACE:
-            raise RuntimeError(
+            raise UnsupportedError(
                 "the native kernels were built from another version of the source (interface "
                 f"{built}, expected {INTERFACE}); reinstall longbird: "
                 "pip install --force-reinstall --no-deps --no-cache-dir ."
@@ -227,7 +228,7 @@ native_attention.register_autograd(_backward, setup_context=_setup_context)
 
 
 def _refuse_second_derivative(ctx: Any, *grads: Tensor) -> Any:
-    raise RuntimeError(
+    raise UnsupportedError(
         "the native attention can be differentiated once, not twice; "
         'use impl="gather" where a second derivative is needed'
     )

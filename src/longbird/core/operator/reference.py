@@ -16,6 +16,7 @@ from longbird.core.operator import dropout
 from longbird.core.operator.call import Call, lse_dtype
 from longbird.core.operator.sequences import over_sequences
 from longbird.core.operator.tracing import eagerly
+from longbird.errors import InvalidValueError
 
 NAME = "reference"
 
@@ -106,7 +107,7 @@ def attend(
         tensor([0., 1., 2.])
     """
     if scoring not in ("softmax", "hardmax"):
-        raise ValueError(f'scoring must be "softmax" or "hardmax", received {scoring!r}')
+        raise InvalidValueError(f'scoring must be "softmax" or "hardmax", received {scoring!r}')
     b, heads, n, head_dim = q.shape
     dtype = lse_dtype(q.dtype)
     scale = 1.0 / math.sqrt(head_dim) if scale is None else scale

@@ -18,6 +18,7 @@ from torch import Tensor
 from longbird.core.layout import Layout
 from longbird.core.operator.call import Call, lse_dtype
 from longbird.core.operator.tracing import eagerly
+from longbird.errors import InvalidValueError
 
 
 def sequences(call: Call) -> list[tuple[int, int]]:
@@ -34,14 +35,14 @@ def sequences(call: Call) -> list[tuple[int, int]]:
         bounds: list[int] = call.cu_seqlens.tolist()
         tokens = call.q.shape[0]
         if bounds[0] != 0 or bounds[-1] != tokens:
-            raise ValueError(
+            raise InvalidValueError(
                 f"cu_seqlens must start with 0 and end with the number of tokens ({tokens}), "
                 f"received {_some(bounds)}"
             )
         pairs = list(itertools.pairwise(bounds))
         for number, (start, end) in enumerate(pairs):
             if end < start:
-                raise ValueError(
+                raise InvalidValueError(
                     f"cu_seqlens must not decrease, but it goes from {start} to {end} at sequence "
                     f"{number}"
                 )
@@ -53,7 +54,7 @@ def sequences(call: Call) -> list[tuple[int, int]]:
     lengths: list[int] = call.lengths.tolist()
     for row, length in enumerate(lengths):
         if not 0 <= length <= n:
-            raise ValueError(
+            raise InvalidValueError(
                 f"lengths must be between 0 and n = {n}, received {length} for row {row}"
             )
     if call.global_tokens is not None:
@@ -61,7 +62,7 @@ def sequences(call: Call) -> list[tuple[int, int]]:
         wrong = (padding & call.global_tokens.cpu()).nonzero().tolist()
         if wrong:
             row, token = wrong[0]
-            raise ValueError(
+            raise InvalidValueError(
                 f"global_tokens marks token {token} of row {row}, but this row has only "
                 f"{lengths[row]} tokens, and padding cannot be global"
             )
@@ -155,7 +156,7 @@ def all_global_tokens(layout: Layout, marked: Tensor | None) -> npt.NDArray[np.i
 def check_edges_count_once(impl: str, layout: Layout, marked: Tensor | None) -> None:
     """For implementations that cannot add global tokens where edges count more than once."""
     if layout.multiset and marked is not None and bool(marked.any()):
-        raise ValueError(
+        raise InvalidValueError(
             f'impl="{impl}" cannot run this call: the graph counts some edges more than once, and '
             'only impl="reference" can add global_tokens to such a graph'
         )

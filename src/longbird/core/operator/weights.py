@@ -18,6 +18,7 @@ from longbird.core.layout import Layout
 from longbird.core.operator.call import Call, lse_dtype
 from longbird.core.operator.graphs import GraphArgument
 from longbird.core.operator.sequences import all_global_tokens, marked_tokens, sequences
+from longbird.errors import InvalidTypeError, InvalidValueError
 
 Integers = npt.NDArray[np.int64]
 
@@ -69,7 +70,7 @@ class SparseRows:
             place = [operator.index(number) for number in index]
         except TypeError:
             received = ", ".join(f"{number!r:.80}" for number in index)
-            raise TypeError(
+            raise InvalidTypeError(
                 "row takes integers, the numbers of a batch row, a head and a token; received "
                 f"row({received})"
             ) from None
@@ -77,7 +78,7 @@ class SparseRows:
             if size == 1 and len(place) < 3:
                 place.insert(axis, 0)
         if len(place) != 3 or not (0 <= place[0] < batch and 0 <= place[1] < heads):
-            raise ValueError(
+            raise InvalidValueError(
                 f"row takes the numbers of a batch row (of {batch}), a head (of {heads}) and a "
                 "token, of which the first two may be left out where there is only one; received "
                 f"row({', '.join(map(str, index))})"
@@ -85,7 +86,7 @@ class SparseRows:
         row, head, token = place
         found = (self.queries == token).nonzero()
         if not len(found):
-            raise ValueError(
+            raise InvalidValueError(
                 f"there are no weights of token {token}, only of {self._tokens()}; the argument "
                 "rows chooses the tokens"
             )
@@ -132,7 +133,7 @@ class SparseRows:
         """
         n = integer(n, "n")
         if len(self.keys) and n <= (largest := int(self.keys.max())):
-            raise ValueError(
+            raise InvalidValueError(
                 f"dense needs n > {largest}, since there is a weight for key {largest}; received "
                 f"n = {n}"
             )
@@ -249,9 +250,9 @@ def _chosen(rows: Sequence[int] | Tensor | None, n: int) -> Integers:
     if chosen.size == 0:
         return np.zeros(0, np.int64)
     if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
-        raise TypeError(f"rows must be a list of token numbers, received {rows!r:.80}")
+        raise InvalidTypeError(f"rows must be a list of token numbers, received {rows!r:.80}")
     if chosen.min() < 0 or chosen.max() >= n:
-        raise ValueError(
+        raise InvalidValueError(
             f"rows must be token numbers between 0 and n - 1 = {n - 1}, received {rows!r:.80}"
         )
     return chosen.astype(np.int64)

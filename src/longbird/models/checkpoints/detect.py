@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from longbird import models
+from longbird.errors import InvalidValueError
 from longbird.files.paths import check_path, model_folder
 from longbird.models import LongbirdConfig, LongbirdSeq2SeqConfig
 from longbird.models.checkpoints.bert import BERT, MPNET, ROBERTA
@@ -61,7 +62,7 @@ def model_type_of(folder: Path) -> str:
     """
     model_type = read_json(folder / "config.json").get("model_type")
     if not isinstance(model_type, str) or model_type not in (*OWN, *FAMILIES):
-        raise ValueError(
+        raise InvalidValueError(
             f"{folder / 'config.json'} must have one of the model types "
             f"{', '.join((*OWN, *FAMILIES))}; received {model_type!r:.80}"
         )
@@ -85,7 +86,7 @@ def check_kind(folder: Path, kind: str, model_class: ModelClass) -> None:
             and issubclass(each, LongbirdPreTrainedModel)
             and each.config_class.model_type == kind
         ]
-        raise ValueError(
+        raise InvalidValueError(
             f"{folder} has {KINDS[kind]}, not {KINDS[wanted]}, which {model_class.__name__} "
             f"loads; load it with one of {', '.join(fitting)}"
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from longbird.errors import InvalidValueError
 from longbird.models import LongbirdModel
 from longbird.models.checkpoints.names import ModelClass
 
@@ -21,7 +22,7 @@ def empty_model(path: Any, model_class: ModelClass, config: Any, *args: Any, **p
         with torch.device("meta"):
             return model_class(config, *args, **parts)
     except (RuntimeError, ValueError) as error:
-        raise ValueError(
+        raise InvalidValueError(
             f"no model can be built from the configuration of {path}: {error}"
         ) from error
 

@@ -21,6 +21,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from longbird.errors import InvalidValueError, MissingFileError
+
 LARGEST_JSON = 64_000_000
 """Bytes; the largest index of shards and the largest tokenizer that we know have 20 MB."""
 
@@ -61,18 +63,18 @@ class Stored:
 def read_json(file: Path, kind: type = dict) -> Any:
     """A JSON object (or another `kind`); raises if it is none, is huge, or has a key twice."""
     if not file.is_file():  # a device or a pipe would be read for ever
-        raise FileNotFoundError(f"{file} is missing, or is not a file")
+        raise MissingFileError(f"{file} is missing, or is not a file")
     if file.stat().st_size > LARGEST_JSON:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} has {file.stat().st_size:,} bytes; expected JSON of at most {LARGEST_JSON:,}"
         )
     try:
         value = json.loads(file.read_text("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file} is not valid JSON: {error}") from None
+        raise InvalidValueError(f"{file} is not valid JSON: {error}") from None
     if not isinstance(value, kind):
         expected = "a JSON object" if kind is dict else f"a JSON {kind.__name__}"
-        raise ValueError(f"{file} must hold {expected}, received {type(value).__name__}")
+        raise InvalidValueError(f"{file} must hold {expected}, received {type(value).__name__}")
     return value
 
 
@@ -80,7 +82,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         counts = Counter(name for name, _ in pairs)
-        raise ValueError(f"it has {counts.most_common(1)[0][0]!r} more than once")
+        raise InvalidValueError(f"it has {counts.most_common(1)[0][0]!r} more than once")
     return found
 
 
@@ -95,12 +97,12 @@ def files_of(folder: Path) -> list[Path]:
     if index.is_file():
         files = read_json(index).get("weight_map")
         if not isinstance(files, dict) or not files:
-            raise ValueError(f"{index} must have a weight_map, from tensors to files")
+            raise InvalidValueError(f"{index} must have a weight_map, from tensors to files")
         for name in files.values():
             # A name with a folder in it could lead anywhere.
             plain = isinstance(name, str) and Path(name).name == name
             if not plain or not name.endswith(".safetensors"):
-                raise ValueError(
+                raise InvalidValueError(
                     f"{index} names the file {name!r}; expected a .safetensors file beside it"
                 )
         return [folder / name for name in sorted(set(files.values()))]
@@ -108,11 +110,11 @@ def files_of(folder: Path) -> list[Path]:
         file.name for ext in ("bin", "pt", "pth", "ckpt") for file in folder.glob(f"*.{ext}")
     ]
     if pickled:
-        raise ValueError(
+        raise InvalidValueError(
             f"{folder} has {', '.join(sorted(pickled))}, a pickle, which can run any code when it "
             "is read; save the model as safetensors (save_pretrained of transformers does)"
         )
-    raise FileNotFoundError(f"{folder} has no model.safetensors")
+    raise MissingFileError(f"{folder} has no model.safetensors")
 
 
 def stored_tensors(folder: Path) -> dict[str, Stored]:
@@ -122,10 +124,12 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
         with _reading(file), safe_open(file, "np") as tensors:
             for name in tensors.keys():
                 if name in found:  # which of them counts would be a guess
-                    raise ValueError(f"it has {name}, which {found[name].file.name} has, too")
+                    raise InvalidValueError(
+                        f"it has {name}, which {found[name].file.name} has, too"
+                    )
                 header = tensors.get_slice(name)
                 if len(found) >= MOST_TENSORS:
-                    raise ValueError(f"it has more than {MOST_TENSORS:,} tensors")
+                    raise InvalidValueError(f"it has more than {MOST_TENSORS:,} tensors")
                 kind, shape = header.get_dtype(), tuple(header.get_shape())
                 is_real = kind.startswith(("F", "BF"))
                 found[name] = Stored(file, name, shape, is_real, kind == "I8")
@@ -143,7 +147,7 @@ def _reading(file: Path) -> Generator[None, None, None]:
     try:
         yield
     except (SafetensorError, OSError, ValueError, TypeError, RuntimeError) as error:
-        raise ValueError(f"{file} cannot be read as safetensors: {error}") from error
+        raise InvalidValueError(f"{file} cannot be read as safetensors: {error}") from error
 
 
 # ---- .npz
@@ -156,13 +160,13 @@ def stored_arrays(file: Path) -> dict[str, Stored]:
     of the member of the zip file, and nothing is unpacked here.
     """
     if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}")
+        raise MissingFileError(f"there is no file {file}")
     with _unpacking(file), zipfile.ZipFile(file) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
         if len(members) > MOST_TENSORS:
-            raise ValueError(f"it has more than {MOST_TENSORS:,} arrays")
+            raise InvalidValueError(f"it has more than {MOST_TENSORS:,} arrays")
         if len({member.filename for member in members}) < len(archive.infolist()):
-            raise ValueError("it has the same member twice, or one that is not an array")
+            raise InvalidValueError("it has the same member twice, or one that is not an array")
         return {x.name: x for x in (_stored_array(file, archive, member) for member in members)}
 
 
@@ -171,13 +175,13 @@ def _stored_array(file: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo)
     with archive.open(member) as stream:
         # Version 1 alone: the header of a later one may have 4 GB, and plain arrays need none.
         if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError(f"{name} is not a plain array")
+            raise InvalidValueError(f"{name} is not a plain array")
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
         size = stream.tell() + prod(shape) * dtype.itemsize
     if dtype.hasobject or dtype.kind not in "fiubc":
-        raise ValueError(f"{name} is an array of {dtype}; expected plain numbers")
+        raise InvalidValueError(f"{name} is an array of {dtype}; expected plain numbers")
     if size != member.file_size:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} has {size:,} bytes by its header, and {member.file_size:,} by the zip file"
         )
     return Stored(file, name, shape, dtype.kind == "f")
@@ -196,4 +200,6 @@ def _unpacking(file: Path) -> Generator[None, None, None]:
     try:
         yield
     except Exception as error:
-        raise ValueError(f"{file} cannot be read as an .npz of plain arrays: {error}") from error
+        raise InvalidValueError(
+            f"{file} cannot be read as an .npz of plain arrays: {error}"
+        ) from error

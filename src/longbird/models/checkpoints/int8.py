@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from longbird.errors import InvalidValueError
 from longbird.models.layers.int8 import Int8Linear
 from longbird.models.layers.int8_kernels import WEIGHT_STEPS
 from longbird.models.pretrained import LoadingError
@@ -37,7 +38,7 @@ def as_float32(options: dict[str, Any]) -> None:
     if given == "auto":
         options[name] = torch.float32
     elif given not in (None, torch.float32, "float32", "torch.float32"):
-        raise ValueError(
+        raise InvalidValueError(
             f'quantize="int8" goes with float32 beside the int8 weights, received {name}={given}; '
             f"leave {name} out"
         )

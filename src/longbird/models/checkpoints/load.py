@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers.utils import logging
 
 from longbird.core.graph import Graph, LegacyBigBird
+from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
 from longbird.files.paths import check_path
 from longbird.models.checkpoints.bigbird import check_plan
 from longbird.models.checkpoints.configs import foreign_config, generation_settings
@@ -102,7 +103,7 @@ def load_checkpoint(
     check_path(path)
     check_plan(random_blocks)
     if config is not None and not isinstance(config, model_class.config_class):
-        raise TypeError(
+        raise InvalidTypeError(
             f"config must be a {model_class.config_class.__name__}, received {shown(config)}"
         )
     kind = _dtype(changes.pop("torch_dtype", dtype))
@@ -112,7 +113,9 @@ def load_checkpoint(
         as_float32({"dtype": kind})
     wishes = Wishes.taken_from(changes, strict=strict)
     if wishes.info:
-        raise TypeError("output_loading_info is for folders that Longbird saved: leave it out")
+        raise InvalidTypeError(
+            "output_loading_info is for folders that Longbird saved: leave it out"
+        )
     parts = _taken(changes, ("add_pooling_layer",))
     devices = _taken(changes, DEVICES)
     if devices.get("device_map") in ("cpu", torch.device("cpu")):
@@ -186,9 +189,9 @@ class Found:
 def _open_arrays(file: Path, model_class: ModelClass, config: Any, graph: Any) -> Found:
     """The variables of Google's BigBird in a file."""
     if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}")
+        raise MissingFileError(f"there is no file {file}")
     if config is None:
-        raise ValueError(f"{file} has no configuration: give config=LongbirdConfig(...)")
+        raise InvalidValueError(f"{file} has no configuration: give config=LongbirdConfig(...)")
     source = array_source(file, model_class)
     if graph is None and not isinstance(config.graph, LegacyBigBird):
         logger.warning_once(
@@ -206,7 +209,7 @@ def _open_folder(
     _taken(changes, PLACE)
     model_type = model_type_of(folder)
     if model_type not in FAMILIES:
-        raise ValueError(
+        raise InvalidValueError(
             f"{folder} was saved by Longbird: load it with {model_class.__name__}.from_pretrained"
         )
     family = FAMILIES[model_type]
@@ -227,7 +230,7 @@ def _taken(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 def _check_class(model_class: Any) -> None:
     if not (isinstance(model_class, type) and issubclass(model_class, LongbirdPreTrainedModel)):
-        raise TypeError(
+        raise InvalidTypeError(
             "model_class must be a class of Longbird, such as LongbirdModel; received "
             f"{model_class!r:.80}"
         )
@@ -238,7 +241,9 @@ def _dtype(given: torch.dtype | str | None) -> torch.dtype | str:
         return torch.float32
     found = getattr(torch, given.removeprefix("torch."), None) if isinstance(given, str) else given
     if given != "auto" and not isinstance(found, torch.dtype):
-        raise ValueError(f"dtype must be a floating type of torch, or its name, received {given}")
+        raise InvalidValueError(
+            f"dtype must be a floating type of torch, or its name, received {given}"
+        )
     return "auto" if given == "auto" else found  # type: ignore[return-value]
 
 

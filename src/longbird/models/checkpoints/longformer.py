@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from longbird.core.graph import Graph, Window, longformer
+from longbird.errors import InvalidValueError
 from longbird.models import (
     LongbirdForMaskedLM,
     LongbirdForMultipleChoice,
@@ -43,7 +44,7 @@ def read_windows(theirs: Any, layers: int) -> Graph | list[Graph]:
     windows = theirs.attention_window
     windows = windows if isinstance(windows, (list, tuple)) else [windows] * layers
     if len(windows) != layers:
-        raise ValueError(
+        raise InvalidValueError(
             f"attention_window has one window for each of the {layers} layers, received {windows}"
         )
     graphs = [longformer(window=window) for window in windows]
@@ -54,7 +55,7 @@ def write_windows(ours: Any) -> list[int]:
     """The two-sided windows of the layers."""
     for graph in ours.layer_graphs:
         if not isinstance(graph, Window) or graph.dilation != 1 or graph.radius < 1:
-            raise ValueError(
+            raise InvalidValueError(
                 f"Longformer of transformers has windows alone, and the model has the graph "
                 f"{graph}; save it with save_pretrained instead"
             )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from longbird.errors import InvalidValueError
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 Table = Mapping[str, str]
@@ -42,7 +43,7 @@ def map_names(names: Iterable[str], table: Table) -> NameMap:
         if new is None:
             unknown.append(name)
         elif new in origins:
-            raise ValueError(f"{name} and {origins[new]} would both become {new}")
+            raise InvalidValueError(f"{name} and {origins[new]} would both become {new}")
         else:
             origins[new] = name
     return NameMap(origins, unknown)
@@ -157,7 +158,9 @@ class Family:
             modern = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
             modern = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", modern)
             if modern in origins:
-                raise ValueError(f"the file has a tensor under two names: {name} and {modern}")
+                raise InvalidValueError(
+                    f"the file has a tensor under two names: {name} and {modern}"
+                )
             origins[modern] = name
         for copy, original in self.copies.items():
             if copy in origins:

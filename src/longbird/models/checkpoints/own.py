@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from longbird.errors import InvalidValueError
 from longbird.models import LongbirdModel, LongbirdSeq2SeqConfig
 from longbird.models.checkpoints.configs import generation_settings, no_option
 from longbird.models.checkpoints.detect import PLACE, check_kind
@@ -94,7 +95,7 @@ def load_own(
 def _rounding(path: Any, saved: Mapping[str, Any], config: Any, options: dict[str, Any]) -> bool:
     """Are the weights of the file to be rounded? Their type is then float32 if none is given."""
     if saved.get("quantize") and not config.quantize:
-        raise ValueError(
+        raise InvalidValueError(
             f"the weights of {path} are int8 (quantize={saved['quantize']!r} in its config.json), "
             "and what they were made of is not in the file: leave quantize out, or load the "
             "folder that it was made of"
@@ -123,7 +124,7 @@ def load_state(model_class: ModelClass, args: Sequence[Any], given: Mapping[str,
     int8 = int8_names(model)
     for name, origin in names.origins.items():
         if (name in int8) != (state[origin].dtype == torch.int8):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{origin} of the state_dict is {state[origin].dtype}, and the configuration has "
                 f"quantize={model.config.quantize!r}: int8 weights go with quantize='int8' alone"
             )
@@ -139,13 +140,13 @@ def _saved_config(folder: Path, model_class: ModelClass) -> dict[str, Any]:
     file = folder / "config.json"
     saved = read_json(file)
     if "transformers_weights" in saved:
-        raise ValueError(f"{file} names another file of weights, which is not read")
+        raise InvalidValueError(f"{file} names another file of weights, which is not read")
     if _config_class(saved, model_class) is model_class.config_class:
         check_kind(folder, saved["model_type"], model_class)
     try:
         _quietly(model_class, saved)
     except (TypeError, ValueError) as error:  # which say what is wrong with a field
-        raise ValueError(f"{file}: {error}") from error
+        raise InvalidValueError(f"{file}: {error}") from error
     return saved
 
 

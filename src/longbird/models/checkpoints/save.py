@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import CONFIG_MAPPING
 
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.paths import check_path
 from longbird.files.writing import writing_file, writing_folder
 from longbird.models import (
@@ -86,7 +87,7 @@ def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> No
         [16]
     """
     if not isinstance(model, LongbirdPreTrainedModel):
-        raise TypeError(
+        raise InvalidTypeError(
             "model must be one of Longbird, such as a LongbirdModel; received "
             f"{type(model).__name__}"
         )
@@ -96,7 +97,7 @@ def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> No
     elif family in FAMILIES:
         _save_folder(model, path, FAMILIES[family])
     else:
-        raise ValueError(
+        raise InvalidValueError(
             f"family must be one of {', '.join((*FAMILIES, TENSORFLOW))}; received {family!r:.80}"
         )
 
@@ -122,7 +123,7 @@ def _save_folder(
     tensors = _tensors(model)
     mapped = map_names(tensors, form.table(cls))
     if mapped.unknown:
-        raise ValueError(f"{form.model_type} has no place for {', '.join(mapped.unknown)}")
+        raise InvalidValueError(f"{form.model_type} has no place for {', '.join(mapped.unknown)}")
     out = {name: tensors[ours].contiguous() for name, ours in mapped.origins.items()}
     out.update({copy: out[name].clone() for copy, name in form.copies.items() if name in out})
     with writing_folder(path) as folder:
@@ -158,7 +159,7 @@ def _theirs(ours: Any, model_class: ModelClass, form: Family, same_graph: bool =
     if sparse and all(plan.layer_graphs != ours.layer_graphs for plan in plans):
         lost.append(f"graph={ours.graph} (there: {plans[0].graph})")
     if lost:
-        raise ValueError(
+        raise InvalidValueError(
             f"{form.model_type} cannot express {'; '.join(lost)}. Save the model with "
             "save_pretrained instead"
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 from transformers.utils import logging
 
+from longbird.errors import InvalidValueError
 from longbird.models import LongbirdForEmbedding
 from longbird.models.checkpoints.files import read_json
 
@@ -49,7 +50,7 @@ class Pipeline:
         """
         ours = {theirs: ours for ours, theirs in POOLING.items()}
         if len(self.modes) != 1 or self.modes[0] not in ours:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{self.folder} has the pooling {', '.join(self.modes)}; LongbirdForEmbedding has "
                 f"{', '.join(ours)}: choose one with pooling=... (--pooling {'|'.join(POOLING)}), "
                 'or the task "model" (--task model)'
@@ -103,16 +104,18 @@ def read_pipeline(folder: Path) -> Pipeline | None:
             (str(x["type"]).rpartition(".")[2], str(x["path"])) for x in read_json(file, list)
         ]
     except (KeyError, TypeError):
-        raise ValueError(f"{file} must be a list of modules with a type and a path") from None
+        raise InvalidValueError(
+            f"{file} must be a list of modules with a type and a path"
+        ) from None
     kinds = [kind for kind, _ in steps]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} has the steps {', '.join(kinds)}; LongbirdForEmbedding has a transformer, "
             'pooling and normalisation. The task "model" (--task model) takes the first alone'
         )
     place = Path(steps[1][1])
     if len(place.parts) != 1 or place.name in ("..", "."):  # it could lead anywhere
-        raise ValueError(f"{file} names the folder {place}; expected one beside it")
+        raise InvalidValueError(f"{file} names the folder {place}; expected one beside it")
     modes = _modes(read_json(folder / place / "config.json"))
     return Pipeline(folder / place, modes, "Normalize" in kinds)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from longbird.errors import InvalidValueError
 from longbird.models.checkpoints.files import Stored, stored_arrays, stored_tensors
 from longbird.models.checkpoints.names import Family, ModelClass, NameMap
 from longbird.models.checkpoints.report import Shape
@@ -32,11 +33,13 @@ class Source:
         """Raises if a tensor is not of real numbers, or one of those named here is not of int8."""
         for name, stored in self.tensors.items():
             if name in int8 and not stored.is_int8:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{name} of {path} is not int8, as its configuration says (quantize='int8')"
                 )
             if name not in int8 and not stored.is_real:
-                raise ValueError(f"{name} of {path} is not in floating point, as weights must be")
+                raise InvalidValueError(
+                    f"{name} of {path} is not in floating point, as weights must be"
+                )
 
 
 def own_names(names: Collection[str], model: Any) -> NameMap:
@@ -90,7 +93,7 @@ def check_layers(path: Any, tensors: Collection[str], config: Any) -> None:
     for field in ("num_hidden_layers", "decoder_layers"):
         layers = getattr(config, field, None) or 0
         if layers > max(len(tensors), 256):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{path} has {len(tensors)} tensors, and its configuration asks for {layers} "
                 "layers: the two do not belong together"
             )

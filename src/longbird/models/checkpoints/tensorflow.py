@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from longbird.errors import InvalidValueError
 from longbird.models import (
     LongbirdForEmbedding,
     LongbirdForMaskedLM,
@@ -82,13 +83,15 @@ def to_tensorflow(tensors: Mapping[str, Tensor], model_class: ModelClass) -> dic
         ValueError: There is a tensor that BigBird does not have.
     """
     if for_class(HEADS, model_class) is None:
-        raise ValueError(
+        raise InvalidValueError(
             f"Google's checkpoints have no counterpart of {model_class.__name__}; they have those "
             f"of {', '.join(each.__name__ for each in HEADS)}"
         )
     mapped = map_names(tensors, table(model_class))
     if mapped.unknown:
-        raise ValueError(f"Google's checkpoints have no place for {', '.join(mapped.unknown)}")
+        raise InvalidValueError(
+            f"Google's checkpoints have no place for {', '.join(mapped.unknown)}"
+        )
     arrays: dict[str, Tensor] = {}
     for name, ours in mapped.origins.items():
         tensor, (module, _, kind) = tensors[ours], name.rpartition(".")

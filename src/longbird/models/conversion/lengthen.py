@@ -12,6 +12,7 @@ import torch
 
 from longbird import models
 from longbird.core.graph import Full, Graph, as_graph, bigbird
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.paths import check_path
 from longbird.files.writing import check_new, writing_folder
 from longbird.models.checkpoints.configs import generation_settings
@@ -99,11 +100,11 @@ def convert_checkpoint(
     RULES["max_position_embeddings"].check("length", length)
     short = open_source(source, task)
     if not 0 < short.tokens <= length:
-        raise ValueError(
+        raise InvalidValueError(
             f"length must be at least the {short.tokens} of {source}, received {length}"
         )
     if short.config.quantize:
-        raise ValueError(
+        raise InvalidValueError(
             f"the weights of {source} are int8, and a longer model is made of those that they "
             "were made of: convert that folder, with quantize='int8' (--quantize int8)"
         )
@@ -128,7 +129,7 @@ def convert_checkpoint(
         certificate = _certificate(short, model, written, records, notes, tolerance)
         if not certificate.exact:
             worst = certificate.worst
-            raise ValueError(
+            raise InvalidValueError(
                 "the new model was not written, because with the graph of the original its "
                 f"outputs differ by {worst.original_graph:.1e}, in documents of "
                 f"{' + '.join(map(str, worst.documents))} tokens, and {tolerance:.1e} is allowed; "
@@ -179,12 +180,12 @@ def _check_head_fields(task: str, head: Mapping[str, Any]) -> None:
     """Raises for a field that no head has, or that of another task."""
     for name in head:
         if name not in HEAD_FIELDS:
-            raise TypeError(
+            raise InvalidTypeError(
                 f"convert_checkpoint has no option {name}; those of a new head are "
                 f"{', '.join(HEAD_FIELDS)}"
             )
         if task not in HEAD_FIELDS[name]:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} is for the task {' or '.join(HEAD_FIELDS[name])}, and the task is "
                 f"{task}: choose another with task=... (--task), or leave {name} out"
             )
@@ -225,7 +226,7 @@ def _check_graph(model: Any, certificate: Certificate) -> None:
         try:
             graph.layout(config.longest_document, heads=config.num_attention_heads)
         except ValueError as error:
-            raise ValueError(
+            raise InvalidValueError(
                 "the new model was not written, because its graph exists neither in documents of "
                 f"{certificate.tokens[0]} tokens and less nor in the longest ones: {error}"
             ) from error
@@ -275,12 +276,12 @@ def _check_complete(
     heads = head_names(model, new)
     body = [name for name in new if name not in heads]
     if body:
-        raise ValueError(
+        raise InvalidValueError(
             f"{short.name} does not fit its own config.json: {_listed(body, origins, wanted)}. "
             "The encoder must be complete; save the source again"
         )
     if new and not new_head:
-        raise ValueError(
+        raise InvalidValueError(
             f"{short.name} lacks the head of {type(model).__name__}, or has it in another shape: "
             f"{_listed(new, origins, wanted)}. new_head=True (--new-head) makes a new one, to be "
             "trained; the tasks model and embedding have no head"
@@ -308,7 +309,7 @@ def _fill(model: Any, origins: Mapping[str, Stored | None], own: int) -> list[Te
             continue
         value, status = stored.read(), "copied"
         if not value.isfinite().all():
-            raise ValueError(
+            raise InvalidValueError(
                 f"{stored.file} has weights that are not finite (NaN or infinite), in the tensor "
                 f"{stored.name}: no output of such a model is a number"
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from longbird.core.machine import available_bytes, in_words
+from longbird.errors import InvalidValueError
 
 
 def check_room(out: Path, model: Any, source: int) -> None:
@@ -28,7 +29,7 @@ def check_room(out: Path, model: Any, source: int) -> None:
         (stored, shutil.disk_usage(folder).free, f"on the disk of {folder}"),
     ):
         if need > there:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the new model has {in_words(stored)}, and making it takes {in_words(need)} "
                 f"{where}, where {in_words(there)} are free; choose a shorter length (--length)"
             )

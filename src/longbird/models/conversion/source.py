@@ -11,6 +11,7 @@ import torch
 import transformers
 
 from longbird import models
+from longbird.errors import InvalidValueError
 from longbird.files.digest import sha256_of
 from longbird.files.paths import check_path
 from longbird.files.sources import is_named, named_folder
@@ -91,7 +92,7 @@ def open_source(source: str | os.PathLike[str], task: str | None) -> Short:
     task = _task(folder, task)
     config = _config(folder, family, getattr(models, TASKS[task]))
     if task == "causal-lm" and not config.causal:
-        raise ValueError(
+        raise InvalidValueError(
             f"{source} is an encoder, and a model for causal-lm shows no token those that follow "
             "it, so that its outputs cannot be those of the source; choose another task with "
             "task=... (--task), such as masked-lm"
@@ -121,7 +122,7 @@ def _family(folder: Path) -> Family | None:
         )
     elif model_type in FAMILIES or model_type == models.LongbirdSeq2SeqConfig.model_type:
         advice = "; encoder-decoders are not made longer"
-    raise ValueError(
+    raise InvalidValueError(
         f"{folder} has the model type {model_type!r}, expected one of {', '.join(SOURCES)}{advice}"
     )
 
@@ -136,12 +137,12 @@ def _task(folder: Path, task: str | None) -> str:
             theirs = ours.__name__ if family is None else family.architectures.get(ours)
             if theirs in (named if isinstance(named, list) else [named]):
                 return name
-        raise ValueError(
+        raise InvalidValueError(
             f"{folder / 'config.json'} has the architectures {named}, which says nothing about a "
             f"task; choose one with task=... (--task): {', '.join(TASKS)}"
         )
     if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}, received {task}")
+        raise InvalidValueError(f"task must be one of {', '.join(TASKS)}, received {task}")
     return task
 
 
@@ -157,7 +158,7 @@ def _tokenizer(folder: Path) -> Any:
     try:
         return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:
-        raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
+        raise InvalidValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
 
 
 def _config(folder: Path, family: Family | None, cls: Any) -> Any:

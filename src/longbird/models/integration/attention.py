@@ -18,6 +18,7 @@ from transformers.modeling_utils import PreTrainedModel
 
 from longbird.core.graph import Causal, Graph, Window, as_graph
 from longbird.core.operator.tracing import constant
+from longbird.errors import InvalidValueError
 from longbird.models.layers.context import Context
 from longbird.models.layers.packing import Documents
 
@@ -64,7 +65,7 @@ def longbird_mask(
     plain = allow_is_causal_skip or allow_is_bidirectional_skip
     chunked = local_size is not None and getattr(config, "attention_chunk_size", None) is not None
     if not plain or chunked:
-        raise ValueError(
+        raise InvalidValueError(
             f'attn_implementation="{NAME}" knows padding, causality and sliding windows, but '
             f"{type(config).__name__} asks for more: documents packed by position_ids, chunks, or "
             'a mask function of its own. Pad the documents, or use attn_implementation="sdpa"'
@@ -110,7 +111,7 @@ def longbird_attention(
     layer = f"{type(module).__name__} of {type(config).__name__}"
     for name in REFUSED:
         if kwargs.get(name) is not None and kwargs[name] is not False:
-            raise ValueError(
+            raise InvalidValueError(
                 f'attn_implementation="{NAME}" cannot take {name}, which {layer} received; leave '
                 'it out, or use attn_implementation="eager"'
             )
@@ -121,7 +122,7 @@ def longbird_attention(
         documents = Documents.of(query.shape[0], query.shape[2], None)
         attention_mask = Mask(documents, bool(causal), radius)
     elif not isinstance(attention_mask, Mask):
-        raise ValueError(
+        raise InvalidValueError(
             f'attn_implementation="{NAME}" takes an attention mask [batch, n]: 1 for a token, 0 '
             f"for padding; {layer} received a mask of shape {tuple(attention_mask.shape)}. Which "
             "token sees which is said by config.longbird_graph"
@@ -169,7 +170,7 @@ def _checked(method: Any) -> Any:
     @functools.wraps(method)
     def checked(self: Any, attn_implementation: Any, *args: Any, **kwargs: Any) -> Any:
         if attn_implementation == NAME and not self._can_set_attn_implementation():
-            raise ValueError(
+            raise InvalidValueError(
                 f'{type(self).__name__} cannot run with attn_implementation="{NAME}": it computes '
                 "attention by itself and not through the AttentionInterface of transformers"
             )
@@ -181,7 +182,7 @@ def _checked(method: Any) -> Any:
 def _check_whole_sequences(config: Any, queries: int, keys: int, cross: bool = False) -> None:
     cross = cross or config.is_encoder_decoder or getattr(config, "add_cross_attention", False)
     if cross or queries != keys:
-        raise ValueError(
+        raise InvalidValueError(
             f'attn_implementation="{NAME}" attends within whole sequences, received {queries} '
             f"queries and {keys} keys in {type(config).__name__}. Generate with use_cache=False; "
             "for encoder-decoders and cross attention use Longbird's own models"
@@ -191,7 +192,7 @@ def _check_whole_sequences(config: Any, queries: int, keys: int, cross: bool = F
 def _stored_graph(config: PreTrainedConfig) -> dict[str, Any]:
     stored = vars(config).get("longbird_graph")
     if stored is None:
-        raise ValueError(
+        raise InvalidValueError(
             f'attn_implementation="{NAME}" needs a graph: set longbird_graph of the '
             f"{type(config).__name__}, such as config.longbird_graph = longbird.bigbird()"
         )

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from longbird.core.graph import Graph
 from longbird.core.operator.call import lse_dtype
+from longbird.errors import InvalidValueError
 from longbird.models.layers.context import Context, Record
 from longbird.models.layers.int8 import through_each
 from longbird.models.layers.packing import Documents
@@ -29,7 +30,7 @@ class Projections(nn.Module):
         super().__init__()
         width, self.heads = config.hidden_size, heads
         if width % heads:
-            raise ValueError(
+            raise InvalidValueError(
                 f"hidden_size must be a multiple of the attention heads, received {width} and "
                 f"{heads}"
             )

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longbird.errors import InvalidTypeError, InvalidValueError
+
 IGNORED = -100
 """The label of what does not count, as in torch and transformers."""
 
@@ -23,19 +25,19 @@ def readable(x: Tensor) -> bool:
 def check_marks(name: str, mask: Tensor) -> None:
     """Raises unless a mask has only zeros and ones; compiled programs read it too."""
     if mask.is_meta:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must have values, received a tensor on the meta device; move it to the "
             "device of the model"
         )
     if mask.dtype != torch.bool and bool(((mask != 0) & (mask != 1)).any()):
         odd = mask[(mask != 0) & (mask != 1)][0]
-        raise ValueError(f"{name} must be 0 or 1 everywhere, received {odd.item()}")
+        raise InvalidValueError(f"{name} must be 0 or 1 everywhere, received {odd.item()}")
 
 
 def check_tensor(name: str, x: Any) -> None:
     """Raises unless an input is a tensor, or not given."""
     if x is not None and not isinstance(x, Tensor):
-        raise TypeError(
+        raise InvalidTypeError(
             f"{name} must be a tensor, received {type(x).__name__}; torch.as_tensor(...) makes "
             'one, and a tokenizer gives tensors with return_tensors="pt"'
         )
@@ -44,7 +46,7 @@ def check_tensor(name: str, x: Any) -> None:
 def check_device(name: str, x: Tensor, other: str, device: torch.device) -> None:
     """Raises unless an input is on the device of another one."""
     if x.device != device:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must be on the device of {other}, {device}, received {x.device}; "
             f'`.to("{device}")` moves a tensor there'
         )
@@ -54,7 +56,7 @@ def as_floats(name: str, x: Tensor, dtype: torch.dtype) -> Tensor:
     """The numbers in the dtype of the model; raises unless they are floating-point numbers."""
     check_tensor(name, x)
     if not x.is_floating_point():
-        raise TypeError(
+        raise InvalidTypeError(
             f"{name} must be floating-point numbers ({dtype}), received {x.dtype}; "
             f"`.to({dtype})` makes them so"
         )
@@ -65,7 +67,7 @@ def check_integers(name: str, x: Tensor) -> None:
     """Raises unless numbers can be the rows of a table."""
     check_tensor(name, x)
     if x.dtype not in (torch.int64, torch.int32):
-        raise TypeError(
+        raise InvalidTypeError(
             f"{name} must be integers (torch.int64), received {x.dtype}; `.long()` makes them so"
         )
 
@@ -77,7 +79,7 @@ def check_numbers(name: str, x: Tensor, count: int, of: str) -> None:
         return
     least, most = (int(end) for end in torch.aminmax(x))
     if least < 0 or most >= count:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must be from 0 to {count - 1} ({of}), received {least if least < 0 else most}"
         )
 
@@ -88,7 +90,7 @@ def check_shares(name: str, x: Tensor) -> None:
         return
     least, most = (float(end) for end in torch.aminmax(x))
     if not (least >= 0.0 and most <= 1.0):  # so that NaN is refused
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must be from 0.0 to 1.0, received {most if least >= 0.0 else least}"
         )
 
@@ -100,7 +102,7 @@ def check_labels(name: str, labels: Tensor, count: int, of: str) -> None:
         return
     odd = labels[((labels < 0) | (labels >= count)) & (labels != IGNORED)]
     if len(odd):
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} must be from 0 to {count - 1} ({of}), or {IGNORED} for what does not count; "
             f"received {odd[0].item()}"
         )

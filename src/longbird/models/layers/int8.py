@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from longbird.errors import InvalidValueError
 from longbird.models.layers.int8_kernels import (
     ROW_STEPS,
     WEIGHT_STEPS,
@@ -31,7 +32,7 @@ class Int8Linear(nn.Module):
         """The same layer, rounded."""
         weight, bias = linear.weight.detach(), linear.bias
         if weight.dtype != torch.float32:
-            raise ValueError(
+            raise InvalidValueError(
                 f"int8 weights are made of float32 ones, received {weight.dtype}; load the model "
                 "with dtype=torch.float32"
             )
@@ -54,17 +55,17 @@ class RoundedRows:
 
     def __init__(self, x: Tensor) -> None:
         if x.dtype != torch.float32 or x.device.type not in ("cpu", "meta"):
-            raise ValueError(
+            raise InvalidValueError(
                 "a model with int8 weights computes in float32 on a CPU, received "
                 f"{x.dtype} on {x.device}; use the model that it was made of"
             )
         if x.requires_grad and torch.is_grad_enabled():
-            raise ValueError(
+            raise InvalidValueError(
                 "a model with int8 weights has no gradients: it is for inference alone; use the "
                 "model that it was made of"
             )
         if torch.compiler.is_exporting() and torch.onnx.is_in_onnx_export():
-            raise ValueError(
+            raise InvalidValueError(
                 "a model with int8 weights cannot be exported to ONNX: export the model that it "
                 "was made of, and let the quantiser of your runtime round it"
             )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from longbird.errors import InvalidValueError
 from longbird.models.layers.attention import Projections
 from longbird.models.layers.checks import as_floats, check_numbers
 from longbird.models.layers.context import Context
@@ -23,7 +24,9 @@ from longbird.models.layers.packing import Documents
 def activation(name: str) -> Callable[[Tensor], Tensor]:
     """An activation by the name that transformers gives it."""
     if name not in ACT2FN:
-        raise ValueError(f"there is no activation named {name!r}; expected one of {list(ACT2FN)}")
+        raise InvalidValueError(
+            f"there is no activation named {name!r}; expected one of {list(ACT2FN)}"
+        )
     # transformers computes the first two in eight passes over the tensor.
     tanh = name in ("gelu_new", "gelu_fast", "gelu_pytorch_tanh")
     return tanh_gelu if tanh else ACT2FN[name]
@@ -84,7 +87,9 @@ class Embeddings(nn.Module):
         if self.config.type_vocab_size:
             x = x + self.types_of(documents, token_type_ids)
         elif token_type_ids is not None and bool(token_type_ids.any()):
-            raise ValueError("the model has no token types (type_vocab_size=0), received some")
+            raise InvalidValueError(
+                "the model has no token types (type_vocab_size=0), received some"
+            )
         if self.config.positions != "none":
             if position_ids is None:
                 places = self.places(documents, cache, x, ids)
@@ -92,7 +97,7 @@ class Embeddings(nn.Module):
                 places = self.given_places(documents, position_ids)
             x = x + self.positions(places)
         elif position_ids is not None:
-            raise ValueError(
+            raise InvalidValueError(
                 'the model has no positions (positions="none"), received position_ids'
             )
         return self.finish(x)
@@ -108,7 +113,7 @@ class Embeddings(nn.Module):
     def given_places(self, documents: Documents, position_ids: Tensor) -> Tensor:
         """The row of the position table of every token, int64 [t], as it is given."""
         if position_ids.ndim != 2 or position_ids.shape[0] not in (1, documents.rows):
-            raise ValueError(
+            raise InvalidValueError(
                 f"position_ids must be of shape [batch, n] = {[documents.rows, documents.n]} or "
                 f"[1, n], received {list(position_ids.shape)}"
             )
@@ -126,12 +131,12 @@ class Embeddings(nn.Module):
         longest = documents.longest + (int(past.max()) if past is not None and len(past) else 0)
         if longest + offset > rows:
             if past is not None:
-                raise ValueError(
+                raise InvalidValueError(
                     f"a document has {longest} tokens with those that were generated, and the "
                     f"model has positions for {rows - offset}; choose a smaller max_new_tokens, "
                     "or a shorter prompt"
                 )
-            raise ValueError(
+            raise InvalidValueError(
                 f"a document has {longest} tokens, and the model has positions for "
                 f"{rows - offset}; cut it (truncation=True, max_length={rows - offset} of the "
                 "tokenizer), or let `longbird convert` make a longer model"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from longbird.errors import InvalidValueError
 from longbird.models.layers.checks import check_device, check_marks, check_tensor
 
 
@@ -35,7 +36,7 @@ class Documents:
         if attention_mask is None:
             return cls(rows, n)
         if attention_mask.shape != (rows, n):
-            raise ValueError(
+            raise InvalidValueError(
                 f"attention_mask must have the shape of the batch ({rows}, {n}): 1 for a token, 0 "
                 f"for padding; received {tuple(attention_mask.shape)}. The graph and "
                 "global_attention_mask decide which token sees which"
@@ -77,7 +78,7 @@ class Documents:
         """[rows, n, ...] to [tokens, ...]; the name is what an error calls it."""
         check_tensor(name, x)
         if x.shape[:2] != (self.rows, self.n):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{name} must have the shape of the batch, ({self.rows}, {self.n}), received "
                 f"{tuple(x.shape)}"
             )
@@ -134,7 +135,7 @@ class Documents:
         finite, and nobody looks at it.
         """
         if self.n == 0 and self.rows > 0:
-            raise ValueError(
+            raise InvalidValueError(
                 "every document must have at least one token, received none in rows 0 to "
                 f"{self.rows - 1} of a batch of shape [{self.rows}, 0]; leave empty texts out"
             )

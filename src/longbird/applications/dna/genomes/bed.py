@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from longbird.applications.dna.genomes.raw import Raw
+from longbird.errors import InvalidValueError
 
 KIND = "region"
 HEADINGS = ("track", "browser")
@@ -51,12 +52,12 @@ def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
             continue
         columns, where = columns_of(line), f"{file}, line {number}"
         if len(columns) < 3 or not (columns[1].isdecimal() and columns[2].isdecimal()):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{where}: expected the name of a sequence, a start and an end, as BED has, both "
                 f"counted from 0 and not negative; received {line!r:.80}"
             )
         if width and len(columns) != width:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{where}: expected {width} columns as in the lines before, received "
                 f"{len(columns)}. If the file was cut off here, copy or download it again"
             )
@@ -64,7 +65,7 @@ def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
         numbers = numbers and width == 4 and _is_number(columns[3])
         yield _feature(columns, where)
     if width and numbers:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} has numbers in its fourth and last column, as bedGraph has, where BED has "
             "names. If they are the values of a signal, let the file end in .bedgraph; if they "
             "are names, put a letter before each"
@@ -82,16 +83,16 @@ def _is_number(text: str) -> bool:
 def _feature(columns: list[str], where: str) -> Raw:
     start, end = int(columns[1]), int(columns[2])
     if end < start:
-        raise ValueError(f"{where}: the end {end} lies before the start {start}")
+        raise InvalidValueError(f"{where}: the end {end} lies before the start {start}")
     id_, score, strand = [*columns[3:6], *["."] * 3][:3]
     if strand not in ("+", "-", "."):
-        raise ValueError(
+        raise InvalidValueError(
             f"{where}: expected a strand, +, - or ., in column 6; received {strand!r}"
         )
     try:
         number = None if score in (".", "") else float(score)
     except ValueError:
-        raise ValueError(
+        raise InvalidValueError(
             f"{where}: expected a score in column 5, or '.' for none; received {score!r}"
         ) from None
     parts = [(start, end, strand)]
@@ -123,7 +124,7 @@ def _blocks(columns: list[str], start: int, end: int, where: str) -> list[tuple[
     except ValueError:
         blocks, sound = [], False
     if not sound:
-        raise ValueError(
+        raise InvalidValueError(
             f"{where}: expected blocks that begin and end with the feature in columns 10 to 12 "
             f"(number, sizes, starts); received {columns[9:12]}"
         )

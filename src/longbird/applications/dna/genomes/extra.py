@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from longbird.errors import MissingPackageError
+
 PACKAGES = {"pysam": "pysam", "Bio": "biopython", "pyBigWig": "pyBigWig"}
 
 
@@ -22,4 +24,6 @@ def need(module: str, doing: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError as error:
         package = PACKAGES[module.partition(".")[0]]
-        raise ImportError(f"{doing} needs {package}: pip install 'longbird[dna]'") from error
+        raise MissingPackageError(
+            f"{doing} needs {package}: pip install 'longbird[dna]'"
+        ) from error

@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from longbird.applications.dna.genomes.extra import need
 from longbird.applications.dna.genomes.letters import PLAIN, check_letters, notes_on
+from longbird.errors import InvalidValueError, UnsupportedError
 
 AT_ONCE = 2**20
 """Bytes that are held at once."""
@@ -46,7 +47,7 @@ class Found:
     def add(self, name: str, file: str) -> None:
         """Begins a sequence."""
         if name in self.lengths:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{file} has two sequences named {name} (of GenBank, by VERSION): labels could be "
                 "of either. Rename one, or delete it if it is a copy"
             )
@@ -64,10 +65,10 @@ class Found:
     def finish(self, file: str) -> None:
         """Checks it as a whole."""
         if not self.lengths:
-            raise ValueError(f"{file} has no sequences; expected at least one")
+            raise InvalidValueError(f"{file} has no sequences; expected at least one")
         for name, length in self.lengths.items():
             if not length:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{file}: {name} has no bases. If it is the last sequence, the file was "
                     "probably cut off; otherwise delete its line"
                 )
@@ -107,7 +108,7 @@ def unpacked(path: str) -> Generator[IO[bytes], None, None]:
             raw.seek(0, os.SEEK_END)
             raw.seek(max(0, raw.tell() - len(END_OF_BGZIP)))
             if raw.read() != END_OF_BGZIP:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{path} lacks the block with which bgzip ends a file: it was cut off. "
                     "Copy or download it again"
                 )
@@ -116,7 +117,7 @@ def unpacked(path: str) -> Generator[IO[bytes], None, None]:
             with gzip.GzipFile(fileobj=raw) as opened:
                 yield io.BufferedReader(opened, AT_ONCE)  # pyright: ignore[reportArgumentType]
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{path} is not a whole gzip file ({error}): it was cut off or damaged. "
                 "Copy or download it again"
             ) from error
@@ -167,7 +168,7 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Found:
                 continue
             bases = line.rstrip(b"\r\n")
             if not name and bases.strip(SPACES):
-                raise ValueError(
+                raise InvalidValueError(
                     f"{path} does not begin as FASTA does, with '>' and a name; received "
                     f"{bases[:40].decode('latin-1')!r}"
                 )
@@ -183,7 +184,7 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Found:
     found.finish(path)
     if not line.endswith(b"\n"):
         if wrapped or lines.wrapped:  # programs that break lines end the last one as well
-            raise ValueError(
+            raise InvalidValueError(
                 f"{path} ends in the middle of a line: it was probably cut off. Copy or download "
                 f"it again; if it is whole, end its last line, for example with `echo >> {path}`"
             )
@@ -230,17 +231,19 @@ class Lines:
 def _name(line: bytes, path: str, number: int) -> str:
     heading = line[1:].rstrip(b"\r\n")
     if b"\r" in heading:
-        raise ValueError(
+        raise InvalidValueError(
             f"{path} ends its lines with CR alone, as old Macs did: convert it, for example with "
             "`tr '\\r' '\\n' < old.fa > new.fa`"
         )
     word = heading.split(maxsplit=1)[:1]
     if not word or heading[:1].isspace():
-        raise ValueError(f"{path}: sequence {number} has no name right after its '>'")
+        raise InvalidValueError(f"{path}: sequence {number} has no name right after its '>'")
     try:
         return word[0].decode("utf-8")
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: the name of sequence {number} is not text in UTF-8") from None
+        raise InvalidValueError(
+            f"{path}: the name of sequence {number} is not text in UTF-8"
+        ) from None
 
 
 class EvenLines:
@@ -279,7 +282,9 @@ def index(fasta: str, folder: Path, lengths: dict[str, int]) -> None:
     fai, gzi = str(folder / "index.fai"), str(folder / "index.gzi")
     need("pysam", "reading a genome").faidx(fasta, "--fai-idx", fai, "--gzi-idx", gzi)
     if read_index(fai) != lengths:
-        raise RuntimeError(f"the index of {fasta} does not say what the file has: it was changed")
+        raise UnsupportedError(
+            f"the index of {fasta} does not say what the file has: it was changed"
+        )
 
 
 def read_index(fai: str | Path) -> dict[str, int] | None:
@@ -310,7 +315,7 @@ def check_beside(path: str, lengths: dict[str, int]) -> None:
             for lengths_ in (lengths, said)
         )
         why = f"has {says} under the name {name}, and the file has {has}"
-    raise ValueError(
+    raise InvalidValueError(
         f"{fai} does not belong to {path}: it {why}. If the file is right, delete the index; if "
         "the index is, the file was changed or cut off"
     )

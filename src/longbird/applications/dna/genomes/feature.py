@@ -9,6 +9,7 @@ from itertools import pairwise
 from longbird.applications.dna.genomes.genome import Contig, Genome
 from longbird.applications.dna.genomes.interval import Interval
 from longbird.applications.dna.genomes.raw import Raw
+from longbird.errors import InvalidValueError
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def _placed(part: tuple[int, int, str], raw: Raw, contig: Contig, genome: str) -
             f"--circular {contig.name}"
         )
         hint = "" if circular else hint
-        raise ValueError(
+        raise InvalidValueError(
             f"{raw.where}: {what} reaches from base {start + 1:,} to {end:,} of {raw.name}, which "
             f"has {length:,} bases in {genome}. Labels and genome must be of one assembly{hint}"
         )

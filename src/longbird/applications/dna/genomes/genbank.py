@@ -10,6 +10,7 @@ from typing import Any
 from longbird.applications.dna.genomes.extra import need
 from longbird.applications.dna.genomes.fasta import Found, unpacked
 from longbird.applications.dna.genomes.raw import Raw, kind_of
+from longbird.errors import InvalidValueError
 
 STRANDS = {1: "+", -1: "-", 0: ".", None: "."}
 NAMING = ("locus_tag", "protein_id", "gene", "label", "standard_name")
@@ -42,7 +43,7 @@ def _next(parsed: Iterator[Any], path: str, warned: type[Warning]) -> Any:
         try:
             return next(parsed, None)
         except (warned, ValueError, AssertionError, IndexError) as error:
-            raise ValueError(f"{path} is damaged or was cut off: {error}") from error
+            raise InvalidValueError(f"{path} is damaged or was cut off: {error}") from error
 
 
 def scan(path: str, take: Callable[[str, bytes], Any]) -> Found:
@@ -59,12 +60,12 @@ def scan(path: str, take: Callable[[str, bytes], Any]) -> Found:
     undefined = need("Bio.Seq", "reading GenBank").UndefinedSequenceError
     for record in records(path, features=False):
         if not record.id or any(letter.isspace() for letter in record.id):
-            raise ValueError(f"{path} has a record without a name, or with a space in it")
+            raise InvalidValueError(f"{path} has a record without a name, or with a space in it")
         found.add(record.id, path)
         try:
             bases = bytes(record.seq)
         except undefined:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{path}: {record.id} comes without its bases (no ORIGIN). Download it with them: "
                 "at NCBI, choose 'GenBank (full)'"
             ) from None
@@ -108,7 +109,7 @@ def features(path: str, lengths: dict[str, int], tell: Callable[[str], None]) ->
             attributes = {name: ",".join(values) for name, values in feature.qualifiers.items()}
             codon_start = attributes.get("codon_start", "1")
             if feature.type == "CDS" and codon_start not in ("1", "2", "3"):
-                raise ValueError(
+                raise InvalidValueError(
                     f"{path}, {feature.type} at {feature.location}: expected /codon_start of 1, "
                     f"2 or 3, received {codon_start!r:.80}"
                 )

@@ -23,6 +23,7 @@ from longbird.applications.dna.genomes.handles import Handles
 from longbird.applications.dna.genomes.interval import Interval
 from longbird.applications.dna.genomes.letters import opposite, plain
 from longbird.applications.dna.genomes.names import Alias, Names
+from longbird.errors import InvalidTypeError, InvalidValueError, UnsupportedError
 from longbird.files.cache import cache_folder, cached
 from longbird.files.paths import check_path
 
@@ -197,13 +198,13 @@ class Genome:
         start, end, strand = interval.start, interval.end, interval.strand
         if not contig.circular:
             if start < 0 or end > contig.length:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{interval} lies beyond the ends of {contig.name} in {self.file}, which has "
                     f"{contig.length:,} bases and is not circular"
                 )
             return (Interval(contig.name, start, end, strand),)
         if end - start > contig.length:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{interval} has {end - start:,} bases, and the circular {contig.name} in "
                 f"{self.file} has {contig.length:,}: expected at most one round"
             )
@@ -218,7 +219,7 @@ class Genome:
     def _fetch(self, piece: Interval) -> str:
         bases = self._handles.get().fetch(piece.name, piece.start, piece.end)
         if len(bases) != len(piece):
-            raise RuntimeError(f"{self.file} was changed while it was read: open it again")
+            raise UnsupportedError(f"{self.file} was changed while it was read: open it again")
         return plain(bases)
 
     def close(self) -> None:
@@ -244,7 +245,9 @@ class Genome:
 def check_genome(value: Any) -> None:
     """Raises for what is not a genome, such as its path."""
     if not isinstance(value, Genome):
-        raise TypeError(f"expected a genome, as open_genome gives it; received {value!r:.80}")
+        raise InvalidTypeError(
+            f"expected a genome, as open_genome gives it; received {value!r:.80}"
+        )
 
 
 def _open(source: str, folder: Path) -> Any:
@@ -262,13 +265,13 @@ def _kind(file: str, shown: str) -> str:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(21, "a folder, expected the file of a genome", shown)
     if not stat.S_ISREG(mode):
-        raise ValueError(
+        raise InvalidValueError(
             f"{shown} is a pipe or a device; expected a file, which can be read twice"
         )
     with open(file, "rb") as opened:
         head = opened.read(16)
     if not head:
-        raise ValueError(f"{shown} is empty; expected FASTA or GenBank")
+        raise InvalidValueError(f"{shown} is empty; expected FASTA or GenBank")
     packing = "bgzip " if fasta.is_bgzip(head) else "gzip " if head[:2] == b"\x1f\x8b" else ""
     with fasta.unpacked(file) as opened:
         head = opened.read(4096)
@@ -278,17 +281,19 @@ def _kind(file: str, shown: str) -> str:
     if head.lstrip().startswith(b">"):
         return f"{packing}fasta"
     if start.startswith(b">"):
-        raise ValueError(
+        raise InvalidValueError(
             f"{shown} begins with a byte-order mark, which no index allows: save it as plain ASCII"
         )
     for begin, what in OTHER_KINDS:
         if head.startswith(begin):
-            raise ValueError(f"{shown} {what}")
+            raise InvalidValueError(f"{shown} {what}")
     if b"\0" in head:
-        raise ValueError(f"{shown} is a binary file; expected FASTA or GenBank, plain or gzip")
+        raise InvalidValueError(
+            f"{shown} is a binary file; expected FASTA or GenBank, plain or gzip"
+        )
     if not start:
-        raise ValueError(f"{shown} has nothing in it but space; expected FASTA or GenBank")
-    raise ValueError(
+        raise InvalidValueError(f"{shown} has nothing in it but space; expected FASTA or GenBank")
+    raise InvalidValueError(
         f"{shown} is neither FASTA, which begins with '>', nor GenBank, which begins with LOCUS; "
         f"received {start[:40].decode('latin-1')!r}"
     )
@@ -356,7 +361,7 @@ def _circular(wanted: bool | Iterable[str] | None, found: Found) -> set[str]:
         return set(found.lengths) if wanted else set()
     names = {wanted} if isinstance(wanted, str) else set(wanted)
     if unknown := sorted(names - set(found.lengths)):
-        raise ValueError(
+        raise InvalidValueError(
             f"circular names {', '.join(unknown[:5])}, which the genome does not have; it has "
             f"{', '.join(list(found.lengths)[:10])}"
         )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from urllib.parse import unquote
 
 from longbird.applications.dna.genomes.raw import REGULATORY, Raw, kind_of
+from longbird.errors import InvalidValueError
 
 STRANDS = {"+": "+", "-": "-", ".": ".", "?": ".", "": "."}
 
@@ -66,7 +67,7 @@ class Gff3:
                 continue
             columns = line.split("\t")
             if len(columns) != 9:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{file}, line {number}: expected 9 columns separated by tabs, as GFF3 has; "
                     f"received {len(columns)}: {line!r:.80}"
                 )
@@ -86,12 +87,12 @@ class Gff3:
         if kinds is not None and kind not in kinds and "Is_circular" not in more:
             return None
         if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{where}: expected the first and the last base in columns 4 and 5, counted from "
                 f"1; received {first!r} and {last!r}"
             )
         if strand not in STRANDS or phase not in (".", "0", "1", "2", ""):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{where}: expected a strand (+, -, . or ?) and a phase (0, 1, 2 or .) in columns "
                 f"7 and 8; received {strand!r} and {phase!r}"
             )
@@ -104,7 +105,9 @@ class Gff3:
         try:
             number = None if score in (".", "") else float(score)
         except ValueError:
-            raise ValueError(f"{where}: expected a score or '.', received {score!r}") from None
+            raise InvalidValueError(
+                f"{where}: expected a score or '.', received {score!r}"
+            ) from None
         return Raw(
             name,
             [(int(first) - 1, int(last), STRANDS[strand])],
@@ -121,11 +124,11 @@ def _attributes(text: str, where: str) -> dict[str, str]:
     pairs = [pair for pair in text.strip().split(";") if pair.strip() not in ("", ".")]
     if any("=" not in pair for pair in pairs):
         if '"' in text:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{where}: this is GTF; expected GFF3. Convert it, for example with `gffread "
                 "labels.gtf -o labels.gff3`"
             )
-        raise ValueError(
+        raise InvalidValueError(
             f"{where}: expected attributes as name=value;name=value in column 9; received "
             f"{text!r:.80}"
         )

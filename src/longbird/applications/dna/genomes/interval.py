@@ -6,6 +6,8 @@ import operator
 import re
 from dataclasses import dataclass, replace
 
+from longbird.errors import InvalidTypeError, InvalidValueError
+
 STRANDS = ("+", "-", ".")
 
 
@@ -37,16 +39,18 @@ class Interval:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise TypeError(f"expected the name of a sequence, received {self.name!r:.80}")
+            raise InvalidTypeError(f"expected the name of a sequence, received {self.name!r:.80}")
         for field in ("start", "end"):  # NumPy's integers become Python's
             object.__setattr__(self, field, operator.index(getattr(self, field)))
         if self.end < self.start:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the end of an interval must not lie before its start; received start "
                 f"{self.start} and end {self.end} on {self.name}"
             )
         if self.strand not in STRANDS:
-            raise ValueError(f"strand must be '+', '-' or '.'; received {self.strand!r:.80}")
+            raise InvalidValueError(
+                f"strand must be '+', '-' or '.'; received {self.strand!r:.80}"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Interval:
@@ -61,7 +65,7 @@ class Interval:
         found = re.fullmatch(r"(.+):([\d,]+)(?:-|\.\.)([\d,]+)(?:\(([+-])\))?", text.strip())
         first, last = (int(found[i].replace(",", "") or 0) for i in (2, 3)) if found else (0, 0)
         if found is None or not 1 <= first <= last:
-            raise ValueError(
+            raise InvalidValueError(
                 f"expected a place such as chr1:1001-2000, with the first base and the last; "
                 f"received {text!r:.80}"
             )

@@ -13,6 +13,7 @@ from longbird.applications.dna.genomes.genome import Genome, check_genome, say
 from longbird.applications.dna.genomes.gff3 import Gff3
 from longbird.applications.dna.genomes.names import Alias, read_alias
 from longbird.applications.dna.genomes.raw import Raw
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.paths import check_path
 
 BIGWIG = (b"\x26\xfc\x8f\x88", b"\x88\x8f\xfc\x26")
@@ -62,7 +63,7 @@ def read_features(
     check_path(path, "a file of features")
     check_genome(genome)
     if isinstance(kinds, str):
-        raise TypeError(f"expected several kinds, such as [{kinds!r}]; received {kinds!r}")
+        raise InvalidTypeError(f"expected several kinds, such as [{kinds!r}]; received {kinds!r}")
     file = os.fspath(path)
     kind = _kind(file)
     lengths: dict[str, int] = {}
@@ -82,10 +83,12 @@ def read_features(
         if kinds is not None:
             raw = [each for each in raw if each.kind in kinds]
     if not found:
-        raise ValueError(f"{file} has no features; expected at least one")
+        raise InvalidValueError(f"{file} has no features; expected at least one")
     if not raw:
         has = ", ".join(f"{number:,} {each}" for each, number in found.items())
-        raise ValueError(f"{file} has no features of kind {', '.join(kinds or ())}; it has {has}")
+        raise InvalidValueError(
+            f"{file} has no features of kind {', '.join(kinds or ())}; it has {has}"
+        )
     matched = genome.names.match(file, names, alias, tell, lengths)
     for said, exactly in ((lengths, True), (reaches, False)):
         for name, length in said.items():
@@ -166,29 +169,29 @@ def _kind(file: str) -> str:
     with unpacked(file) as opened:
         head = opened.read(4)
     if head in BIGWIG:
-        raise ValueError(f"{file} is bigWig, a signal: open it with open_signal")
+        raise InvalidValueError(f"{file} is bigWig, a signal: open it with open_signal")
     if head in BIGBED:
-        raise ValueError(f"{file} is bigBed: convert it with `bigBedToBed`")
+        raise InvalidValueError(f"{file} is bigBed: convert it with `bigBedToBed`")
     if is_bedgraph(file):
-        raise ValueError(f"{file} is bedGraph, a signal: open it with open_signal")
+        raise InvalidValueError(f"{file} is bedGraph, a signal: open it with open_signal")
     odd: tuple[int, str] | None = None
     with numbered_lines(file) as lines:
         for number, line in lines:
             if "\0" in line:
-                raise ValueError(f"{file} is a binary file; expected GFF3, BED or GenBank")
+                raise InvalidValueError(f"{file} is a binary file; expected GFF3, BED or GenBank")
             if line.startswith("##gff-version"):
                 return "gff3"
             if line.startswith("LOCUS"):
                 return "genbank"
             if line.startswith(">"):
-                raise ValueError(f"{file} is FASTA; expected labels: GFF3, BED or GenBank")
+                raise InvalidValueError(f"{file} is FASTA; expected labels: GFF3, BED or GenBank")
             if line.startswith(("fixedStep", "variableStep")):
-                raise ValueError(f"{file} is a signal: open it with open_signal")
+                raise InvalidValueError(f"{file} is a signal: open it with open_signal")
             if not line.strip() or bed.is_heading(line):
                 continue
             columns = bed.columns_of(line)
             if bed.is_row(columns) and odd is not None:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{file}: line {odd[0]} has titles of columns, it seems, which BED does not "
                     f"have; received {odd[1]!r:.80}. Delete it, or put # before it"
                 )
@@ -200,10 +203,10 @@ def _kind(file: str) -> str:
                 break
             odd = number, line  # which what follows may explain
     if odd is not None:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} is neither GFF3, BED nor GenBank; received in line {odd[0]}: {odd[1]!r:.80}"
         )
-    raise ValueError(f"{file} has no features; expected at least one")
+    raise InvalidValueError(f"{file} has no features; expected at least one")
 
 
 def _check_length(
@@ -214,7 +217,7 @@ def _check_length(
     has = genome.sequences[own].length
     if length > has or (exactly and length != has):
         more = "" if exactly else " or more"
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} says that {name} has {length:,} bases{more}, and in {genome.file} it has "
             f"{has:,}: they are not of the same assembly"
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from longbird.errors import InvalidValueError
+
 PLAIN = b"ACGTNacgtn"
 AMBIGUOUS = "RYSWKMBDHVX"
 """Codes of IUPAC for one of several bases, and X, with which old programs mask: read as N."""
@@ -52,7 +54,7 @@ def check_plain(bases: str) -> None:
     """Raises for letters that `plain` leaves and that are not A, C, G, T or N."""
     if strange := bases.translate({ord(base): None for base in "ACGTN"}):
         shown = ", ".join(repr(letter) for letter in sorted(set(strange))[:8])
-        raise ValueError(f"expected bases, A, C, G, T and N; received {shown}")
+        raise InvalidValueError(f"expected bases, A, C, G, T and N; received {shown}")
 
 
 def check_letters(strange: Mapping[str, int], where: str) -> None:
@@ -63,15 +65,19 @@ def check_letters(strange: Mapping[str, int], where: str) -> None:
         where: The file and the sequence, in words.
     """
     if protein := [letter for letter in PROTEIN if letter in strange]:
-        raise ValueError(
+        raise InvalidValueError(
             f"{where} has the letters {', '.join(protein)}, which are amino acids: it is a "
             "protein; expected DNA"
         )
     if "-" in strange or "." in strange:
-        raise ValueError(f"{where} has gaps (- or .): it is an alignment; expected plain DNA")
+        raise InvalidValueError(
+            f"{where} has gaps (- or .): it is an alignment; expected plain DNA"
+        )
     if wrong := sorted(set(strange) - set(AMBIGUOUS + "U")):
         shown = ", ".join(repr(letter) for letter in wrong[:8])
-        raise ValueError(f"{where} has {shown}; expected bases: A, C, G, T, N or codes of IUPAC")
+        raise InvalidValueError(
+            f"{where} has {shown}; expected bases: A, C, G, T, N or codes of IUPAC"
+        )
 
 
 def notes_on(letters: Counter[str], total: int, file: str) -> list[str]:
@@ -88,7 +94,7 @@ def notes_on(letters: Counter[str], total: int, file: str) -> list[str]:
     notes: list[str] = []
     codes = {letter: number for letter, number in sorted(letters.items()) if letter != "U"}
     if 2 * sum(codes.values()) > total:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file}: {sum(codes.values()):,} of {total:,} letters are {', '.join(codes)}, and "
             "hardly any are A, C, G or T. It looks like a protein; expected DNA"
         )

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from longbird.errors import InvalidValueError
+
 Alias: TypeAlias = "Mapping[str, str] | str | os.PathLike[str] | None"
 """{another name: the name in the genome}, or the path of a file with both in each line."""
 
@@ -36,7 +38,7 @@ def read_alias(alias: Alias) -> dict[str, str]:
                 continue
             words = line.rstrip("\r\n").split("\t")
             if len(words) < 2 or not words[0] or not words[1]:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{os.fspath(alias)}, line {number}: expected another name, a tab and the "
                     f"name in the genome; received {line.strip()!r:.80}"
                 )
@@ -71,7 +73,7 @@ class Names:
         hint = (
             f". Is it {proposal}? Then say so: {_as_alias({name: proposal})}" if proposal else ""
         )
-        raise ValueError(
+        raise InvalidValueError(
             f"{self.file} has no sequence {name}; it has {_listed(self.lengths)}{hint}"
         )
 
@@ -120,7 +122,7 @@ class Names:
                 "LABELS=GENOME, with the name in the labels and that in the genome (in Python, "
                 "alias={'LABELS': 'GENOME'})."
             )
-            raise ValueError(
+            raise InvalidValueError(
                 f"{file} has labels on {_listed(unknown)}, which {self.file} does not have: it "
                 f"has {_listed(free or self.lengths)}.{proposal}"
             )
@@ -130,7 +132,7 @@ class Names:
 
     def _checked(self, alias: dict[str, str]) -> dict[str, str]:
         if wrong := [name for name in alias.values() if name not in self.lengths]:
-            raise ValueError(
+            raise InvalidValueError(
                 f"the alias leads to {_listed(wrong)}, which {self.file} does not have; it has "
                 f"{_listed(self.lengths)}. An alias has another name first, and then the name in "
                 "the genome"

@@ -18,6 +18,7 @@ from longbird.applications.dna.genomes.handles import Handles
 from longbird.applications.dna.genomes.interval import Interval
 from longbird.applications.dna.genomes.labels import BIGBED, BIGWIG, numbered_lines
 from longbird.applications.dna.genomes.names import Alias
+from longbird.errors import InvalidValueError
 from longbird.files.paths import check_path
 
 Numbers = npt.NDArray[np.float32]
@@ -64,15 +65,17 @@ def open_signal(
     with unpacked(file) as opened:
         head = opened.read(4)
     if head in BIGWIG and not _begins(file, BIGWIG):
-        raise ValueError(f"{file} is bigWig compressed with gzip: unpack it first")
+        raise InvalidValueError(f"{file} is bigWig compressed with gzip: unpack it first")
     if head in BIGBED:
-        raise ValueError(f"{file} is bigBed, which has features; expected bigWig or bedGraph")
+        raise InvalidValueError(
+            f"{file} is bigBed, which has features; expected bigWig or bedGraph"
+        )
     numbers = BigWig(file) if head in BIGWIG else BedGraph(file)
     matched = genome.names.match(file, numbers.lengths, alias, tell, numbers.lengths)
     for name, own in matched.items():
         has, says = genome.sequences[own].length, numbers.lengths[name]
         if says > has or (isinstance(numbers, BigWig) and says != has):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{file} has {says:,} bases of {name}, and in {genome.file} it has {has:,}: they "
                 "are not of the same assembly"
             )
@@ -138,7 +141,7 @@ class BigWig:
         try:
             values = self._handles.get().values(name, start, end, numpy=True)
         except RuntimeError as error:
-            raise ValueError(f"{self.file} is damaged or was cut off: {error}") from error
+            raise InvalidValueError(f"{self.file} is damaged or was cut off: {error}") from error
         return np.asarray(values, np.float32)
 
 
@@ -147,7 +150,7 @@ def _open(file: str) -> Any:
     try:
         return library.open(file)
     except RuntimeError as error:
-        raise ValueError(f"{file} is damaged or was cut off: {error}") from error
+        raise InvalidValueError(f"{file} is damaged or was cut off: {error}") from error
 
 
 class BedGraph:
@@ -158,9 +161,11 @@ class BedGraph:
         with numbered_lines(file) as lines:
             for number, line in lines:
                 if "\0" in line:
-                    raise ValueError(f"{file} is a binary file; expected bigWig or bedGraph")
+                    raise InvalidValueError(
+                        f"{file} is a binary file; expected bigWig or bedGraph"
+                    )
                 if line.startswith(("fixedStep", "variableStep")):
-                    raise ValueError(f"{file} is wiggle: convert it with `wigToBigWig`")
+                    raise InvalidValueError(f"{file} is wiggle: convert it with `wigToBigWig`")
                 if not line.strip() or is_heading(line):
                     continue
                 try:
@@ -170,12 +175,12 @@ class BedGraph:
                 except ValueError:
                     sound = False
                 if not sound:
-                    raise ValueError(
+                    raise InvalidValueError(
                         f"{file}, line {number}: expected the name of a sequence, a start, an end "
                         f"and a number, as bedGraph has; received {line!r:.80}"
                     )
         if not rows:
-            raise ValueError(f"{file} has no numbers; expected bigWig or bedGraph")
+            raise InvalidValueError(f"{file} has no numbers; expected bigWig or bedGraph")
         self._rows = {name: self._sorted(file, name, each) for name, each in rows.items()}
         self.lengths = {name: int(ends[-1]) for name, (_, ends, _) in self._rows.items()}
 
@@ -185,7 +190,9 @@ class BedGraph:
         starts, ends = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
         if (overlap := np.flatnonzero(starts[1:] < ends[:-1])).size:
             at = int(starts[overlap[0] + 1])
-            raise ValueError(f"{file} has two numbers for base {at + 1:,} of {name}; expected one")
+            raise InvalidValueError(
+                f"{file} has two numbers for base {at + 1:,} of {name}; expected one"
+            )
         return starts, ends, np.array([row[2] for row in rows], np.float32)
 
     def values(self, name: str, start: int, end: int) -> Numbers:

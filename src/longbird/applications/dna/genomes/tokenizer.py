@@ -18,6 +18,7 @@ from longbird.applications.dna.genomes.genome import Genome
 from longbird.applications.dna.genomes.interval import Interval
 from longbird.applications.dna.genomes.letters import AMBIGUOUS, check_plain, opposite, plain
 from longbird.applications.dna.genomes.windows import windows
+from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
 
 if TYPE_CHECKING:
     import tokenizers
@@ -107,7 +108,9 @@ class DnaTokenizer:
             why = (
                 f"has the token {strange[0]!r:.40}" if strange else f"lacks the token {missing[0]}"
             )
-            raise ValueError(f"this is not a tokenizer of DNA that Longbird wrote: it {why}")
+            raise InvalidValueError(
+                f"this is not a tokenizer of DNA that Longbird wrote: it {why}"
+            )
         self.lengths: npt.NDArray[np.int64] = np.array(
             [0 if piece in SPECIAL.values() else len(piece) for piece in self.pieces], np.int64
         )
@@ -150,11 +153,11 @@ class DnaTokenizer:
 
         least = len(SPECIAL) + len(LETTERS)
         if not least <= vocabulary <= 2**20:
-            raise ValueError(
+            raise InvalidValueError(
                 f"vocabulary must be between {least} and {2**20:,}, received {vocabulary}"
             )
         if not 1 <= longest <= CHUNK:
-            raise ValueError(f"longest must be between 1 and {CHUNK}, received {longest}")
+            raise InvalidValueError(f"longest must be between 1 and {CHUNK}, received {longest}")
         tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL["unk_token"]))
         trainer = trainers.BpeTrainer(
             vocab_size=vocabulary,
@@ -165,7 +168,9 @@ class DnaTokenizer:
         )
         drawn = list(_drawn(list(genomes), sample, seed))
         if not drawn:
-            raise ValueError("the genomes have no bases but N: there is nothing to learn from")
+            raise InvalidValueError(
+                "the genomes have no bases but N: there is nothing to learn from"
+            )
         both = itertools.chain.from_iterable((bases, opposite(bases)) for bases in drawn)
         tokenizer.train_from_iterator(both, trainer)
         return cls(_completed(tokenizer, "N"))
@@ -180,7 +185,7 @@ class DnaTokenizer:
         from tokenizers import Tokenizer, models
 
         if not 1 <= k <= LONGEST_KMER:
-            raise ValueError(f"k must be between 1 and {LONGEST_KMER}, received {k}")
+            raise InvalidValueError(f"k must be between 1 and {LONGEST_KMER}, received {k}")
         words = ("".join(word) for word in itertools.product("ACGT", repeat=k)) if k > 1 else ()
         pieces = [*SPECIAL.values(), *LETTERS, *words]
         numbers = {piece: number for number, piece in enumerate(pieces)}
@@ -204,11 +209,11 @@ class DnaTokenizer:
 
         file = Path(folder, "tokenizer.json")
         if not file.is_file():
-            raise FileNotFoundError(f"{folder} has no tokenizer.json")
+            raise MissingFileError(f"{folder} has no tokenizer.json")
         try:
             tokenizer = Tokenizer.from_file(str(file))
         except Exception as error:  # the library has no class of its own for it
-            raise ValueError(f"{file} is not a tokenizer: {error}") from error
+            raise InvalidValueError(f"{file} is not a tokenizer: {error}") from error
         return cls(tokenizer)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -294,7 +299,9 @@ def _drawn(genomes: Sequence[Genome | str], sample: int, seed: int) -> Iterator[
         elif isinstance(genome, Genome):
             chunks = windows(genome, CHUNK)
         else:
-            raise TypeError(f"expected a genome that is open, or bases; received {genome!r:.80}")
+            raise InvalidTypeError(
+                f"expected a genome that is open, or bases; received {genome!r:.80}"
+            )
         places.append((len(chunks), chunks))
     total = sum(number for number, _ in places)
     wanted = max(1, sample // 2 // CHUNK)

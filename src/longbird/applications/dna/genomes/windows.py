@@ -9,6 +9,7 @@ from typing import overload
 
 from longbird.applications.dna.genomes.genome import Contig, Genome
 from longbird.applications.dna.genomes.interval import STRANDS, Interval
+from longbird.errors import InvalidValueError
 
 
 class Windows(Sequence[Interval]):
@@ -83,12 +84,12 @@ def windows(
     """
     step = size if step is None else step
     if not 1 <= step <= size:
-        raise ValueError(
+        raise InvalidValueError(
             f"expected a size of at least 1 and a step between 1 and the size, or bases would be "
             f"left out; received size {size} and step {step}"
         )
     if strand not in STRANDS:
-        raise ValueError(f"strand must be '+', '-' or '.'; received {strand!r:.80}")
+        raise InvalidValueError(f"strand must be '+', '-' or '.'; received {strand!r:.80}")
     chosen = (
         list(genome.sequences.values())
         if names is None

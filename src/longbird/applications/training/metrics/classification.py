@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import sklearn.metrics
 
+from longbird.errors import InvalidValueError
+
 F1: Any = sklearn.metrics.f1_score
 AUC: Any = sklearn.metrics.roc_auc_score
 PRECISION: Any = sklearn.metrics.average_precision_score
@@ -32,7 +34,7 @@ def measure(
         documents have and others have not (None if there is no such label).
     """
     if not np.isfinite(scores).all():
-        raise ValueError(
+        raise InvalidValueError(
             "the model gives scores that are not numbers: its weights have grown without bound. A "
             "lower --learning-rate or a longer --warmup may help, with another --out"
         )
