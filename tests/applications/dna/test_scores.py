@@ -91,3 +91,32 @@ def test_one_class_alone_has_no_score() -> None:
     assert np.isnan(found["auroc"]) and np.isnan(found["mcc"]) and found["recall"] == 2 / 3
     none = Ranked.each(np.array([0.1, 0.6, 0.9]), np.zeros(3, bool)).whole()
     assert all(np.isnan(each) for each in none.values())  # or it would count as 0 in a mean
+
+
+def test_metrics_of_five_million_bases_are_exact() -> None:
+    """Products of counts of a whole genome exceed 64-bit integers."""
+    drawn = np.random.default_rng(2)
+    truth = drawn.random(5_000_000) < 0.4
+    scores = np.round(np.clip(drawn.normal(0.4 + 0.2 * truth, 0.2), 0, 1), 2).astype(np.float32)
+    rows = np.array_split(np.arange(len(scores)), 200)
+    ranked = Ranked.marked([marked(scores[own], truth[own]) for own in rows])
+    whole = ranked.whole()
+    for name, value in by_scikit_learn(truth, scores, None).items():
+        assert whole[name] == pytest.approx(value, rel=1e-9), name
+        assert 0 <= whole[name] <= 1, name
+    samples = ranked.metrics(drawn.multinomial(200, np.full(200, 1 / 200), 200))
+    for name, values in samples.items():
+        low, high = np.quantile(values, [0.025, 0.975])
+        assert low <= whole[name] <= high, name
+
+
+@pytest.mark.parametrize("size", [10**5, 3 * 10**9])
+def test_metrics_of_counts_of_any_size_lie_within_their_range(size: int) -> None:
+    """Counts of two levels, up to those of a human genome, without a table of its bases."""
+    for tp, fp, fn, tn in ((4, 1, 1, 4), (1, 4, 4, 1), (1, 0, 0, 9), (3, 3, 2, 2)):
+        true, false = (np.array([[a * size, b * size]]) for a, b in ((tp, fn), (fp, tn)))
+        found = scoring.metrics_of_counts(np.array([0.9, 0.1]), true, false)
+        small = scoring.metrics_of_counts(np.array([0.9, 0.1]), true // size, false // size)
+        for name, value in found.items():
+            assert value[0] == pytest.approx(small[name][0], rel=1e-12), name
+            assert (-1 if name == "mcc" else 0) <= value[0] <= 1, name

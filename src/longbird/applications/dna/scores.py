@@ -111,11 +111,11 @@ class Ranked:
             counts: How often each sample has each example, [samples, examples].
         """
         true, false = (np.asarray((each.T @ counts.T).T) for each in (self.true, self.false))
-        return _metrics(self.levels, true, false)
+        return metrics_of_counts(self.levels, true, false)
 
     def whole(self) -> dict[str, float]:
         """The metrics of every example once."""
-        found = _metrics(self.all_levels, self.all_true[None], self.all_false[None])
+        found = metrics_of_counts(self.all_levels, self.all_true[None], self.all_false[None])
         return {name: float(values[0]) for name, values in found.items()}
 
     @property
@@ -125,7 +125,9 @@ class Ranked:
         return true / max(true + false, 1)
 
 
-def _metrics(levels: np.ndarray, true: np.ndarray, false: np.ndarray) -> dict[str, np.ndarray]:
+def metrics_of_counts(
+    levels: np.ndarray, true: np.ndarray, false: np.ndarray
+) -> dict[str, np.ndarray]:
     """The metrics of samples, each [samples].
 
     Args:
@@ -133,6 +135,9 @@ def _metrics(levels: np.ndarray, true: np.ndarray, false: np.ndarray) -> dict[st
         true: How often each sample has each level and is true, [samples, levels].
         false: And is not.
     """
+    # Counts are summed in floating point, which is exact up to 2**53. Products of counts overflow
+    # int64 even in small genomes: four counts of 100,000 bases multiply to 10**20.
+    true, false = true.astype(np.float64), false.astype(np.float64)
     found, wrong = np.cumsum(true, -1), np.cumsum(false, -1)
     positives, negatives = found[:, -1:], wrong[:, -1:]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -146,8 +151,8 @@ def _metrics(levels: np.ndarray, true: np.ndarray, false: np.ndarray) -> dict[st
         tp = found[:, cut] if cut >= 0 else np.zeros(len(true))
         fp = wrong[:, cut] if cut >= 0 else np.zeros(len(true))
         fn, tn = positives[:, 0] - tp, negatives[:, 0] - fp
-        root = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
-        mcc = np.where(root > 0, (tp * tn - fp * fn) / np.maximum(root, 1e-300), 0.0)
+        root = np.sqrt((tp + fp) * (tp + fn)) * np.sqrt((tn + fp) * (tn + fn))
+        mcc = np.where(root > 0, (tp * tn - fp * fn) / np.maximum(root, 1), 0.0)
         some = np.where(positives[:, 0] > 0, 1.0, np.nan)
         return {
             "auroc": auroc,
