@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scoring import kind
 
-from longbird.applications.reading.default import SHIPPED, default_reader
+from longbird.applications.reading.default_reader import SHIPPED, default_reader
 from longbird.applications.reading.reader import Reader
 from longbird.applications.training.ask import RIGHT, Ask
 from longbird.applications.training.evaluate import evaluate_rows, read_for

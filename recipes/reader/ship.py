@@ -15,8 +15,8 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
-from longbird.applications.reading.default import DIFFERENCE, SHIPPED, starting_weights
-from longbird.applications.reading.difference import write_difference
+from longbird.applications.reading.default_reader import DIFFERENCE, SHIPPED, starting_weights
+from longbird.applications.reading.weight_difference import write_difference
 from longbird.files.sources import minilm
 
 

@@ -20,7 +20,7 @@ from scoring import f1_by_kind, in_percent
 from torch import Tensor
 
 import longbird as lb
-from longbird.applications.reading.default import folder_of_reader
+from longbird.applications.reading.default_reader import folder_of_reader
 from longbird.applications.training.ask import Ask
 from longbird.applications.training.every import BY_HEAD, BY_NAME
 from longbird.applications.training.finetune import finetune

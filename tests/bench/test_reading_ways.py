@@ -155,7 +155,7 @@ def test_what_is_not_read_is_not_said(
     scale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "longbird.applications.reading.second_look.MOST", 24
+        "longbird.applications.reading.second_pass.MOST", 24
     )  # of 64: there is a second look
     _, rows = hotpotqa.held_out(hotpotqa.SIZES[scale])
     (way,) = (each for each in ways.ways(256) if each.name == "first 512")

@@ -47,7 +47,7 @@ def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file, and the reader for it."""
 
     def asking(documents: Any, model: str, quantize: Any, read: Any) -> Any:
-        from longbird.applications.reading.asking import Asking
+        from longbird.applications.reading.document_answers import Asking
 
         return Asking(Known(), documents, lambda: None)  # type: ignore[arg-type]
 
@@ -132,7 +132,7 @@ def test_a_question_that_is_too_long_is_found_before_the_first_is_read(
         if "long" in question:
             raise ValueError("too long")
 
-    monkeypatch.setattr("longbird.applications.reading.asking.Asking.check", check)
+    monkeypatch.setattr("longbird.applications.reading.document_answers.Asking.check", check)
     monkeypatch.setattr(command, "_answered", lambda *_: pytest.fail("it was read"))
     done = CliRunner().invoke(app, ["ask", str(mill), "-q", "What closed?", "-q", "a long one"])
     assert str(done.exception) == "too long"

@@ -19,7 +19,7 @@ from longbird.errors import InvalidValueError, MissingFileError
 
 if TYPE_CHECKING:
     from longbird.applications.documents import Document
-    from longbird.applications.reading.asking import Asked, Asking
+    from longbird.applications.reading.document_answers import Asked, Asking
     from longbird.applications.reading.reader import Answer
 
 QUIT = (":quit", ":q", ":exit")
@@ -150,7 +150,7 @@ def _documents(names: list[str], encoding: str | None) -> list[Document]:
 def _asking(
     documents: list[Document], model: str, quantize: str | None, read: int | None
 ) -> Asking:
-    from longbird.applications.reading.asking import READ_WHOLE, Asking
+    from longbird.applications.reading.document_answers import READ_WHOLE, Asking
     from longbird.applications.reading.reader import Reader
 
     def embedder() -> Any:

@@ -45,7 +45,7 @@ def search(
         check_model(model)
     if not all(query.strip() for query in queries):
         raise InvalidValueError("a query must have at least one word, received an empty one")
-    from longbird.applications.search.index import WORTH
+    from longbird.applications.search.approximate_index import WORTH
     from longbird.applications.search.vectors import Vectors
     from longbird.applications.search.vectors import as_json as plain
 

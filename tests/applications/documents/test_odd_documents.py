@@ -191,9 +191,9 @@ def test_time_and_memory_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_parser_that_crashes_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from longbird.applications.documents import apart
+    from longbird.applications.documents import separate_process
 
-    monkeypatch.setattr(apart, "CHILD", "import os; os.abort()")
+    monkeypatch.setattr(separate_process, "CHILD", "import os; os.abort()")
     (tmp_path / "a.html").write_text("<html>x")
     with pytest.raises(UnreadableError, match=r"its parser broke down \(signal 6\)"):
         read_document(tmp_path / "a.html")

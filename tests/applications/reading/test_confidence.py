@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longbird.applications.reading.answering import join
 from longbird.applications.reading.confidence import FAR, Confidence, features
-from longbird.applications.reading.second_look import looked_twice
+from longbird.applications.reading.model_outputs import join
+from longbird.applications.reading.second_pass import looked_twice
 
 WORDS = "the mill by the river closed in 1911".split()
 

@@ -12,9 +12,9 @@ import torch
 from tokenizers import normalizers
 
 import longbird as lb
-from longbird.applications.reading.answering import with_accents
-from longbird.applications.reading.pairs import encode, positions
-from longbird.applications.reading.sentences import sentences
+from longbird.applications.documents.sentences import sentences
+from longbird.applications.reading.model_inputs import encode, positions
+from longbird.applications.reading.model_outputs import with_accents
 
 
 def document(paragraphs: int, zero_at: int | None) -> str:

@@ -15,10 +15,10 @@ from embedding_models import LENGTH, add_tokenizer, make
 from theirs import large_weights
 
 import longbird as lb
-from longbird.applications.reading import tokenized as tokenizing
-from longbird.applications.reading.tokenized import tokenized
-from longbird.applications.reading.windows import owned, windows
+from longbird.applications.documents.windows import owned, windows
+from longbird.applications.search import tokens as tokenizing
 from longbird.applications.search.embedder import Embedder
+from longbird.applications.search.tokens import tokenized
 from longbird.files import sources as data
 
 SHORT = ["a bird", "no", "Sparse graphs.", "", "wordß 😀 é abc"]

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import longbird as lb
 from longbird.applications.documents import UnreadableError
-from longbird.applications.documents import read as reading
-from longbird.applications.search import nearest as searching
-from longbird.applications.search.nearest import nearest
+from longbird.applications.documents import file_reader as reading
+from longbird.applications.search import exact_search as searching
+from longbird.applications.search.exact_search import nearest
 from longbird.applications.search.vectors import Vectors, writing_vectors
 from longbird.cli.app import app
 

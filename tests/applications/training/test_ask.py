@@ -17,8 +17,8 @@ import transformers
 from asking import ORE, hotpot_file, squad_file
 
 import longbird as lb
-from longbird.applications.reading.answering import best_spans
-from longbird.applications.reading.pairs import encode
+from longbird.applications.reading.model_inputs import encode
+from longbird.applications.reading.model_outputs import best_spans
 from longbird.applications.training.ask import Ask
 from longbird.applications.training.evaluate import evaluate
 from longbird.applications.training.files import rows

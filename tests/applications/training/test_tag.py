@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import longbird as lb
-from longbird.applications.reading.windows import owned, windows
+from longbird.applications.documents.windows import owned, windows
 from longbird.applications.training.evaluate import evaluate
 from longbird.applications.training.files import rows
 from longbird.applications.training.finetune import finetune

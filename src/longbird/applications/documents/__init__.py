@@ -14,9 +14,9 @@ Examples:
     >>> folder.cleanup()
 """
 
-from longbird.applications.documents.apart import Limits
 from longbird.applications.documents.document import Document, Place
 from longbird.applications.documents.errors import UnreadableError
-from longbird.applications.documents.read import read_document, read_documents
+from longbird.applications.documents.file_reader import read_document, read_documents
+from longbird.applications.documents.separate_process import Limits
 
 __all__ = ["Document", "Limits", "Place", "UnreadableError", "read_document", "read_documents"]

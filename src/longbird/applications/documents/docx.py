@@ -6,9 +6,9 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from longbird.applications.documents.apart import Parsed
-from longbird.applications.documents.clean import clean
+from longbird.applications.documents.characters import clean
 from longbird.applications.documents.errors import NotTextError
+from longbird.applications.documents.separate_process import Parsed
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"

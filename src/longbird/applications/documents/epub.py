@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 from longbird.applications.documents import html
-from longbird.applications.documents.apart import Parsed
 from longbird.applications.documents.errors import NotTextError
-from longbird.applications.documents.xml import check_xml
+from longbird.applications.documents.separate_process import Parsed
+from longbird.applications.documents.untrusted_xml import check_xml
 
 PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 # Fonts may be garbled with these, which keeps nobody from reading the text.

@@ -6,10 +6,10 @@ import re
 from html import escape
 from typing import Any
 
-from longbird.applications.documents.apart import Limits, Parsed
-from longbird.applications.documents.clean import clean
+from longbird.applications.documents.characters import clean
 from longbird.applications.documents.encoding import check_text, decode
 from longbird.applications.documents.errors import NotTextError
+from longbird.applications.documents.separate_process import Limits, Parsed
 
 NOISE = frozenset(
     "head script style template noscript nav svg math iframe frame object embed canvas audio "

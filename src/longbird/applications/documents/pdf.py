@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from longbird.applications.documents.apart import Limits, Parsed
-from longbird.applications.documents.clean import clean
+from longbird.applications.documents.characters import clean
 from longbird.applications.documents.errors import NotTextError
+from longbird.applications.documents.separate_process import Limits, Parsed
 
 HYPHEN = "\x02"
 """How pdfium writes a hyphen at which a word is divided between lines."""

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from longbird.applications.reading.answering import NONE, TYPES, best_answer, log_softmax, margin
+from longbird.applications.reading.model_outputs import (
+    NONE,
+    TYPES,
+    best_answer,
+    log_softmax,
+    margin,
+)
 from longbird.errors import InvalidValueError
 
 FEATURES = 10

@@ -12,12 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from longbird.applications.reading.answering import best_answer, join, margin, said
+from longbird.applications.documents.sentences import sentences
 from longbird.applications.reading.confidence import Confidence
-from longbird.applications.reading.pairs import Encoded, columns, encode, positions, window_inputs
-from longbird.applications.reading.second_look import looked_twice, passages, worth
-from longbird.applications.reading.sentences import sentences
-from longbird.applications.reading.shared_words import shared
+from longbird.applications.reading.model_inputs import (
+    Encoded,
+    columns,
+    encode,
+    positions,
+    window_inputs,
+)
+from longbird.applications.reading.model_outputs import best_answer, join, margin, said
+from longbird.applications.reading.second_pass import looked_twice, passages, worth
+from longbird.applications.reading.word_overlap import shared
 from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.collator import LongbirdCollator
 
@@ -137,7 +143,7 @@ class Reader:
             ValueError: It is not a model for questions.
             OSError: There is no such folder.
         """
-        from longbird.applications.reading.default import folder_of_reader
+        from longbird.applications.reading.default_reader import folder_of_reader
         from longbird.applications.reading.loading import load_model, load_tokenizer
         from longbird.files.cache import mending
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from longbird.applications.documents import Document, UnreadableError, read_documents
-from longbird.applications.reading.units import CONTEXTS, UNITS, Range, check_one_of, units_of
 from longbird.applications.search.embedder import Embedded, Embedder
 from longbird.applications.search.embedding_model import DOCUMENT
+from longbird.applications.search.units import CONTEXTS, UNITS, Range, check_one_of, units_of
 from longbird.applications.search.vectors import SHOWN, Vectors, check_out, writing_vectors
 from longbird.errors import InvalidTypeError, InvalidValueError
 

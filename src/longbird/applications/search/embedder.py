@@ -11,21 +11,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from longbird.applications.reading.tokenized import around, tokenized
-from longbird.applications.reading.units import (
+from longbird.applications.documents.windows import owned, windows
+from longbird.applications.search.embedding_model import (
+    DOCUMENT,
+    QUERY,
+    EmbeddingModel,
+    load_embedding_model,
+)
+from longbird.applications.search.tokens import around, tokenized
+from longbird.applications.search.units import (
     CONTEXTS,
     UNITS,
     Range,
     check_one_of,
     check_ranges,
     units_of,
-)
-from longbird.applications.reading.windows import owned, windows
-from longbird.applications.search.embedding_model import (
-    DOCUMENT,
-    QUERY,
-    EmbeddingModel,
-    load_embedding_model,
 )
 from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.inputs import Inputs

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.applications.search import index as indexing
-from longbird.applications.search.nearest import nearest
+from longbird.applications.search import approximate_index
+from longbird.applications.search.exact_search import nearest
 from longbird.errors import (
     ExistingFileError,
     InvalidTypeError,
@@ -179,9 +179,9 @@ class Vectors:
         given = given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-12)
         normalized = bool(self.about["normalized"])
         try:
-            if index and len(self) >= indexing.WORTH:
+            if index and len(self) >= approximate_index.WORTH:
                 file, since = self.path.with_suffix(".usearch"), self.path.stat().st_mtime
-                numbers, scores = indexing.nearest_by_index(
+                numbers, scores = approximate_index.nearest_by_index(
                     given, self.array, top, file, since=since, normalized=normalized
                 )
             else:

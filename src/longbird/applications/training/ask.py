@@ -12,7 +12,10 @@ import torch.nn.functional as F
 from datasets import Dataset, concatenate_datasets
 from torch import Tensor
 
-from longbird.applications.reading.answering import (
+from longbird.applications.documents.sentences import sentences
+from longbird.applications.reading.confidence import Confidence, features
+from longbird.applications.reading.model_inputs import columns, positions, window_inputs
+from longbird.applications.reading.model_outputs import (
     NONE,
     TYPES,
     best_answer,
@@ -21,10 +24,7 @@ from longbird.applications.reading.answering import (
     margin,
     said,
 )
-from longbird.applications.reading.confidence import Confidence, features
-from longbird.applications.reading.pairs import columns, positions, window_inputs
-from longbird.applications.reading.second_look import looked_twice, passages, worth
-from longbird.applications.reading.sentences import sentences
+from longbird.applications.reading.second_pass import looked_twice, passages, worth
 from longbird.applications.training.files import Row
 from longbird.applications.training.metrics import hotpot, squad
 from longbird.applications.training.question_features import encoded, features_of, window_to_learn

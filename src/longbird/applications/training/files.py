@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from longbird.applications.documents import read_document
 from longbird.applications.documents.errors import NotTextError
-from longbird.applications.documents.kinds import ENDINGS, HEAD, kind_of
+from longbird.applications.documents.formats import ENDINGS, HEAD, kind_of
 from longbird.errors import InvalidValueError, MissingFileError
 from longbird.files.digest import sha256_of
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from longbird.applications.reading.answering import TYPES
-from longbird.applications.reading.pairs import Encoded, encode
+from longbird.applications.reading.model_inputs import Encoded, encode
+from longbird.applications.reading.model_outputs import TYPES
 from longbird.applications.training.questions import Question
 
 

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from datasets import Dataset
 from torch import Tensor
 
-from longbird.applications.reading.answering import with_accents
-from longbird.applications.reading.windows import owned, windows
+from longbird.applications.documents.windows import owned, windows
+from longbird.applications.reading.model_outputs import with_accents
 from longbird.applications.training.files import Row
 from longbird.applications.training.metrics import tagging
 from longbird.applications.training.numbers import numbers_of

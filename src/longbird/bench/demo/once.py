@@ -41,7 +41,7 @@ def answer() -> None:
     """What the process does: the model reads once to warm up, then what is measured."""
     import torch
 
-    from longbird.applications.reading.default import default_reader
+    from longbird.applications.reading.default_reader import default_reader
     from longbird.applications.reading.loading import load_tokenizer, quiet
     from longbird.bench.memory import peak_resident_bytes, reset_peak
     from longbird.core.graph import Full

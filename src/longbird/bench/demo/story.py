@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from longbird.applications.documents import Document
-from longbird.applications.reading.normalized import normalized
+from longbird.applications.reading.answer_normalization import normalized
 from longbird.bench.demo.once import CHUNK
 
 TITLE = "Jimmy Carter's last State of the Union message, 16 January 1981"

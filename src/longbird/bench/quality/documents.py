@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from longbird.applications.reading.windows import windows
+from longbird.applications.documents.windows import windows
 
 Row = Mapping[str, Any]
 

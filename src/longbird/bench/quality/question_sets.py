@@ -14,7 +14,7 @@ from typing import Any
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from longbird.applications.reading.sentences import sentences
+from longbird.applications.documents.sentences import sentences
 from longbird.files.sources import questions
 
 SEED = 0

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from datasets import Dataset
 
-from longbird.applications.reading.default import default_reader, shipped_name
-from longbird.applications.reading.windows import question_windows
+from longbird.applications.documents.windows import question_windows
+from longbird.applications.reading.default_reader import default_reader, shipped_name
 from longbird.applications.training.ask import Ask
 from longbird.applications.training.documents import features_of
 from longbird.applications.training.predict import predict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from longbird.applications.reading.normalized import normalized
+from longbird.applications.reading.answer_normalization import normalized
 from longbird.applications.training.metrics.squad import overlap
 
 Fact = tuple[str, int]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from longbird.applications.reading.normalized import normalized
+from longbird.applications.reading.answer_normalization import normalized
 
 
 def overlap(given: str, right: str) -> tuple[float, float, float]:

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import longbird as lb
-from longbird.applications.reading.second_look import LEAST, MOST, PASSAGES, passages
-from longbird.applications.reading.windows import windows
+from longbird.applications.documents.windows import windows
+from longbird.applications.reading.second_pass import LEAST, MOST, PASSAGES, passages
 from longbird.applications.training.ask import Ask
 from longbird.applications.training.trained import load_trained
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from longbird.applications.reading.shared_words import begins, share, words_of
+from longbird.applications.reading.word_overlap import begins, share, words_of
 
 WORDS = 200
 """Of a passage, about: what a model for sentences was made for."""

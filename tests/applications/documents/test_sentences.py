@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longbird.applications.documents import Document
-from longbird.applications.reading.sentences import LONGEST, sentences
+from longbird.applications.documents.sentences import LONGEST, sentences
 
 WRITTEN = st.text(st.sampled_from("ab A.!? \n\"'()1\u00e9\u3002"), max_size=200)
 

@@ -54,14 +54,14 @@ class Parsed:
 
 # The format, and the module that reads it: `read(data, limits, ...) -> Parsed`.
 PARSERS = {kind: f"longbird.applications.documents.{kind}" for kind in ("pdf", "html", "zip")}
-PARSERS["zip"] = "longbird.applications.documents.zips"
+PARSERS["zip"] = "longbird.applications.documents.zip_archives"
 
 # The parent's own path, so that nothing is imported from the folder that the user is in.
 CHILD = """
 import sys
 sys.path[:] = {path!r}
 inf = float("inf")  # as limits may say
-from longbird.applications.documents.apart import answer
+from longbird.applications.documents.separate_process import answer
 answer({kind!r}, {limits!r}, {encoding!r})
 """
 

@@ -25,3 +25,16 @@ def clean(text: str) -> str:
     """
     text = CONTROLS.sub("", text.translate(TABLE))
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+
+
+def valid_unicode(text: str) -> str:
+    r"""Return the text with a question mark in place of each unpaired surrogate.
+
+    Python represents undecodable bytes of file names and of typed input in this way, and no
+    tokenizer accepts them.
+
+    Examples:
+        >>> valid_unicode("caf\udce9")
+        'caf?'
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

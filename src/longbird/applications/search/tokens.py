@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from longbird.applications.documents.characters import valid_unicode
 from longbird.errors import InvalidValueError
 
 AT_ONCE = 2**20
@@ -52,24 +53,12 @@ class Tokenized:
         return self.ids[:first], Tokenized(self.ids[first:], *rest)
 
 
-def unicode(text: str) -> str:
-    r"""The text, with a question mark for each half of a surrogate pair, which no tokenizer takes.
-
-    Python has those for bytes that are no text, in names of files and in what is typed.
-
-    Examples:
-        >>> unicode("caf\udce9")
-        'caf?'
-    """
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
 def tokenized(text: str, tokenizer: Any) -> Tokenized:
     """The tokens of a text; `tokenizer` is of the library tokenizers."""
     parts = [
         Tokenized(np.array(found.ids, np.int32), *(offset + x for x in _offsets(found)))
         for offset, piece in _pieces(text)
-        for found in [tokenizer.encode(unicode(piece), add_special_tokens=False)]
+        for found in [tokenizer.encode(valid_unicode(piece), add_special_tokens=False)]
     ]
     ids, starts, ends = (
         np.concatenate([getattr(part, name) for part in parts])

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longbird.applications.search import index as indexing
-from longbird.applications.search.index import nearest_by_index
-from longbird.applications.search.nearest import nearest
+from longbird.applications.search import approximate_index
+from longbird.applications.search.approximate_index import nearest_by_index
+from longbird.applications.search.exact_search import nearest
 from longbird.applications.search.vectors import Vectors, writing_vectors
 
 pytest.importorskip("usearch")
@@ -69,7 +69,7 @@ def test_only_where_it_is_worth_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         writer.add(every, [row] * 400)
     exact = Vectors.load(out).search(every[:3], 5, index=True)
     assert not out.with_suffix(".usearch").exists()
-    monkeypatch.setattr(indexing, "WORTH", 100)
+    monkeypatch.setattr(approximate_index, "WORTH", 100)
     found = Vectors.load(out).search(every[:3], 5, index=True)
     assert out.with_suffix(".usearch").exists()
     assert [hits[0].number for hits in found] == [hits[0].number for hits in exact] == [0, 1, 2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from longbird.applications.reading.sentences import sentences
+from longbird.applications.documents.sentences import sentences
 from longbird.errors import InvalidValueError
 
 UNITS = ("document", "paragraph", "sentence")

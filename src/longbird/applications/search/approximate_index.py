@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.applications.search.nearest import nearest, pieces
+from longbird.applications.search.exact_search import nearest, pieces
 from longbird.errors import InvalidValueError, MissingPackageError
 from longbird.files.writing import writing_file
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from longbird.applications.reading.difference import apply_difference, write_difference
+from longbird.applications.reading.weight_difference import apply_difference, write_difference
 
 
 def test_it_gives_the_weights_back(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import zipfile
 import zlib
 
 from longbird.applications.documents import docx, epub
-from longbird.applications.documents.apart import Limits, Parsed
 from longbird.applications.documents.errors import NotTextError
-from longbird.applications.documents.xml import check_xml
+from longbird.applications.documents.separate_process import Limits, Parsed
+from longbird.applications.documents.untrusted_xml import check_xml
 from longbird.core.machine import in_words
 
 FILES = 100_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from longbird.applications.documents import Document
-from longbird.applications.reading.narrow import Narrow, Passage, merged
+from longbird.applications.reading.passage_selection import Narrow, Passage, merged
 from longbird.applications.reading.reader import Answer, Evidence, Reader
 
 READ_WHOLE = 131_072

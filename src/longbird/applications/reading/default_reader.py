@@ -48,7 +48,7 @@ def shipped_name() -> str:
 def _fill(folder: Path, scratch: Path) -> None:
     from safetensors.torch import save_file
 
-    from longbird.applications.reading.difference import apply_difference
+    from longbird.applications.reading.weight_difference import apply_difference
 
     source = minilm.path()
     weights = apply_difference(starting_weights(source), SHIPPED / DIFFERENCE)

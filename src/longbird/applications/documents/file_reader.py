@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any
 
-from longbird.applications.documents.apart import Limits, Parsed, parse_apart
 from longbird.applications.documents.document import Document
 from longbird.applications.documents.encoding import check_text, decode
 from longbird.applications.documents.errors import NotTextError, UnreadableError
-from longbird.applications.documents.kinds import ENDINGS, HEAD, READ, ending, kind_of
+from longbird.applications.documents.formats import ENDINGS, HEAD, READ, ending, kind_of
+from longbird.applications.documents.separate_process import Limits, Parsed, parse_apart
 from longbird.core.machine import available_bytes, in_words
 from longbird.errors import InvalidTypeError
 

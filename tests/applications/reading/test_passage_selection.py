@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 import longbird as lb
 from longbird.applications.documents import Document
-from longbird.applications.reading import narrow
-from longbird.applications.reading.asking import Asking
-from longbird.applications.reading.narrow import Narrow, Passage, Vectors, merged, passages
+from longbird.applications.reading import passage_selection
+from longbird.applications.reading.document_answers import Asking
+from longbird.applications.reading.passage_selection import (
+    Narrow,
+    Passage,
+    Vectors,
+    merged,
+    passages,
+)
 from longbird.applications.reading.reader import Answer
 
 
@@ -35,7 +41,7 @@ def test_passages_are_short_without_spaces_too() -> None:
     assert "".join(text[start:end] for start, end in found) == text
     assert max(end - start for start, end in found) <= 400
     long = passages("x" * 100_000)
-    assert max(end - start for start, end in long) <= 200 * narrow.LONG_WORD
+    assert max(end - start for start, end in long) <= 200 * passage_selection.LONG_WORD
 
 
 def letters(texts: list[str]) -> Vectors:
@@ -58,7 +64,7 @@ def test_the_closest_are_those_of_brute_force() -> None:
     weights = [np.log(1 + len(found) / (1 + sum(each))) for each in having]
     words = np.array(weights) @ np.array(having) / sum(weights)
     assert 0 < words.max() < 1
-    scores = letters(pieces) @ letters(["bad cafe"])[0] + narrow.BY_WORDS * words
+    scores = letters(pieces) @ letters(["bad cafe"])[0] + passage_selection.BY_WORDS * words
     np.testing.assert_allclose([each.score for each in found], scores, atol=1e-6)
     assert list(scores) == sorted(scores, reverse=True)
     assert len(found) == sum(len(passages(text)) for text in texts)
@@ -90,7 +96,7 @@ def test_a_word_counts_for_the_passage_that_it_stands_in() -> None:
             letters([[second, text][each.text][each.start : each.end]]) @ letters(["kestrel"])[0]
         )
         assert each.score == pytest.approx(
-            cosine[0] + narrow.BY_WORDS * (each in having), abs=1e-6
+            cosine[0] + passage_selection.BY_WORDS * (each in having), abs=1e-6
         )
 
 
@@ -105,7 +111,7 @@ def test_a_rare_word_counts_whatever_its_vector() -> None:
 def test_of_many_passages_those_with_the_words_are_embedded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(narrow, "EMBEDDED", 5)
+    monkeypatch.setattr(passage_selection, "EMBEDDED", 5)
     paragraphs = ["filler " * 150 + str(number) for number in range(40)]
     paragraphs[23] = "The Kestrels nested there. " + "filler " * 140
     asked: list[int] = []
@@ -123,7 +129,7 @@ def test_of_many_passages_those_with_the_words_are_embedded(
 def test_without_words_in_common_passages_of_everywhere_are_embedded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(narrow, "EMBEDDED", 10)
+    monkeypatch.setattr(passage_selection, "EMBEDDED", 10)
     text = "\n\n".join("filler " * 150 + str(number) for number in range(40))
     found = Narrow([text], letters, letters).closest("Where did Zebulon go?")
     assert max(each.start for each in found) > len(text) * 0.7
@@ -137,7 +143,7 @@ def test_neighbours_become_one() -> None:
 
 
 def test_no_more_is_read_than_is_said(finder: lb.Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longbird.applications.reading.asking.NARROWED", 600)
+    monkeypatch.setattr("longbird.applications.reading.document_answers.NARROWED", 600)
     text = "\n\n".join("The one ship. " * 40 + str(number) for number in range(60))
     asking = Asking(finder, [Document("a.txt", text)], Letters, most=5000)
     assert "about 600 tokens" in next(asking.about())

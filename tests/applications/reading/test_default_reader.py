@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import longbird as lb
-from longbird.applications.reading import default
+from longbird.applications.reading import default_reader
 
 
 def test_what_ships_is_small_and_knows_what_it_is() -> None:
-    files = {file.name: file.stat().st_size for file in default.SHIPPED.iterdir()}
-    assert {"config.json", default.DIFFERENCE, "README.md"} <= set(files)
+    files = {file.name: file.stat().st_size for file in default_reader.SHIPPED.iterdir()}
+    assert {"config.json", default_reader.DIFFERENCE, "README.md"} <= set(files)
     assert sum(files.values()) < 15_000_000
-    kept = json.loads((default.SHIPPED / "config.json").read_text("utf-8"))
+    kept = json.loads((default_reader.SHIPPED / "config.json").read_text("utf-8"))
     said = kept["task_specific_params"]["question-answering"]
     assert 0 <= said["confidence"]["least"] <= 1  # fitted, not assumed
     assert said["positions"] == "paragraph"
@@ -43,14 +43,14 @@ def test_short_paragraphs_are_told_apart() -> None:
 def test_another_calibration_is_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipped = shutil.copytree(default.SHIPPED, tmp_path / "shipped")
-    monkeypatch.setattr(default, "SHIPPED", shipped)
-    monkeypatch.setattr(default, "cached", lambda name, *_, **__: name)
-    before = default.default_reader()
-    assert default.default_reader() == before
+    shipped = shutil.copytree(default_reader.SHIPPED, tmp_path / "shipped")
+    monkeypatch.setattr(default_reader, "SHIPPED", shipped)
+    monkeypatch.setattr(default_reader, "cached", lambda name, *_, **__: name)
+    before = default_reader.default_reader()
+    assert default_reader.default_reader() == before
     config = shipped / "config.json"
     config.write_text(config.read_text("utf-8") + "\n", "utf-8")
-    assert default.default_reader() != before
+    assert default_reader.default_reader() != before
 
 
 def test_a_folder_called_default_is_another_reader(
@@ -58,14 +58,14 @@ def test_a_folder_called_default_is_another_reader(
 ) -> None:
     (tmp_path / "default").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(default, "cached", lambda name, *_, **__: Path(name))
-    assert default.folder_of_reader("default").name.startswith("reader-")
-    assert default.folder_of_reader("./default") == Path("default")
+    monkeypatch.setattr(default_reader, "cached", lambda name, *_, **__: Path(name))
+    assert default_reader.folder_of_reader("default").name.startswith("reader-")
+    assert default_reader.folder_of_reader("./default") == Path("default")
 
 
 def test_a_name_of_a_model_that_answers_no_questions() -> None:
     with pytest.raises(ValueError, match="minilm has not learned to answer questions"):
-        default.folder_of_reader("minilm")
+        default_reader.folder_of_reader("minilm")
 
 
 @pytest.mark.parametrize("file", ["tokenizer.json", "config.json", "model.safetensors"])

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from longbird.applications.documents.characters import valid_unicode
 from longbird.applications.documents.document import BLANK
-from longbird.applications.reading.tokenized import unicode
-from longbird.applications.reading.windows import question_windows
+from longbird.applications.documents.windows import question_windows
 from longbird.errors import InvalidValueError
 
 
@@ -60,7 +60,7 @@ def encode(
     Raises:
         ValueError: A question leaves less than half of `length` to the document.
     """
-    asked, texts = ([unicode(each) for each in some] for some in zip(*pairs, strict=True))
+    asked, texts = ([valid_unicode(each) for each in some] for some in zip(*pairs, strict=True))
     encoded = tokenizer(
         asked, texts, return_offsets_mapping=True, return_token_type_ids=True, verbose=False
     )
