@@ -1,8 +1,9 @@
-"""What the site has beyond Markdown: public names by room, fields of configurations, links out.
+"""Sphinx directives for the parts of the site that are generated from the code.
 
-`{room} graph` documents all names that `longbird/__init__.pyi` takes from `longbird.core.graph`.
-`{fields} LongbirdConfig` makes a table of a configuration from its fields and its docstring.
-A build warns of public names that no page documents, and lists all links to other sites in
+`{names} core.graph` documents the public names that `longbird/__init__.pyi` imports from
+`longbird.core.graph`. Patterns such as `core.operator.*` are allowed, also several of them.
+`{fields} LongbirdConfig` creates a table of the fields of a configuration from its docstring.
+The build warns about public names that no page documents, and writes all links to other sites to
 `external-links.txt`.
 """
 
@@ -12,6 +13,7 @@ import ast
 import dataclasses
 import inspect
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -23,43 +25,43 @@ from sphinx.util.docutils import SphinxDirective
 
 import longbird
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
-def rooms() -> dict[str, list[str]]:
-    """The public names by the room that they come from, as the stub has them."""
-    found: dict[str, list[str]] = {}
+def public_names() -> dict[str, list[str]]:
+    """Return the public names by the module that the stub imports them from."""
+    names_by_module: dict[str, list[str]] = {}
     stub = ast.parse(Path(longbird.__file__).with_suffix(".pyi").read_text())
-    for line in stub.body:
-        if isinstance(line, ast.ImportFrom) and line.module:
-            names = found.setdefault(line.module.partition(".")[0], [])
-            names += [alias.name for alias in line.names]
-    return found
+    for statement in stub.body:
+        if isinstance(statement, ast.ImportFrom) and statement.module:
+            names = names_by_module.setdefault(statement.module, [])
+            names += [alias.name for alias in statement.names]
+    return names_by_module
 
 
-def meanings(cls: type) -> dict[str, str]:
-    """What the docstrings of a class and of those that it inherits from say of each argument."""
-    found: dict[str, str] = {}
+def argument_descriptions(cls: type) -> dict[str, str]:
+    """Return the description of each argument from the docstrings of a class and its bases."""
+    descriptions: dict[str, str] = {}
     for owner in reversed(cls.__mro__):
         if not owner.__module__.startswith("longbird"):
             continue
         text = inspect.cleandoc(owner.__doc__ or "")
         section = re.search(r"^Args:\n((?:    .*\n|\n)+)", text + "\n", re.MULTILINE)
-        for name, words in re.findall(
+        for name, description in re.findall(
             r"^    (\w+): (.*(?:\n {5,}.*)*)", section[1] if section else "", re.MULTILINE
         ):
-            found[name] = " ".join(words.split())
-    return found
+            descriptions[name] = " ".join(description.split())
+    return descriptions
 
 
 def summary(cls: type) -> str:
-    """A docstring without its list of arguments."""
+    """Return the docstring of a class without its list of arguments."""
     text = inspect.cleandoc(cls.__doc__ or "")
     return re.sub(r"^Args:\n(?:    .*\n|\n)+", "", text + "\n", flags=re.MULTILINE)
 
 
 def default_text(field: dataclasses.Field[Any]) -> str:
-    """The default of a field; a function that makes it is shown as a call."""
+    """Format the default value of a field; a default factory is shown as a call."""
     factory = field.default_factory
     if factory is not dataclasses.MISSING:
         return f"{getattr(factory, '__name__', factory)}()"
@@ -67,47 +69,55 @@ def default_text(field: dataclasses.Field[Any]) -> str:
 
 
 def field_rows(cls: Any) -> list[tuple[str, str, str, str]]:
-    """Name, type, default and meaning of the fields that a class declares itself."""
-    words, own = meanings(cls), vars(cls)["__annotations__"]
+    """Return name, type, default and meaning of each field that a class itself declares."""
+    descriptions, own = argument_descriptions(cls), vars(cls)["__annotations__"]
     return [
-        (field.name, str(field.type), default_text(field), words.get(field.name, ""))
+        (field.name, str(field.type), default_text(field), descriptions.get(field.name, ""))
         for field in dataclasses.fields(cls)
         if field.name in own
     ]
 
 
-class Rst(SphinxDirective):
-    """A directive that writes reStructuredText into a page of Markdown."""
+class GeneratedDirective(SphinxDirective):
+    """Base class of directives that insert reStructuredText into a Markdown page."""
 
     required_arguments = 1
 
     def parse(self, lines: list[str]) -> list[nodes.Node]:
-        """The nodes of these lines."""
+        """Parse lines of reStructuredText."""
         return self.parse_text_to_nodes(
             "\n".join(["``````{eval-rst}", *lines, "``````"]), allow_section_headings=True
         )
 
 
-class Room(Rst):
-    """The public names of a room."""
+class NamesDirective(GeneratedDirective):
+    """Document the public names of the modules that match one of the given patterns."""
+
+    optional_arguments = 9
 
     def run(self) -> list[nodes.Node]:
-        """One entry of autodoc for each name."""
+        """Create one autodoc entry for each name."""
         lines: list[str] = []
-        for name in rooms()[self.arguments[0]]:
-            value = getattr(longbird, name)
-            if dataclasses.is_dataclass(value) and hasattr(value, "model_type"):
-                continue  # a configuration: `fields` documents it
-            kind = "class" if inspect.isclass(value) else "function"
-            lines += [f".. auto{kind}:: longbird.{name}", ""]
+        for pattern in self.arguments:
+            matching = [m for m in public_names() if fnmatch(m, pattern)]
+            if not matching:
+                logger.warning(
+                    f"no public name comes from {pattern}", location=self.get_location()
+                )
+            for name in (name for module in matching for name in public_names()[module]):
+                value = getattr(longbird, name)
+                if dataclasses.is_dataclass(value) and hasattr(value, "model_type"):
+                    continue  # `fields` documents configurations.
+                kind = "class" if inspect.isclass(value) else "function"
+                lines += [f".. auto{kind}:: longbird.{name}", ""]
         return self.parse(lines)
 
 
-class Fields(Rst):
-    """A configuration: its docstring, and a table of its fields."""
+class FieldsDirective(GeneratedDirective):
+    """Document a configuration with its docstring and a table of its fields."""
 
     def run(self) -> list[nodes.Node]:
-        """A class of which the table is the signature."""
+        """Create a class description that contains the table."""
         name = self.arguments[0]
         cls = getattr(longbird, name)
         lines = [f".. py:class:: longbird.{name}(**fields)", ""]
@@ -115,7 +125,7 @@ class Fields(Rst):
         lines += ["", "   .. list-table::", "      :header-rows: 1", "      :widths: auto", ""]
         for row in [("field", "type", "default", "meaning"), *field_rows(cls)]:
             if not row[3]:
-                log.warning(f"the docstring of longbird.{name} does not say what {row[0]} means")
+                logger.warning(f"the docstring of longbird.{name} does not describe {row[0]}")
             cells = row if row[0] == "field" else (*(f"``{cell}``" for cell in row[:3]), row[3])
             for number, cell in enumerate(cells):
                 lines.append(f"      {'* -' if number == 0 else '  -'} {cell}")
@@ -123,15 +133,15 @@ class Fields(Rst):
 
 
 def check_names(app: Sphinx, env: Any) -> None:
-    """Warns of public names that no page documents."""
+    """Warn about public names that no page documents."""
     documented = env.get_domain("py").objects
     for name in longbird.__all__:
         if f"longbird.{name}" not in documented:
-            log.warning(f"longbird.{name} is public, and docs/reference.md has no room for it")
+            logger.warning(f"longbird.{name} is public, but no page documents it")
 
 
 def list_external_links(app: Sphinx, error: Exception | None) -> None:
-    """Writes external-links.txt: they are for a reader to try, not for a build to fetch."""
+    """Write external-links.txt, because the build does not access the network to check links."""
     links: set[str] = set()
     for page in app.env.found_docs if error is None else ():
         for node in app.env.get_doctree(page).findall(nodes.reference):
@@ -141,9 +151,9 @@ def list_external_links(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
-    app.add_directive("room", Room)
-    app.add_directive("fields", Fields)
+    """Register the directives and checks with Sphinx."""
+    app.add_directive("names", NamesDirective)
+    app.add_directive("fields", FieldsDirective)
     app.connect("env-check-consistency", check_names)
     app.connect("build-finished", list_external_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
