@@ -138,7 +138,7 @@ def test_every_file_is_a_command_or_serves_them() -> None:
         "early",
         "entry",
         "errors",
-        "flags",
+        "command",
         "graph_argument",
         "options",
         "terminal",

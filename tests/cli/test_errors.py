@@ -16,6 +16,13 @@ import torch
 
 from longbird.cli import errors
 from longbird.cli.app import main
+from longbird.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MissingFileError,
+    MissingPackageError,
+    UnsupportedError,
+)
 
 
 @pytest.fixture
@@ -143,7 +150,7 @@ def torchs_own_error() -> Exception:
     [
         (MemoryError(), "out of memory"),
         (MemoryError("Unable to allocate 7.45 GiB"), "out of memory: Unable to allocate 7.45"),
-        (torchs_own_error(), "out of memory: 4,000,000.0 GB were asked for at once"),
+        (torchs_own_error(), "out of memory: 4,000,000.0 GB were requested at once"),
         (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "out of memory"),
         (RuntimeError("std::bad_alloc"), "out of memory"),
         (
@@ -181,6 +188,28 @@ def test_the_option_debug_does_too(monkeypatch: pytest.MonkeyPatch) -> None:
         main()
 
 
+def test_options_are_named_as_on_the_command_line(raising) -> None:
+    error = InvalidValueError(
+        "there is nothing to draw", remedy="set `n=9`, `json=True` or `steps`"
+    )
+    # `steps` is no option of `longbird graph show`.
+    expected = "error: there is nothing to draw: set --tokens 9, --json or steps\n"
+    assert raising(error) == (2, expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        (InvalidTypeError, 2),
+        (MissingFileError, 2),
+        (MissingPackageError, 1),
+        (UnsupportedError, 1),
+    ],
+)
+def test_errors_raised_on_purpose_need_no_report(raising, kind: type, status: int) -> None:
+    assert raising(kind("no such thing")) == (status, "error: no such thing\n")
+
+
 def test_a_message_of_several_lines_is_one_line(raising) -> None:
     assert raising(ValueError("first\n  second")) == (2, "error: first second\n")
 
@@ -215,6 +244,11 @@ def test_a_pipe_that_nobody_reads() -> None:
 def test_a_full_disk() -> None:
     done = shell("longbird graph show bigbird -n 64 > /dev/full")
     assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+def test_a_closed_standard_output() -> None:
+    done = shell("longbird graph show bigbird -n 64 >&-")
+    assert (done.returncode, done.stderr) == (1, "error: standard output is closed\n")
 
 
 @pytest.mark.slow  # a process

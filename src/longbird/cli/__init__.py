@@ -1,9 +1,16 @@
-"""The command `longbird`: one file for each subcommand, named in `app.COMMANDS`.
+"""The command `longbird`: one file per subcommand, listed in `app.COMMANDS`.
 
-These files are read before the command answers anything, `--help` and completion included. So they
-import nothing that takes long: what a subcommand needs, it imports when it runs.
+All of these files are imported before the command answers anything, `--help` and shell completion
+included. They therefore import nothing slow at the top; a subcommand imports what it needs when
+it runs.
 
-`entry` is where the shell enters. `options` has the options that several subcommands share,
-`graph_argument` how a graph is typed, `flags` what `--help` shows of flags, `terminal` what is
-shown while something runs, and `errors` what a failure looks like.
+- `entry`: the entry point of the shell command.
+- `app`: the application, assembled from the subcommands.
+- `command`: the class of all commands.
+- `options`, `graph_argument`: options and arguments that several subcommands share.
+- `early`: checks that run before the slow imports.
+- `terminal`: output on standard output and standard error.
+- `errors`: how failures are reported.
+
+Code that computes something belongs into the other packages.
 """

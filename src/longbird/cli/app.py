@@ -1,7 +1,8 @@
-"""The command `longbird`, put together from its subcommands."""
+"""The command `longbird`, assembled from its subcommands."""
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -12,7 +13,7 @@ import typer
 
 import longbird
 from longbird.cli import errors
-from longbird.cli.flags import Command, Group
+from longbird.cli.command import Command, Group
 
 # In the order of `longbird --help`. The file of that name has a function of that name, or a
 # `typer.Typer` if the command has subcommands.
@@ -58,20 +59,27 @@ def _everywhere(
 
 
 def main() -> None:
-    """Runs the command: a failure is one red line on stderr (a wrong option, typer's box)."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # The name of a file may be no text: its bytes are then printed as \udcff, also in JSON.
+    """Run the command; a failure is one red line on stderr (a wrong option, a box by typer)."""
+    if sys.stdout is None:  # closed by the calling process
+        sys.stdout = _ClosedOutput()
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        # The name of a file may not be text: its bytes are printed as \udcff, in JSON as well.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
-    except SystemExit as done:  # typer's way of returning, also after Ctrl-C
-        if done.code == errors.INTERRUPTED:
+    except SystemExit as exit:  # how typer returns, also after Ctrl-C
+        if exit.code == errors.INTERRUPTED:
             errors.complain("interrupted")
         raise
-    except Exception as error:
-        if os.environ.get(errors.DEBUG) not in (None, "", "0"):
+    except Exception as error:  # outside a command, for example while a group is set up
+        if errors.is_debugging():
             raise
-        line, code = errors.describe(error)
-        errors.complain(line)
-        errors.drop_output()
-        sys.exit(code)
+        sys.exit(errors.report(error))
+
+
+class _ClosedOutput(io.TextIOBase):
+    """Standard output that the calling process has closed: writing to it is an error."""
+
+    def write(self, text: str, /) -> int:
+        """Raise an error, since the text would be lost."""
+        raise OSError(errno.EBADF, "standard output is closed")

@@ -13,7 +13,7 @@ from longbird.applications.dna.default import PRETRAINED, folder_of_dna
 from longbird.bench.dna.experiments import EXPERIMENTS as OF_DNA
 from longbird.bench.dna.experiments import SPEED
 from longbird.bench.quality import EXPERIMENTS, SCALES
-from longbird.cli.flags import Command, Group
+from longbird.cli.command import Command, Group
 from longbird.cli.options import (
     IMPLEMENTATIONS,
     Batch,

@@ -11,11 +11,11 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from longbird.applications.dna.default import PRETRAINED, PROMOTER, folder_of_dna
+from longbird.cli.command import Command, Group
 from longbird.cli.early import check_model, check_there
 from longbird.cli.errors import INTERRUPTED
 from longbird.cli.evaluate import metrics_table
 from longbird.cli.finetune import finetune as finetune_text
-from longbird.cli.flags import Command, Group
 from longbird.cli.options import AsJson, TokensAtOnce, check_known
 from longbird.cli.terminal import note, stdout, working
 from longbird.errors import InvalidValueError

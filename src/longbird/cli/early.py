@@ -1,4 +1,4 @@
-"""What is wrong with names of files and models is said before seconds of imports."""
+"""Checks of file and model names that run before the slow imports."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from longbird.files.sources import is_named
 
 
 def check_files(files: Iterable[Path] | None) -> None:
-    """Raises if one of the files to read is not there, or of a kind that is not read."""
+    """Raise an error if a file does not exist or has an unsupported format."""
     from longbird.applications.training.files import (
-        find_files,  # says what is missing without the extra `train`
+        find_files,  # names the missing package if the extra `train` is not installed
     )
 
     if files:
@@ -21,19 +21,19 @@ def check_files(files: Iterable[Path] | None) -> None:
 
 
 def check_trained(model: str, files: Iterable[Path]) -> None:
-    """The same, and for the folder of a run or of a model."""
+    """Raise an error if a file, or the folder of a run or a model, cannot be used."""
     check_model(model)
     check_files(files)
 
 
 def check_there(files: Iterable[Path]) -> None:
-    """Raises if one of the files or folders is not there; "-" is stdin."""
+    """Raise an error if a file or folder does not exist; "-" stands for standard input."""
     for file in files:
         if str(file) != "-" and not file.exists():
             raise MissingFileError(f"there is no file {file}")
 
 
 def check_model(model: str | Path) -> None:
-    """Raises if there is no model of this name, nor such a folder."""
+    """Raise an error if this is neither the name of a model nor an existing folder."""
     if not is_named(str(model)):
         folder_of(model)

@@ -1,4 +1,4 @@
-"""Where the shell enters: nothing is imported before Ctrl-C has a meaning."""
+"""Entry point of the shell command; imports happen where Ctrl-C is handled."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 
 
 def main() -> None:
-    """Runs the command; an interruption at any moment ends it with one line."""
+    """Run the command; an interruption at any moment ends it with one line."""
     try:
         from longbird.cli import app
 
         app.main()
-    except KeyboardInterrupt:  # outside of a subcommand, while this or that is imported
+    except KeyboardInterrupt:  # outside a subcommand, during imports
         print("error: interrupted", file=sys.stderr)
         sys.exit(130)

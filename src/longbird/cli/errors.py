@@ -1,40 +1,57 @@
-"""What a failure looks like to the user: one line on stderr, and an exit code."""
+"""Failures on the command line: one line on stderr, and an exit status."""
 
 from __future__ import annotations
 
-import dis
 import errno
 import os
 import re
 import sys
+from collections.abc import Mapping
 
 from rich.text import Text
 
 from longbird.cli.terminal import printable, stderr
+from longbird.errors import LongbirdError, MissingPackageError, UnsupportedError
 
 DEBUG = "LONGBIRD_DEBUG"
 
-USERS_MISTAKE = 2
+USER_ERROR = 2
 FAILURE = 1
 INTERRUPTED = 130
 
-# What the user named is not there, not readable, or not of the right kind. Libraries that load
-# models raise OSError without a number for a name that they do not know.
-_USERS_FILES = (
+# The file that the user named is missing, unreadable or of the wrong kind. Libraries that load
+# models raise OSError without a number for an unknown name.
+_USER_FILE_ERRORS = (
     None, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EEXIST, errno.EISDIR, errno.ENOTDIR,
     errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL,
 )  # fmt: skip
 
-# Libraries written in C++ and Rust have errors of their own for these; their texts tell.
-_NO_MEMORY = re.compile(
+# Libraries written in C++ and Rust raise errors of their own, which only their texts tell apart.
+_OUT_OF_MEMORY = re.compile(
     r"not enough memory|can't allocate memory|cannot allocate memory|out of memory|bad_alloc", re.I
 )
-_NO_SPACE = re.compile(r"no space left on device|os error 28|disk quota exceeded", re.I)
+_DISK_FULL = re.compile(r"no space left on device|os error 28|disk quota exceeded", re.I)
 _TOO_LARGE = re.compile(r"overflow", re.I)
+
+_OPTION = re.compile(r"`([a-z_][a-z0-9_]*)(?:=([^`]*))?`")
+"""An option as the library names it: `hold_out` or `hold_out=0`, in backticks."""
+
+
+def is_debugging() -> bool:
+    """Whether a failure shows its traceback: `--debug`, or LONGBIRD_DEBUG=1 in the environment."""
+    return os.environ.get(DEBUG) not in (None, "", "0")
+
+
+def report(error: Exception) -> int:
+    """Print a failure as one red line on stderr, and return the exit status."""
+    line, status = describe(error)
+    complain(line)
+    drop_output()
+    return status
 
 
 def describe(error: Exception) -> tuple[str, int]:
-    """What went wrong in one line, and the exit code.
+    """Return one line that describes a failure, and the exit status.
 
     Examples:
         >>> describe(ValueError("heads is 0, expected at least 1"))
@@ -48,24 +65,25 @@ def describe(error: Exception) -> tuple[str, int]:
     """
     text = " ".join(str(error).split())
     match error:
+        case LongbirdError():
+            failed = isinstance(error, (MissingPackageError, UnsupportedError))
+            return with_flags(text, error.flags), FAILURE if failed else USER_ERROR
         case MemoryError():
             return f"out of memory{': ' * bool(text)}{text}", FAILURE
         case OSError():
-            named = f": {error.filename}" if error.filename is not None else ""
-            line = f"{error.strerror}{named}" if error.strerror else text
-            return line, USERS_MISTAKE if error.errno in _USERS_FILES else FAILURE
+            file = f": {error.filename}" if error.filename is not None else ""
+            line = f"{error.strerror}{file}" if error.strerror else text
+            return line, USER_ERROR if error.errno in _USER_FILE_ERRORS else FAILURE
         case OverflowError():
-            return f"a number is too large: {text}", USERS_MISTAKE
+            return f"a number is too large: {text}", USER_ERROR
         case ValueError():
-            return text, USERS_MISTAKE
-        case _ if _on_purpose(error):
-            return text, USERS_MISTAKE if isinstance(error, TypeError) else FAILURE
-        case _ if _NO_MEMORY.search(text):
+            return text, USER_ERROR
+        case _ if _OUT_OF_MEMORY.search(text):
             return f"out of memory: {_allocation(text)}", FAILURE
-        case _ if _NO_SPACE.search(text):
+        case _ if _DISK_FULL.search(text):
             return f"the disk is full: {text}", FAILURE
         case RuntimeError() if _TOO_LARGE.search(text):
-            return f"a size is too large: {text}", USERS_MISTAKE
+            return f"a size is too large: {text}", USER_ERROR
         case _:
             return (
                 f"an error inside longbird ({type(error).__name__}: {text}). Please report it "
@@ -74,13 +92,33 @@ def describe(error: Exception) -> tuple[str, int]:
             )
 
 
+def with_flags(text: str, flags: Mapping[str, str]) -> str:
+    """Return a message of the library with the options named as on the command line.
+
+    Examples:
+        >>> flags = {"hold_out": "--hold-out", "force": "--force"}
+        >>> with_flags("set `hold_out=0.1`, or overwrite it with `force=True`", flags)
+        'set --hold-out 0.1, or overwrite it with --force'
+        >>> with_flags("`n` must be at least 1, received 0", {})
+        'n must be at least 1, received 0'
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in flags:
+            return found[0].strip("`")
+        return flags[name] if value in (None, "True") else f"{flags[name]} {value}"
+
+    return _OPTION.sub(flag, text)
+
+
 def complain(line: str) -> None:
-    """Prints a red line on stderr."""
+    """Print a red line on stderr."""
     stderr.print(Text(f"error: {printable(line)}", style="red"), soft_wrap=True)
 
 
 def drop_output() -> None:
-    """Forgets what stdout did not take, so that Python does not try again at its end."""
+    """Discard what stdout did not accept, so that Python does not try again when it exits."""
     if sys.stdout is None:  # closed by whoever started us
         return
     try:
@@ -89,19 +127,7 @@ def drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _on_purpose(error: Exception) -> bool:
-    """Did a `raise` of longbird raise it, so that its message is written for the user?"""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or isinstance(error, AssertionError):
-        return False
-    frame = trace.tb_frame
-    raised = dis.opname[frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
-    return raised and str(frame.f_globals.get("__name__")).startswith("longbird.")
-
-
 def _allocation(text: str) -> str:
-    """What torch says of an allocation that failed, without where in its source that was."""
+    """Return torch's message about a failed allocation without the place in its source code."""
     asked = re.search(r"tried to allocate (\d+) bytes", text)
-    return f"{int(asked[1]) / 1e9:,.1f} GB were asked for at once" if asked else text
+    return f"{int(asked[1]) / 1e9:,.1f} GB were requested at once" if asked else text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longbird.cli.flags import Command, Group
+from longbird.cli.command import Command, Group
 from longbird.cli.graph_argument import HELP, GraphArgument, complete_graph, parse_graph
 from longbird.cli.options import AsJson, Heads, Picture, Tokens
 from longbird.cli.terminal import say, stdout, working

@@ -1,4 +1,4 @@
-"""A graph on the command line: an expression, a preset's name, or a JSON file."""
+"""The graph argument of commands: an expression, the name of a preset, or a JSON file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELP = f"A graph: {KINDS}."
 
 
 def complete_graph(incomplete: str) -> list[str]:
-    """The names that begin like what was typed so far."""
+    """Return the names of pieces and presets that begin with the typed text."""
     from longbird.core.graph.expression import names
 
     return [name for name in names() if name.startswith(incomplete)]
@@ -32,10 +32,10 @@ GraphArgument = Annotated[
 
 
 def parse_graph(text: str) -> Graph:
-    """The graph that an expression, a preset's name or a JSON file stands for.
+    """Return the graph that an expression, the name of a preset or a JSON file describes.
 
     Raises:
-        ValueError: It is none of these; the message points at the part that is not understood.
+        ValueError: The text is none of these; the message points at the part that is wrong.
         OSError: The file cannot be read.
     """
     from longbird.core.graph import as_graph
@@ -53,7 +53,7 @@ def parse_graph(text: str) -> Graph:
             raise
     if not path.exists():
         raise InvalidValueError(f"there is no file {path}")
-    if not path.is_file():  # a pipe that nobody writes to would never be read
+    if not path.is_file():  # reading a pipe without a writer would block forever
         raise InvalidValueError(f"{path} is {_kind(path)}; expected a graph: {KINDS}")
     try:
         return as_graph(path.read_text(encoding="utf-8").lstrip("\ufeff"))

@@ -1,4 +1,4 @@
-"""Options that several subcommands share, so that they have one name and one meaning."""
+"""Options that several subcommands share, with one name and one meaning."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import typer
 from longbird.errors import InvalidValueError
 from longbird.files.paths import check_picture
 
-Tokens = Annotated[int, typer.Option("-n", "--tokens", help="Tokens of a sequence.", min=1)]
-Heads = Annotated[int, typer.Option("--heads", help="Heads.", min=1)]
-HeadDim = Annotated[int, typer.Option("--head-dim", help="Size of a head.", min=1)]
-Batch = Annotated[int, typer.Option("--batch", help="Sequences.", min=1)]
+Tokens = Annotated[int, typer.Option("-n", "--tokens", help="Tokens in the sequence.", min=1)]
+Heads = Annotated[int, typer.Option("--heads", help="Number of attention heads.", min=1)]
+HeadDim = Annotated[int, typer.Option("--head-dim", help="Head size.", min=1)]
+Batch = Annotated[int, typer.Option("--batch", help="Number of sequences.", min=1)]
 
-# Of commands that use a trained model.
-Trained = Annotated[str, typer.Argument(help="The folder of a run, or of a model.")]
+# Options of commands that use a trained model.
+Trained = Annotated[str, typer.Argument(help="Folder of a run or of a model.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TextColumn = Annotated[
-    str | None, typer.Option(help="Column of the text; that of the run by default.")
+    str | None, typer.Option(help="Column of the text. Default: the column used in training.")
 ]
 TokensAtOnce = Annotated[
-    int | None, typer.Option(help="Tokens that are read at once; as in the run by default.")
+    int | None, typer.Option(help="Maximum number of tokens per batch. Default: as in training.")
 ]
 
 
 def _check_picture(out: Path | None) -> Path | None:
-    """Before anything that takes long."""
+    """Reject the path of a picture before anything slow runs."""
     if out is not None:
         check_picture(out)
     return out
@@ -41,7 +41,7 @@ Picture = Annotated[
     typer.Option(
         "-o",
         "--out",
-        help="Also write a picture: a .png, .svg or .pdf file.",
+        help="Also write a picture (.png, .svg or .pdf).",
         callback=_check_picture,
     ),
 ]
@@ -49,7 +49,7 @@ Encoding = Annotated[str | None, typer.Option(help="Encoding of the files.")]
 
 
 def _check_threads(threads: int | None) -> int | None:
-    """More than a few to a core only wait for each other, and each has a stack of its own."""
+    """Reject thread counts far above the number of cores, which only cost memory."""
     cores = os.cpu_count() or 1
     if threads is not None and threads > (most := max(64, 4 * cores)):
         raise typer.BadParameter(
@@ -62,7 +62,7 @@ Threads = Annotated[
     int | None,
     typer.Option(
         "--threads",
-        help="Threads; torch's own number by default.",
+        help="Number of threads. Default: chosen by torch.",
         min=1,
         callback=_check_threads,
     ),
@@ -70,7 +70,7 @@ Threads = Annotated[
 
 
 class DType(str, Enum):
-    """Storage of q, k and v."""
+    """Data type of queries, keys and values."""
 
     float32 = "float32"
     bfloat16 = "bfloat16"
@@ -78,15 +78,15 @@ class DType(str, Enum):
     float64 = "float64"
 
 
-Storage = Annotated[DType, typer.Option("--dtype", help="Storage of q, k and v.")]
+Storage = Annotated[DType, typer.Option("--dtype", help="Data type of queries, keys and values.")]
 
 
 IMPLEMENTATIONS = ("native", "flex", "gather", "reference")
-"""By name; asking which of them can run here would import torch."""
+"""Names only: finding out which of them can run here would import torch."""
 
 
 def complete(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """What the shell offers of these names."""
+    """Return a completion function for these names."""
     known = tuple(names)
 
     def begins(incomplete: str) -> list[str]:
@@ -99,7 +99,7 @@ complete_implementation = complete(IMPLEMENTATIONS)
 
 
 def check_known(option: str, given: Iterable[str | None], names: Iterable[str]) -> None:
-    """Raises if one of the values of an option has no meaning; None is no value."""
+    """Raise an error if a value of an option is unknown; None stands for no value."""
     known = tuple(names)
     for value in given:
         if value is not None and value not in known:

@@ -1,4 +1,4 @@
-"""The terminal: results go to stdout, and what is going on meanwhile to stderr."""
+"""Terminal output: results go to standard output, progress and notes to standard error."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ stdout = Console()
 stderr = Console(stderr=True)
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""All but tabs and line ends."""
+"""Control characters other than tabs and line ends."""
 
 
 def printable(text: str) -> str:
-    r"""Text of a file, or its name, without what a terminal would take for a command.
+    r"""Replace the control characters of a file's text or name, which a terminal would obey.
 
     Examples:
         >>> printable("clear\x1b[2J the screen") == "clear\ufffd[2J the screen"
@@ -35,9 +35,9 @@ def _one_space(found: re.Match[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""As `printable`, on one line: a sentence, or the name of a file.
+    r"""Return a printable text on one line.
 
-    Spaces stay as they are; around a line end or a tab they become one.
+    White space that contains a line end or a tab becomes one space; other spaces stay.
 
     Examples:
         >>> one_line("two  spaces\n  and a line end")
@@ -48,12 +48,12 @@ def one_line(text: str) -> str:
 
 @contextmanager
 def working(text: str) -> Generator[Callable[[str], None], None, None]:
-    """Shows what is going on while it does; only on a terminal, where somebody can see it.
+    """Show a status line while the body runs, if standard error is a terminal.
 
-    What it gives changes the text.
+    The body receives a function that changes the text.
     """
     if stderr.is_terminal:
-        # Not as str, where rich would take brackets in the name of a file for markup.
+        # As Text, since rich would interpret brackets in the name of a file as markup.
         with stderr.status(Text(printable(text))) as status:
             yield lambda text: status.update(Text(printable(text)))
     else:
@@ -61,12 +61,12 @@ def working(text: str) -> Generator[Callable[[str], None], None, None]:
 
 
 def say(text: str) -> None:
-    """Prints a plain line: no colours for numbers, no markup, no line breaks within it."""
+    """Print a plain line of a result, without highlighting, markup or wrapping."""
     stdout.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def echo_json(value: Any, indent: int | None = None) -> None:
-    """Prints JSON: in the letters of its texts, or as escapes where stdout has not all of them."""
+    """Print JSON; non-ASCII characters are escaped if standard output cannot encode them."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
@@ -76,5 +76,5 @@ def echo_json(value: Any, indent: int | None = None) -> None:
 
 
 def note(text: str, end: str = "\n") -> None:
-    """Prints a plain line on stderr: what is going on, so that stdout has the result alone."""
+    """Print a plain note on standard error, so that standard output has only the result."""
     stderr.print(printable(text), highlight=False, markup=False, soft_wrap=True, end=end)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longbird.cli.flags import Command, Group
+from longbird.cli.command import Command, Group
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import AsJson, Picture, check_known
 from longbird.cli.terminal import note, say, stdout, working

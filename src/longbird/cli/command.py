@@ -1,0 +1,56 @@
+"""The class of all commands: how `--help` shows flags, and how failures are reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from longbird.errors import LongbirdError
+
+
+class Command(TyperCommand):
+    """A command; errors that it raises are reported with the names of its options."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments; flags show no type, since they take no value."""
+        return _hide_type_of_flags(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error of the library learns how its options are called here."""
+        try:
+            return super().invoke(ctx)
+        except LongbirdError as error:
+            error.flags = flags_of(self.params)
+            raise
+
+
+class Group(TyperGroup):
+    """A command with subcommands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments, as `Command` does."""
+        return _hide_type_of_flags(super().get_params(ctx))
+
+
+def flags_of(params: Sequence[Any]) -> dict[str, str]:
+    """Return what the command line calls each parameter: `--hold-out` for `hold_out`."""
+    return {
+        param.name: max(param.opts, key=len) if _is_option(param) else param.name.upper()
+        for param in params
+        if param.name is not None
+    }
+
+
+def _is_option(param: Any) -> bool:
+    # Recent versions of typer have click inside, older ones depend on it: only typer has names
+    # that are the same for both.
+    return isinstance(param, TyperOption)
+
+
+def _hide_type_of_flags(params: list[Any]) -> list[Any]:
+    for param in params:
+        if _is_option(param) and param.is_flag and param.metavar is None:
+            param.metavar = ""
+    return params
