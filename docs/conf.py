@@ -1,4 +1,4 @@
-"""How the site is built: `make docs` runs Sphinx with this, and every warning is an error."""
+"""Configuration of Sphinx, which `make docs` runs with every warning as an error."""
 
 import sys
 from importlib.metadata import version as installed
@@ -12,18 +12,18 @@ version = release = installed("longbird")
 
 extensions = [
     "myst_parser",  # the pages are Markdown
-    "sphinx.ext.autodoc",  # docstrings of what is imported, so lazy names are no trouble
-    "sphinx.ext.napoleon",  # Google's style of docstrings
-    "site_parts",  # public names by room, fields of configurations, external links
+    "sphinx.ext.autodoc",  # imports the names that it documents, so that lazy names work
+    "sphinx.ext.napoleon",  # docstrings in Google's style
+    "site_parts",  # public names by module, fields of configurations, external links
 ]
 exclude_patterns = ["_build"]
 
-# Anchors for headings, as GitHub makes them: the pages are read there too.
+# Anchors for headings, named as on GitHub, where the pages are read too.
 myst_heading_anchors = 3
 
-smartquotes = False  # quotes are often those of a value
+smartquotes = False  # quotation marks often belong to a value
 
-# A name in single backticks is a link where it is a documented name, and code elsewhere.
+# A documented name in single backticks becomes a link; anything else is shown as code.
 default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -33,7 +33,9 @@ python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"  # loads nothing from other servers
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = f"Longbird {version}"
 html_copy_source = False
 html_show_sphinx = False
-html_show_copyright = False  # LICENSE says it all
+html_show_copyright = False  # see LICENSE

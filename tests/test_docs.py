@@ -226,6 +226,13 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         parser.feed(page.read_text())
         assert parser.found and not [url for url in parser.found if "//" in url], page
 
+    # Every page is there: Sphinx replaces some silently, such as search.html, with its own.
+    for source in (ROOT / "docs").rglob("*.md"):
+        html = (tmp_path / source.relative_to(ROOT / "docs")).with_suffix(".html").read_text()
+        heading = re.match(r"# ([\w ]+)", source.read_text())
+        assert heading is None or f"<h1>{heading[1]}" in html, source
+        assert "site.css" in html, source  # code blocks wrap instead of being cut off
+
     reference = "".join(page.read_text() for page in tmp_path.glob("*.html"))
     for name in lb.__all__:
         assert f'id="longbird.{name}"' in reference
