@@ -7,7 +7,7 @@
 #   make lint        ruff, pyright, import-linter, clang-format
 #   make sanitize    the C++ kernels under the address and undefined-behaviour sanitizers
 #   make format      put Python and C++ into shape
-#   make bench       measure against the peers
+#   make experiments measure attention beside other implementations
 #   make docs        the site, into build/docs
 #   make dist        source distribution and wheels, into dist; make dist-check installs and tries them
 #   make test-oldest the tests with the oldest versions that are allowed, and Python 3.10
@@ -39,7 +39,7 @@ CXX_FILES := $(KERNELS) $(wildcard csrc/tests/*.cpp csrc/tests/*.h)
 WORKERS := $(shell (env -u OMP_NUM_THREADS nproc || getconf _NPROCESSORS_ONLN) 2>/dev/null | awk '{print $$1 < 8 ? $$1 : 8}')
 PYTEST := pytest --numprocesses=$(WORKERS) --dist=worksteal
 
-.PHONY: help demo test test-fast lint ruff types layers cxx hooks sanitize pytest bench format clean always
+.PHONY: help demo test test-fast lint ruff types layers cxx hooks sanitize pytest experiments format clean always
 .PHONY: docs dist dist-check test-oldest
 help:
 	@sed -n '/^$$/q; s/^# \{0,3\}//p' Makefile
@@ -53,8 +53,8 @@ test: $(STAMPS)/dev
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint sanitize
 	@$(MAKE) --no-print-directory pytest
 
-bench: $(STAMPS)/dev
-	longbird bench attention
+experiments: $(STAMPS)/dev
+	python -m experiments attention
 
 # --- Checks: the hooks of .pre-commit-config.yaml are these same targets --------------------------
 

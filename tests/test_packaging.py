@@ -159,6 +159,7 @@ def test_the_source_distribution_is_complete_and_clean(tmp_path: Path) -> None:
         kept = {str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob(pattern)}
         assert {name for name in kept if "__pycache__" not in name} <= names
     assert {"CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml"} <= names
+    assert not [name for name in names if re.match(r"(tests/)?(experiments|recipes)\b", name)]
     assert not [name for name in names if re.search(r"\.so$|\.pyc$|^build/|^\.venv", name)]
     assert file.stat().st_size < 20_000_000  # 15 MB of it are the reader, 3 the models of DNA
 
@@ -222,6 +223,7 @@ def test_without_a_compiler_it_installs_and_says_what_is_missing(copy: Path) -> 
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     assert (site / "longbird" / "py.typed").exists()
+    assert {path.name for path in site.iterdir() if "dist-info" not in path.name} == {"longbird"}
     assert not list(site.rglob("*.so"))
 
     info = run_in(site, "from longbird.cli.app import main; main()", "info")

@@ -2,7 +2,7 @@
 
     python recipes/dna/prepare.py FOLDER
 
-What `longbird.bench.dna` holds out (a fifth of E. coli to count bits on and another for its
+What `experiments.dna` holds out (a fifth of E. coli to count bits on and another for its
 promoters, with a gap around both; the last fifth of chromosome X of C. elegans; chromosome 2R of
 Drosophila) is in no file to learn from, and neither is what models are chosen by there. Files to
 learn from have stretches of genomes as sequences, named after where they lie; those named
@@ -18,14 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
-from longbird.bench.dna.artificial import CHROMOSOMES, merged, upstream
-from longbird.bench.dna.bases import letters, read_fasta
-from longbird.bench.dna.corpora import GAP
-from longbird.bench.dna.models import Plan, write_new
-from longbird.bench.dna.organisms import bacterium
-from longbird.bench.dna.promoters import AFTER, BEFORE
-from longbird.bench.dna.splits import TEST, TRAIN, VALIDATION, by_fifth, stretches
-from longbird.files.sources import genomes
+from experiments.dna.artificial import CHROMOSOMES, merged, upstream
+from experiments.dna.bases import letters, read_fasta
+from experiments.dna.corpora import GAP
+from experiments.dna.models import Plan, write_new
+from experiments.dna.organisms import bacterium
+from experiments.dna.promoters import AFTER, BEFORE
+from experiments.dna.splits import TEST, TRAIN, VALIDATION, by_fifth, stretches
+from experiments.sources import genomes
 
 WIDTH = 80
 CHOOSING = 120_000

@@ -23,15 +23,15 @@ import torch
 from prepare import GENOMES, SEED, TIMES
 from safetensors.torch import load_file, save_file
 
+from experiments.dna import promoters
+from experiments.dna.bases import letters
+from experiments.dna.corpora import corpus
+from experiments.dna.linear import AtContent, OneHot, Words
+from experiments.dna.markov import TwoSided, choose
+from experiments.sources import genomes
 from longbird.applications.dna.default import PRETRAINED, PROMOTER, SHIPPED
 from longbird.applications.dna.runs import evaluate, load
-from longbird.bench.dna import promoters
-from longbird.bench.dna.bases import letters
-from longbird.bench.dna.corpora import corpus
-from longbird.bench.dna.linear import AtContent, OneHot, Words
-from longbird.bench.dna.markov import TwoSided, choose
 from longbird.files.digest import sha256_of
-from longbird.files.sources import genomes
 
 NAMES = {
     "coli": "E. coli, last fifth",

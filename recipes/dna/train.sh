@@ -8,6 +8,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1
+export PYTHONPATH="$here/../..${PYTHONPATH:+:$PYTHONPATH}"  # of the package `experiments`
 data=$folder/data
 steps_short=${STEPS_SHORT:-24000}
 steps_long=${STEPS_LONG:-2000}

@@ -2,7 +2,7 @@
 
     python recipes/reader/prepare.py FOLDER
 
-`longbird.bench.quality.question_sets` says which questions are on which side. All that is drawn is
+`experiments.quality.question_sets` says which questions are on which side. All that is drawn is
 a function of SEED.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from clozes import Corpus, clozes, in_company
 
-from longbird.bench.quality.question_sets import (
+from experiments.quality.question_sets import (
     EVERY_WORD,
     SEED,
     in_articles,

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.quality.documents import write_rows
 from longbird.applications.training.ask import Ask
 from longbird.applications.training.evaluate import read_for
 from longbird.applications.training.metrics import squad
 from longbird.applications.training.predict import predict
 from longbird.applications.training.trained import Trained
-from longbird.bench.quality.documents import write_rows
 
 
 def f1_by_kind(trained: Trained, rows: Sequence[Any]) -> dict[str, np.ndarray]:

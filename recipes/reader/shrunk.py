@@ -17,11 +17,11 @@ import numpy as np
 from scoring import f1_by_kind, in_percent
 from torch import Tensor
 
+from experiments.quality.documents import read_rows
 from longbird.applications.reading.default_reader import DIFFERENCE, starting_weights
 from longbird.applications.reading.weight_difference import apply_difference, write_difference
 from longbird.applications.training.ask import Ask
 from longbird.applications.training.trained import Trained, load_trained
-from longbird.bench.quality.documents import read_rows
 from longbird.files.sources import minilm
 
 

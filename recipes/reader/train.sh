@@ -8,6 +8,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1
+export PYTHONPATH="$here/../..${PYTHONPATH:+:$PYTHONPATH}"  # of the package `experiments`
 data=$folder/data
 common=(--length 4096 --positions paragraph --frozen-words --bf16)
 

@@ -20,12 +20,12 @@ from scoring import f1_by_kind, in_percent
 from torch import Tensor
 
 import longbird as lb
+from experiments.quality.documents import read_rows
 from longbird.applications.reading.default_reader import folder_of_reader
 from longbird.applications.training.ask import Ask
 from longbird.applications.training.every import BY_HEAD, BY_NAME
 from longbird.applications.training.finetune import finetune
 from longbird.applications.training.trained import load_trained
-from longbird.bench.quality.documents import read_rows
 
 MOST_SENTENCES = 256
 LONGEST = 30

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import longbird as lb
 from longbird.analysis.check import check as oracle_check
-from longbird.cli import demo as demo_module
 from longbird.cli import info as info_module
 from longbird.cli.app import COMMANDS, app
+from longbird.cli.demo import kernel
 from longbird.cli.graph_argument import parse_graph
 from longbird.cli.terminal import working
 from longbird.core.graph.expression import names
@@ -131,7 +131,8 @@ def test_help_names_the_subcommands(run) -> None:
 
 
 def test_every_file_is_a_command_or_serves_them() -> None:
-    files = {path.stem for path in Path(demo_module.__file__).parent.glob("*.py")}
+    cli = Path(info_module.__file__).parent
+    files = {path.stem for path in cli.iterdir() if path.suffix in ("", ".py")} - {"__pycache__"}
     serving = {
         "__init__",
         "app",
@@ -141,6 +142,7 @@ def test_every_file_is_a_command_or_serves_them() -> None:
         "command",
         "graph_argument",
         "options",
+        "processor",
         "terminal",
     }
     assert files == set(COMMANDS) | serving
@@ -230,8 +232,8 @@ def test_info_says_what_to_do_without_native_kernels(run, monkeypatch: pytest.Mo
 
 @pytest.mark.slow  # measures
 def test_demo_draws_checks_and_times(run, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    monkeypatch.setattr(demo_module, "BUDGET", 0.1)
-    monkeypatch.setattr(demo_module, "CHECKED_TOKENS", 100)
+    monkeypatch.setattr(kernel, "SECONDS", 0.1)
+    monkeypatch.setattr(kernel, "CHECKED_TOKENS", 100)
     output = run("demo", "kernel", "--out", str(tmp_path), "-n", "256")
     assert (tmp_path / "bigbird.png").read_bytes().startswith(b"\x89PNG")
     assert "ok" in output
@@ -247,7 +249,7 @@ def test_plan_predicts(run) -> None:
 @pytest.mark.parametrize(("share", "warned"), [(0.4, False), (0.6, True), (None, False)])
 def test_plan_says_when_the_machine_is_busy(monkeypatch, share, warned) -> None:
     load = None if share is None else share * (os.cpu_count() or 1)
-    monkeypatch.setattr("longbird.bench.environment.load_average", lambda: load)
+    monkeypatch.setattr("longbird.cli.processor.load_average", lambda: load)
     result = CliRunner().invoke(app, ["plan", "Window(8)", "-n", "256", "--heads", "2"])
     assert result.exit_code == 0
     assert result.stderr.count("The machine was busy") == warned

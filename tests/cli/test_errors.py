@@ -74,7 +74,7 @@ def raising(fail, monkeypatch: pytest.MonkeyPatch):
         ["graph", "show", "Full", "-n", "0"],
         ["plan", "Full", "--threads", "0"],
         ["nonsense"],
-        ["bench", "model", "--shape", "huge"],
+        ["demo", "nonsense"],
     ],
     ids=lambda words: " ".join(words)[:60],
 )

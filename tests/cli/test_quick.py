@@ -44,10 +44,9 @@ def imported(*arguments: str, **environment: str) -> tuple[list[str], str]:
         "graph show --help", "graph analyse --help", "graph analyse", "graph compare --help",
         "graph plots --help", "embed --help", "search --help", "theory --help",
         "theory turing --help", "check --help", "plan --help", "convert --help",
-        "bench attention --help", "bench model --help", "bench train --help",
-        "bench quality --help", "dna --help", "dna scan --help", "dna finetune", "nonsense",
+        "dna --help", "dna scan --help", "dna finetune", "nonsense",
         "check", "plan -n ten", "plan --nonsense", "embed", "embed x --unit page",
-        "bench model --layers 0", "--show-completion",
+        "plan bigbird --layers 0", "--show-completion",
     ],
 )  # fmt: skip
 def test_nothing_heavy_is_imported(line: str) -> None:
@@ -78,10 +77,6 @@ def test_nothing_heavy_is_imported(line: str) -> None:
         ("convert there out --pooling most", "--pooling must be one of"),
         ("convert there out --graph Windo(3)", "Windo"),
         ("check bigbird --impl foo", "--impl must be one of native"),
-        ("bench attention --impl foo", "--impl must be one of native"),
-        ("bench model --lengths ten", "--lengths"),
-        ("bench quality nonsense", "NAME must be one of"),
-        ("bench quality listops --scale huge", "--scale must be one of"),
     ],
 )
 def test_wrong_values_are_answered_at_once(
@@ -111,9 +106,7 @@ def test_names_are_those_of_the_library() -> None:
 
 
 @pytest.mark.fast_cases(2)
-@pytest.mark.parametrize(
-    "command", ["convert", "", "plan", "graph show", "check", "bench attention", "bench model"]
-)
+@pytest.mark.parametrize("command", ["convert", "", "plan", "graph show", "check", "demo"])
 def test_help_is_readable_on_80_columns(command: str) -> None:
     said = imported(*command.split(), "--help", COLUMNS="80", TERMINAL_WIDTH="80")[1]
     assert "…" not in said  # nothing is cut

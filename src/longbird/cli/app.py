@@ -19,7 +19,7 @@ from longbird.cli.command import Command, Group
 # `typer.Typer` if the command has subcommands.
 COMMANDS = (
     "ask", "demo", "finetune", "pretrain", "tokenizer", "evaluate", "classify", "tag", "summarize",
-    "embed", "search", "dna", "convert", "info", "graph", "theory", "check", "plan", "bench",
+    "embed", "search", "dna", "convert", "info", "graph", "theory", "check", "plan",
 )  # fmt: skip
 
 app = typer.Typer(

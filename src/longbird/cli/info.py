@@ -7,6 +7,7 @@ import platform
 import sys
 from pathlib import Path
 
+from longbird.cli.processor import package_version, processor_flags, processor_name
 from longbird.cli.terminal import stdout, working
 
 WITHOUT_NATIVE = """\
@@ -56,17 +57,15 @@ def info() -> None:
 def _facts() -> dict[str, list[tuple[str, str]]]:
     import torch
 
-    from longbird.bench.environment import cpu_flags, cpu_model, version
-
-    flags = ", ".join(cpu_flags()) or "none that matter to the kernels"
+    flags = ", ".join(processor_flags()) or "none that matter to the kernels"
     packages = ("longbird", "torch", "numpy", "transformers")
     return {
         "Versions": [
             ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
-            *((name, version(name) or "not installed") for name in packages),
+            *((name, package_version(name) or "not installed") for name in packages),
         ],
         "This machine": [
-            ("processor", f"{cpu_model()} ({flags})"),
+            ("processor", f"{processor_name()} ({flags})"),
             ("threads", f"{torch.get_num_threads()} (torch.set_num_threads changes it)"),
             ("instruction set", _instruction_sets()),
             ("int8 weights", _int8()),
@@ -91,9 +90,7 @@ def _instruction_sets() -> str:
 
 def _int8() -> str:
     """Whether the processor has instructions for models with int8 weights."""
-    from longbird.bench.environment import cpu_flags
-
-    vnni = any("vnni" in flag for flag in cpu_flags())
+    vnni = any("vnni" in flag for flag in processor_flags())
     return f'quantize="int8", {"with VNNI" if vnni else "slower without VNNI"}'
 
 

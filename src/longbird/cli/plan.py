@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longbird.cli import processor
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import Batch, DType, HeadDim, Heads, Storage, Threads, Tokens
 from longbird.cli.terminal import say, stderr, working
@@ -63,9 +64,8 @@ def plan(
         import torch
 
         from longbird.analysis.plan import plan as predict
-        from longbird.bench import environment
 
-        load, cores = environment.load_average() or 0.0, os.cpu_count() or 1
+        load, cores = processor.load_average() or 0.0, os.cpu_count() or 1
         if threads is not None:
             torch.set_num_threads(threads)
         planned = predict(

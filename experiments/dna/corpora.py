@@ -1,0 +1,115 @@
+"""Sequences to learn the language of, and held-out ones whose bits are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from experiments.dna.artificial import CHROMOSOMES, merged, upstream
+from experiments.dna.bases import read_fasta
+from experiments.dna.organisms import bacterium
+from experiments.dna.splits import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    by_fifth,
+    by_name,
+    stretches,
+)
+from experiments.sources import genomes
+
+PIECE = 16384
+"""Bases of what counts as one document."""
+GAP = 65536
+"""Bases between sides; the window of a model must not be longer."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Stretches of DNA.
+
+    Attributes:
+        train: To learn from, [bases] each.
+        validation: To choose by.
+        test: Held out.
+    """
+
+    train: Sequence[np.ndarray]
+    validation: Sequence[np.ndarray]
+    test: Sequence[np.ndarray]
+
+
+@cache
+def corpus(name: str) -> Corpus:
+    """One of CORPORA."""
+    if name not in CORPORA:
+        raise ValueError(f"corpus must be one of {', '.join(CORPORA)}, received {name!r}")
+    return CORPORA[name]()
+
+
+def of_one(sequence: np.ndarray, *, circular: bool, gap: int = GAP) -> Corpus:
+    """The last fifth of a sequence is held out."""
+    sides = by_fifth(len(sequence), 4, gap, circular=circular)
+
+    def pieces(side: int) -> list[np.ndarray]:
+        return [sequence[begin:end] for begin, end in stretches(sides == side)]
+
+    return Corpus(pieces(TRAIN), pieces(VALIDATION), pieces(TEST))
+
+
+def _coli() -> Corpus:
+    [sequence] = bacterium("E. coli").sequences.values()
+    return of_one(sequence, circular=True)
+
+
+def _worm() -> Corpus:
+    [(_, sequence)] = read_fasta(genomes.caenorhabditis_x())
+    return of_one(sequence, circular=False)
+
+
+def _fly() -> Corpus:
+    """Where sequences overlap, their bases count once."""
+    every = merged(upstream())
+    sides = by_name(np.array([name for name, _, _ in every]), *CHROMOSOMES)
+
+    def pieces(side: int) -> list[np.ndarray]:
+        return [x for (_, _, x), its in zip(every, sides, strict=True) if its == side]
+
+    return Corpus(pieces(TRAIN), pieces(VALIDATION), pieces(TEST))
+
+
+def _other_species() -> Corpus:
+    """B. theta and S. aureus, their largest contig and last fifth to choose by; then E. coli."""
+    contigs = list(bacterium("B. theta").sequences.values())
+    [circle] = bacterium("S. aureus").sequences.values()
+    aureus = of_one(circle, circular=True)
+    largest = max(range(len(contigs)), key=lambda i: len(contigs[i]))
+    rest = [x for i, x in enumerate(contigs) if i != largest]
+    chosen = [*aureus.test, contigs[largest]]
+    test = list(bacterium("E. coli").sequences.values())
+    return Corpus([*rest, *aureus.train, *aureus.validation], chosen, test)
+
+
+CORPORA: dict[str, Callable[[], Corpus]] = {
+    "E. coli": _coli,
+    "C. elegans X": _worm,
+    "Drosophila upstream": _fly,
+    "other bacteria to E. coli": _other_species,
+}
+"""What bits are counted on."""
+
+
+def by_piece(values: np.ndarray, size: int = PIECE) -> tuple[np.ndarray, np.ndarray]:
+    """The sums of a stretch's values over pieces, and how many are known; the last may be shorter.
+
+    Examples:
+        >>> by_piece(np.array([1.0, 2.0, np.nan]), 2)
+        (array([3., 0.]), array([2, 0]))
+    """
+    begins = np.arange(0, len(values), size)
+    known = ~np.isnan(values)
+    sums = np.add.reduceat(np.where(known, values, 0.0), begins)
+    return sums, np.add.reduceat(known.astype(int), begins)

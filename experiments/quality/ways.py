@@ -1,0 +1,154 @@
+"""One reader, and several ways to have it read a document that is longer than 512 tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from datasets import Dataset
+
+from experiments.quality.documents import Row, write_rows
+from experiments.quality.experiment import Attempt, Contestant, Outcome
+from longbird.applications.documents.windows import question_windows
+from longbird.applications.reading.default_reader import default_reader, shipped_name
+from longbird.applications.training.ask import Ask
+from longbird.applications.training.documents import features_of
+from longbird.applications.training.predict import predict
+from longbird.applications.training.task import Example, Prediction
+from longbird.applications.training.trained import Trained, load_trained
+from longbird.core.graph import Full
+
+Window = tuple[int, int]
+"""The first token that is read, and the one behind the last."""
+SHORT = 512
+"""Tokens of what BERT reads at once, with the question."""
+TOKENS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to read.
+
+    Attributes:
+        name: Of the contestant.
+        about: What it is, in a sentence.
+        windows: `windows(number, features)`: what is read at once of the document of a question;
+            of all windows the best answer counts.
+        options: For loading the reader.
+        twice: Are the best passages of what was read looked at again, as `longbird ask` does?
+    """
+
+    name: str
+    about: str
+    windows: Callable[[int, Row], Sequence[Window]]
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    twice: bool = True
+
+
+def of_size(size: int) -> Callable[[int, Row], list[Window]]:
+    """Windows of `size` tokens with the question, which overlap as in `longbird ask`."""
+
+    def of(number: int, row: Row) -> list[Window]:
+        around = len(row["input_ids"]) - (row["last"] - row["first"])
+        return question_windows(row["first"], row["last"], size - around)
+
+    return of
+
+
+def first_of(size: int) -> Callable[[int, Row], list[Window]]:
+    """The first `size` tokens, with the question."""
+    return lambda number, row: of_size(size)(number, row)[:1]
+
+
+def paragraphs(number: int, row: Row) -> list[Window]:
+    """Each paragraph alone."""
+    begins = row["paragraphs"]
+    return list(zip(begins, [*begins[1:], row["last"]], strict=True))
+
+
+def one_paragraph(chosen: Sequence[int]) -> Callable[[int, Row], list[Window]]:
+    """That paragraph of the document which was chosen for the question of a number."""
+    return lambda number, row: [paragraphs(number, row)[chosen[number]]]
+
+
+def whole(length: int) -> Way:
+    """Everything at once, through the reader's own graph, and the best passages again."""
+    return Way(
+        "whole",
+        f"up to {length:,} tokens at once, through the graph that it was trained with, and the "
+        "best passages again, as `longbird ask` reads",
+        of_size(length),
+    )
+
+
+def ways(length: int) -> list[Way]:
+    """Those that can read any document; all look twice unless they say once."""
+    chunks = f"chunks of {SHORT} tokens with the question, a quarter shared"
+    return [
+        whole(length),
+        Way("whole, once", "as whole, without a second look", of_size(length), twice=False),
+        Way("first 512", f"the first {SHORT} tokens, as BERT would", first_of(SHORT)),
+        Way("chunks", f"{chunks}, and the best passages of all again", of_size(SHORT)),
+        Way("chunks, once", f"{chunks}, and the best answer of all counts", of_size(SHORT),
+            twice=False),
+        Way(
+            "dense",
+            f"up to {length:,} tokens at once, every token seeing all: the same weights, which "
+            "were trained with the graph",
+            of_size(length),
+            {"graph": Full()},
+        ),
+        Way("int8", "as whole, with weights in bytes", of_size(length), {"quantize": "int8"}),
+    ]  # fmt: skip
+
+
+def contestant(
+    way: Way,
+    attempt: Callable[[Attempt], Outcome],
+    sizes: Mapping[str, Any],
+    published: Mapping[str, float] | None = None,
+) -> Contestant:
+    """The reader that ships, which reads in one way; nothing is drawn, so it is run once."""
+    settings = {
+        "sizes": sizes, "options": way.options, "twice": way.twice, "reader": shipped_name(),
+    }  # fmt: skip
+    return Contestant(
+        way.name, way.about, attempt, settings, seeded=False, published=published or {}
+    )
+
+
+def load(way: Way) -> tuple[Trained, Ask]:
+    """The reader that ships, for one way to read; every question has an answer to be given."""
+    reader = load_trained(default_reader(), **way.options)
+    task = reader.task
+    assert isinstance(task, Ask)
+    task.no_answer, task.twice = None, way.twice
+    return reader, task
+
+
+def read(
+    reader: Trained, rows: Sequence[Row], way: Way, scratch: Path, say: Callable[[str], None]
+) -> tuple[list[Example], list[Prediction]]:
+    """What a reader says of questions.
+
+    Args:
+        reader: The model with its task.
+        rows: Questions in HotpotQA's format.
+        way: How their documents are read.
+        scratch: A folder for them.
+        say: Is told what is going on.
+    """
+    task, settings = reader.task, reader.settings
+    file = write_rows(scratch / "questions.jsonl", rows)
+    examples = task.examples(task.rows([file], settings), settings, lambda _: None)
+    features: list[dict[str, Any]] = []
+    for number, each in enumerate(features_of(task, examples, reader.tokenizer, reader.length)):
+        chosen = {**each, "windows": [list(window) for window in way.windows(number, each)]}
+        features.append({**chosen, "lengths": [int(x) for x in task.lengths(chosen)]})
+    tokens = sum(sum(each["lengths"]) for each in features)
+    say(f"{len(rows):,} questions, {tokens:,} tokens to read")
+    table = Dataset.from_list(features)
+    said = predict(reader.model, task, table, reader.tokenizer, TOKENS_AT_ONCE)
+    return cast(list[Example], list(table.remove_columns([*task.on_disk]))), [*said]

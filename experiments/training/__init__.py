@@ -1,0 +1,1 @@
+"""What `python -m experiments train` measures: whole training steps, data loading included."""

@@ -1,1 +1,0 @@
-"""The main job shown: a long document is asked questions whose answers are known."""

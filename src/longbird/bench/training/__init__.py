@@ -1,1 +1,0 @@
-"""What `longbird bench train` measures: whole training steps, data loading included."""
