@@ -231,86 +231,114 @@ def finetune(
 @dna.command(cls=Command)
 def scan(
     run: Trained,
-    genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
+    genome: Annotated[Path, typer.Argument(help="FASTA or GenBank file.")],
     out: Annotated[
         list[Path] | None,
         typer.Option(
-            help=f"The file, by its ending: {', '.join(ENDINGS)}. May be given several times: "
-            "the genome is read once."
+            help=f"Output file, in the format of its ending: {', '.join(ENDINGS)}. Repeat the "
+            "option to write several files in one scan."
         ),
     ] = None,
     plot: Annotated[
         str | None,
         typer.Option(
-            help="A stretch to draw, such as chr1:1-5000, or p:4801-200 over the origin of a "
-            "circle; without --out, only this is read."
+            help="Region to draw, such as chr1:1-5000, or p:4801-200 across the origin of a "
+            "circular sequence. Without --out, only this region is scored."
         ),
     ] = None,
     labels: Annotated[
         list[Path] | None,
-        typer.Option(help="With --plot: BED, GFF3, GenBank or bigWig, drawn above the scores."),
+        typer.Option(
+            help="With --plot: BED, GFF3, GenBank or bigWig file to draw above the scores."
+        ),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="With --plot: the picture. \\[beside the file, .png]")
+        Path | None,
+        typer.Option(help="With --plot: file of the picture. \\[beside the output, .png]"),
     ] = None,
     step: Annotated[
         int | None,
-        typer.Option(help="promoter: bases between windows. \\[a thirtieth of a window, odd]"),
+        typer.Option(
+            help="promoter: bases between windows. \\[a thirtieth of a window, made odd]"
+        ),
     ] = None,
     both_strands: Annotated[
         bool,
         typer.Option(
             "--both-strands",
-            help="Read both, so that a sequence and its reverse complement have equal scores.",
+            help="Read both strands, so that a sequence and its reverse complement have the same "
+            "scores.",
         ),
     ] = False,
     threshold: Annotated[
-        float, typer.Option(help=".bed and .gff3: the lowest score that is written.")
+        float, typer.Option(help=".bed and .gff3: lowest score of a stretch.")
     ] = 0.5,
+    smoothing: Annotated[
+        int | None,
+        typer.Option(
+            help=".bed and .gff3: bases over which scores are averaged before they are compared "
+            "with the threshold. \\[101 for coding, otherwise 0]"
+        ),
+    ] = None,
+    merge_gap: Annotated[
+        int | None,
+        typer.Option(
+            help=".bed and .gff3: merge stretches that are at most this many bases apart. "
+            "\\[30 for coding, otherwise 0]"
+        ),
+    ] = None,
+    minimum_length: Annotated[
+        int | None,
+        typer.Option(
+            help=".bed and .gff3: shortest stretch that is written, in bases. \\[90 for coding, "
+            "otherwise 0]"
+        ),
+    ] = None,
     prevalence: Annotated[
         float | None,
-        typer.Option(help="The share that is expected in this genome; shifts the scores."),
+        typer.Option(help="Expected share of positives in this genome; shifts the scores."),
     ] = None,
     track: Annotated[
         str | None,
         typer.Option(
-            help=".bedgraph and .bw: the strand or target. \\[the highest of both strands]"
+            help=".bedgraph and .bw: strand or target to write. \\[the highest of both strands]"
         ),
     ] = None,
     tokens_per_batch: TokensAtOnce = None,
     alias: Alias = None,
     circular: Circular = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Score a whole genome, for a genome browser.
+    """Score a whole genome for a genome browser.
 
-    The file appears at the end, when it is complete. The same command
-    continues where it was stopped, and ends with the same file.
+    Files are written at the end, when they are complete. Repeating the
+    command resumes an interrupted scan and writes the same files.
 
     For example:
 
     longbird dna scan promoters ecoli.fa --out promoters.bed --out promoters.bw
 
-    longbird dna scan genes plasmid.fa --both-strands --out genes.bw --track +
+    longbird dna scan genes plasmid.fa --both-strands --out genes.gff3 --minimum-length 200
 
     longbird dna scan genes plasmid.fa --plot p1:1-5000 --labels plasmid.gff3
     """
     outs = out or []
     if not outs and plot is None:
         raise InvalidValueError(
-            "give a file to write with --out, or a stretch to draw with --plot"
+            "there is nothing to do: set `out` to a file, or `plot` to a region to draw"
         )
     for each in outs:
         if each.suffix.lower() not in (*ENDINGS, *ALSO):
             raise InvalidValueError(
                 f"{each} ends in {each.suffix!r}, expected one of {', '.join(ENDINGS)}"
             )
-    _check_trained(run)
+    folder = _check_trained(run)
     check_there([genome, *(labels or ())])
-    from longbird.applications.dna.scan import scan as score  # takes seconds to import
+    from longbird.applications.dna.scanning import scan as score  # takes seconds to import
 
     score(
-        run, genome, outs, step=step, both_strands=both_strands, threshold=threshold,
+        folder, genome, outs, step=step, both_strands=both_strands, threshold=threshold,
+        smoothing=smoothing, merge_gap=merge_gap, minimum_length=minimum_length,
         prevalence=prevalence, track=track, tokens_per_batch=tokens_per_batch,
         alias=_several(alias), circular=_several(circular), force=force, plot=plot,
         picture=picture, labels=labels or (), say=note,
@@ -358,13 +386,13 @@ def evaluate(
     longbird dna evaluate run yeast.fa --mask 0.02
     """
     check_known("--negatives", [negatives], NEGATIVES)
-    _check_trained(run, PROMOTER if labels else PRETRAINED)
+    folder = _check_trained(run, PROMOTER if labels else PRETRAINED)
     check_there([genome, *(labels or ())])
     from longbird.applications.dna.runs import evaluate as measure  # takes seconds to import
 
     with working("Evaluating"):
         found = measure(
-            run, genome, labels or (), on=on or (), say=note, kind=_several(kind),
+            folder, genome, labels or (), on=on or (), say=note, kind=_several(kind),
             negatives=negatives, per_positive=per_positive, mask=mask,
             alias=_several(alias), circular=_several(circular),
             tokens_per_batch=tokens_per_batch,
@@ -400,9 +428,11 @@ def _check_start(model: str | None) -> None:
         _check_trained(model, PRETRAINED)
 
 
-def _check_trained(model: str, which: str = PROMOTER) -> None:
-    """The same for a model that is there; `which` is the one that "default" names."""
-    check_model(folder_of_dna(model, which))
+def _check_trained(model: str, which: str = PROMOTER) -> Path:
+    """Check the folder of a model, and return it; `which` is the one that "default" names."""
+    folder = folder_of_dna(model, which)
+    check_model(folder)
+    return folder
 
 
 def _with_shared_options(command: Any) -> None:

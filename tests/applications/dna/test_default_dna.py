@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from longbird.applications.dna import default
 from longbird.applications.dna.genomes import open_genome, read_features
 from longbird.applications.dna.runs import evaluate, finetune, load, pretrain
-from longbird.applications.dna.scan import scan
+from longbird.applications.dna.scanning import scan
 from longbird.cli.app import app
 from longbird.cli.errors import describe
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from longbird.applications.dna.genomes import Interval, open_genome, open_signal, read_features
 from longbird.applications.dna.runs import evaluate, finetune, load, pretrain
-from longbird.applications.dna.scan import scan
+from longbird.applications.dna.scanning import scan
 from longbird.cli.app import app
 
 SHORT: dict[str, Any] = {"tokens_per_batch": 1024, "say": lambda _: None}
@@ -183,17 +183,17 @@ def test_prevalence_counts_the_weights_of_classes(
 def test_a_picture_has_the_scores_of_the_scan(
     trained: tuple[Planted, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from longbird.applications.dna import scan as scanning
+    from longbird.applications.dna.scanning import genome_scan
 
     genome, run = trained
     drawn: list[Any] = []
-    before = scanning.draw
+    before = genome_scan.draw
 
     def watched(region: Interval, length: int, scores: Any, *more: Any) -> None:
         drawn.append((region, scores))
         before(region, length, scores, *more)
 
-    monkeypatch.setattr(scanning, "draw", watched)
+    monkeypatch.setattr(genome_scan, "draw", watched)
     options: dict[str, Any] = {
         "plot": "chrA:1201-1800", "labels": [genome.labels], "step": 5, "say": lambda _: None
     }  # fmt: skip
@@ -215,13 +215,13 @@ def test_a_picture_has_the_scores_of_the_scan(
 
 SCAN = """
 import sys, time
-from longbird.applications.dna import scan
-before = scan.run_chunk
+from longbird.applications.dna.scanning import resume, scan
+before = resume.score_chunk
 def slowly(*arguments):
     time.sleep(0.2)
     return before(*arguments)
-scan.run_chunk = slowly
-scan.scan(sys.argv[1], sys.argv[2], sys.argv[3], step=3, say=print)
+resume.score_chunk = slowly
+scan(sys.argv[1], sys.argv[2], sys.argv[3], step=3, say=print)
 """
 
 
@@ -249,7 +249,7 @@ def test_a_killed_scan_goes_on_to_the_same_file(
         file.write(b"\1" * 100)
     said: list[str] = []
     scan(run, genome.genome, out, step=3, say=said.append)
-    assert any("going on" in line for line in said)
+    assert any("resuming" in line for line in said)
     assert out.read_bytes() == (tmp_path / "whole.bedgraph").read_bytes()
     assert not raw.parent.exists()
 

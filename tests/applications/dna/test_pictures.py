@@ -15,7 +15,15 @@ from matplotlib.figure import Figure
 from planting import write_fasta
 
 from longbird.applications.dna.genomes import Genome, Interval, open_genome
-from longbird.applications.dna.pictures import BOX, EXON, LINE, Known, Scores, draw, known
+from longbird.applications.dna.scanning.pictures import (
+    BOX,
+    EXON,
+    LINE,
+    Labels,
+    Scores,
+    draw,
+    read_labels,
+)
 
 GFF = """##gff-version 3
 g\tx\tregion\t1\t400\t.\t+\t.\tID=all
@@ -30,7 +38,7 @@ def shown(labels: Path, genome: Genome, start: int, end: int) -> set[tuple[str, 
     name = next(iter(genome.sequences))
     return {
         (piece.name, piece.interval.start, piece.interval.end, piece.thickness)
-        for piece in known(labels, genome, Interval(name, start, end)).pieces
+        for piece in read_labels(labels, genome, Interval(name, start, end)).shapes
     }
 
 
@@ -84,7 +92,7 @@ def test_long_lines_keep_their_ends_and_peaks(
     signal[bases // 2 : bases // 2 + 100] = np.nan
     scores = Scores(np.arange(1), np.full(1, bases), np.zeros((1, 1)), ("all",), "all", 0.5)
     region = Interval("g", 0, bases)
-    draw(region, bases, scores, [Known("signal", signal, [])], tmp_path / "g.png")
+    draw(region, bases, scores, [Labels("signal", signal, [])], tmp_path / "g.png")
     [line] = figures[0].axes[0].lines
     places, values = (np.asarray(each) for each in line.get_data())
     joined = -(-bases // 4000)

@@ -16,17 +16,18 @@ import pytest
 from matplotlib.figure import Figure
 from planting import other_strand, planted, write_fasta
 
-from longbird.applications.dna import formats
-from longbird.applications.dna import scan as scanning
 from longbird.applications.dna.genomes import Contig, Interval, open_genome, read_features
-from longbird.applications.dna.pictures import named
 from longbird.applications.dna.promoters import Promoters
 from longbird.applications.dna.runs import finetune
-from longbird.applications.dna.scan import Track, scan
+from longbird.applications.dna.scanning import formats, genome_scan, resume, scan
+from longbird.applications.dna.scanning.calls import CallSettings, calls
+from longbird.applications.dna.scanning.pictures import picture_path
+from longbird.applications.dna.scanning.track import Track
 from longbird.applications.dna.sweeps import Tiles
 from longbird.applications.dna.tracks import Coding
 
 QUIET: dict[str, Any] = {"say": lambda _: None}
+UNMERGED: dict[str, Any] = {"smoothing": 0, "merge_gap": 0, "minimum_length": 0}
 UP, DOWN, WORD = 12, 6, "GAT"
 
 
@@ -161,7 +162,7 @@ def test_every_base_is_coding_on_its_strand(
     }
     genome = write_fasta(tmp_path / "g.fa", **sequences)
     lengths = {name: len(bases) for name, bases in sequences.items()}
-    options: dict[str, Any] = {"circular": circular, "both_strands": both, **QUIET}
+    options: dict[str, Any] = {"circular": circular, "both_strands": both, **UNMERGED, **QUIET}
     for ending in ("bed", "gff3", "parquet"):
         scan(runs["coding"], genome, tmp_path / f"s.{ending}", **options)
     for strand in "+-":
@@ -220,8 +221,8 @@ def test_stretches_are_found_across_blocks(
     label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against a loop over all bins; blocks are small, so that stretches go over several."""
-    whole = Track.blocks
-    monkeypatch.setattr(Track, "blocks", lambda self: whole(self, 7))
+    whole = Track.smoothed_blocks
+    monkeypatch.setattr(Track, "smoothed_blocks", lambda self, width: whole(self, width, 7))
     draw = np.random.default_rng(0)
     contigs = [Contig("a", 311), Contig("b", 5), Contig("c", 64)]
     scores = draw.random((380, 2)).astype(np.float32)
@@ -251,8 +252,9 @@ def test_stretches_are_found_across_blocks(
                     run = []
         wanted += sorted(own, key=lambda each: (each[1], each[3]))
         first += contig.length
-    found = list(formats.found(track))
-    assert [each[:4] for each in found] == [each[:4] for each in wanted]
+    found = list(calls(track, CallSettings(peaks=label == "promoter")))
+    places = [(each.name, each.start, each.end, each.channel) for each in found]
+    assert places == [each[:4] for each in wanted]
     np.testing.assert_allclose([x.score for x in found], [x[4] for x in wanted], atol=1e-6)
 
 
@@ -269,18 +271,18 @@ def test_a_scan_goes_on_wherever_it_was_stopped(
     def killed(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    left = iter([scanning.run_chunk, killed])
+    left = iter([resume.score_chunk, killed])
     moments: dict[str, Any] = {
-        "open_genome_of": killed,
-        "run_chunk": lambda *words: next(left)(*words),
-        "draw": killed,
-        "os": SimpleNamespace(replace=killed, fsync=os.fsync),
-        "shutil": SimpleNamespace(rmtree=killed),
+        "open_genome_of": (genome_scan, killed),
+        "score_chunk": (resume, lambda *words: next(left)(*words)),
+        "draw": (genome_scan, killed),
+        "os": (resume, SimpleNamespace(replace=killed, fsync=os.fsync)),
+        "shutil": (resume, SimpleNamespace(rmtree=killed)),
     }
-    for name, instead in moments.items():
+    for name, (module, instead) in moments.items():
         out, picture = tmp_path / f"{name}.gff3", tmp_path / f"{name}.png"
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(scanning, name, instead)
+            patch.setattr(module, name, instead)
             scan(runs["promoter"], genome, out, picture=picture, **options)
         assert out.exists() == (name == "shutil")
         assert picture.exists() == (name in ("os", "shutil"))
@@ -298,7 +300,7 @@ def test_what_was_there_before_is_not_overwritten(runs: dict[str, Path], tmp_pat
     (folder / "scan.json").write_text(json.dumps({"another": "scan"}))
     (folder / "new.json").write_text(json.dumps([str(out)]))
     out.write_text("mine\n")
-    with pytest.raises(FileExistsError, match="--force"):
+    with pytest.raises(FileExistsError, match="set `force`"):
         scan(runs["promoter"], genome, out, step=9, **QUIET)
     assert out.read_text() == "mine\n"
     scan(runs["promoter"], genome, out, step=9, force=True, **QUIET)
@@ -323,11 +325,11 @@ def test_what_cannot_be_drawn_is_said_before_the_scan(
     told = r"s\.txt' to write a picture to, expected a name that ends in \.png"
     with pytest.raises(ValueError, match=told):
         scan(runs["promoter"], genome, file, picture=tmp_path / "s.txt", **options)
-    with pytest.raises(ValueError, match=r"--track is for \.bedgraph and \.bw"):
+    with pytest.raises(ValueError, match=r"`track` is for \.bedgraph and \.bw"):
         scan(runs["promoter"], genome, file, track="+", **options)
     assert not (tmp_path / "new").exists()
     new = tmp_path / "new" / "s.PNG"  # its folder is made when it is written
-    assert named(new, file, Interval("chrA", 0, 300)) == new
+    assert picture_path(new, file, Interval("chrA", 0, 300)) == new
 
 
 def test_nobody_else_gets_the_folder_of_a_scan_that_ends(
@@ -343,7 +345,7 @@ def test_nobody_else_gets_the_folder_of_a_scan_that_ends(
         tried.append(folder)
         shutil.rmtree(folder, **options)
 
-    monkeypatch.setattr(scanning, "shutil", SimpleNamespace(rmtree=watched))
+    monkeypatch.setattr(resume, "shutil", SimpleNamespace(rmtree=watched))
     scan(runs["promoter"], genome, tmp_path / "s.bed", step=9, **QUIET)
     assert tried == [tmp_path / ".s.bed.scan"] and not tried[0].exists()
 
@@ -357,7 +359,7 @@ def test_a_genome_of_n_has_no_scores(runs: dict[str, Path], tmp_path: Path, endi
     assert not out.exists() and not (tmp_path / f".{out.name}.scan").exists()
     said: list[str] = []
     half = write_fasta(tmp_path / "h.fa", c="N" * 300, d="ACGTA" * 40)
-    scan(runs["coding"], half, out, say=said.append)
+    scan(runs["coding"], half, out, say=said.append, **UNMERGED)
     what = "the scores of"
     if ending == "bed":
         lines = out.read_text().count("\n") - 1
@@ -416,9 +418,9 @@ def test_a_bigwig_on_a_full_disk_is_an_error(runs: dict[str, Path], tmp_path: Pa
 def test_a_scan_does_not_write_over_what_it_reads(runs: dict[str, Path], tmp_path: Path) -> None:
     genome = write_fasta(tmp_path / "g.bed", c="ACGTTGCAAC" * 30)
     bases = genome.read_bytes()
-    with pytest.raises(ValueError, match="which is read: name another"):
+    with pytest.raises(ValueError, match="`out` is the input file"):
         scan(runs["coding"], genome, genome, force=True, **QUIET)
-    with pytest.raises(ValueError, match="tokens_per_batch must be at least 1, received 0"):
+    with pytest.raises(ValueError, match="`tokens_per_batch` must be at least 1, received 0"):
         scan(runs["coding"], genome, tmp_path / "o.bed", tokens_per_batch=0, **QUIET)
     assert genome.read_bytes() == bases
 
@@ -456,12 +458,14 @@ def test_odd_names_come_back_or_are_refused(runs: dict[str, Path], tmp_path: Pat
     assert set(found) == set(names)
     assert len(found) == len(read_lines(out))
     for ending in ("bed", "bedgraph"):
-        with pytest.raises(ValueError, match=r"called #hash would be no data: write \.gff3"):
+        with pytest.raises(
+            ValueError, match=r"called #hash would be headings in .*: write \.gff3"
+        ):
             scan(runs["promoter"], genome, tmp_path / f"s.{ending}", **QUIET)
     labels = tmp_path / "l.bed"
     labels.write_text("".join(f"{each}\t5\t9\t$\\frac$\t0\t+\n" for each in names[3:5]))
     for name in names[3:5]:
-        drawn = named(None, tmp_path / "s.gff3", Interval(name, 0, 50))
+        drawn = picture_path(None, tmp_path / "s.gff3", Interval(name, 0, 50))
         scan(runs["promoter"], genome, plot=f"{name}:1-50", picture=drawn, labels=labels, **QUIET)
         assert drawn.exists()
 
@@ -476,7 +480,9 @@ def test_odd_names_come_back_or_are_refused(runs: dict[str, Path], tmp_path: Pat
 )  # fmt: skip
 def test_wrong_types_are_said(tmp_path: Path, wrong: dict[str, Any]) -> None:
     given: dict[str, Any] = {"genome": "g.fa", "out": tmp_path / "s.bed", **QUIET, **wrong}
-    with pytest.raises(TypeError, match=r"must be a (whole )?number, received|expected the path"):
+    with pytest.raises(
+        TypeError, match=r"must be (a number|an integer), received|expected the path"
+    ):
         scan("default", **given)
 
 
@@ -529,8 +535,8 @@ def test_several_files_of_one_scan(
     for ending in endings:
         scan(runs["coding"], genome, tmp_path / f"alone.{ending}", **QUIET)
     times: list[int] = []
-    once = scanning.run_chunk
-    monkeypatch.setattr(scanning, "run_chunk", lambda *words: (times.append(1), once(*words))[1])
+    once = resume.score_chunk
+    monkeypatch.setattr(resume, "score_chunk", lambda *words: (times.append(1), once(*words))[1])
     said: list[str] = []
     files = [tmp_path / str(number) / f"s.{end}" for number, end in enumerate(endings)]
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -538,7 +544,7 @@ def test_several_files_of_one_scan(
         scan(runs["coding"], genome, files, say=said.append)
     assert [file.exists() for file in files] == [True, True, False, False, False]
     scan(runs["coding"], genome, files, say=said.append)
-    assert len(times) == 1 and said[0].startswith("going on")
+    assert len(times) == 1 and said[0].startswith("resuming")
     for file in files:
         assert file.read_bytes() == (tmp_path / f"alone{file.suffix}").read_bytes()
         assert [each.name for each in file.parent.iterdir()] == [file.name]
@@ -556,11 +562,11 @@ def test_a_scan_that_begins_again_says_why(
 
     genome = planted(tmp_path, 600).genome
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(scanning, "run_chunk", killed)
+        patch.setattr(resume, "score_chunk", killed)
         scan(runs["promoter"], genome, tmp_path / "s.bed", step=9, **QUIET)
     said: list[str] = []
     scan(runs["promoter"], genome, tmp_path / "s.bed", step=11, say=said.append)
-    assert "had another step: beginning again" in said[0]
+    assert "had another step: starting again" in said[0]
 
 
 def test_a_promoter_at_the_origin_is_one(
@@ -589,7 +595,7 @@ def test_a_promoter_at_the_origin_is_one(
 def test_what_is_for_pictures_needs_a_stretch(runs: dict[str, Path], tmp_path: Path) -> None:
     genome = planted(tmp_path, 600)
     for option in ({"picture": tmp_path / "s.png"}, {"labels": genome.labels}):
-        with pytest.raises(ValueError, match="is for --plot"):
+        with pytest.raises(ValueError, match="requires `plot`"):
             scan(runs["promoter"], genome.genome, tmp_path / "s.bed", **option, **QUIET)
 
 

@@ -17,7 +17,7 @@ from transformers import AutoTokenizer
 from longbird.applications.dna.genomes import DnaTokenizer, open_genome, read_features
 from longbird.applications.dna.labels import Cover
 from longbird.applications.dna.runs import evaluate, finetune, load
-from longbird.applications.dna.scan import scan
+from longbird.applications.dna.scanning import scan
 from longbird.applications.dna.settings import DnaSettings
 from longbird.applications.dna.tracks import UNLABELLED, Coding, Profile, Tracks
 

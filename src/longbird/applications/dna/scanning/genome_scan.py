@@ -1,0 +1,318 @@
+"""Scan a whole genome with a model, or draw one region of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from longbird.applications.dna.genomes import Genome, Interval
+from longbird.applications.dna.genomes.letters import opposite
+from longbird.applications.dna.labelled import paths_of
+from longbird.applications.dna.opening import open_genome_of
+from longbird.applications.dna.runs import Trained, load
+from longbird.applications.dna.scanning.calls import CallSettings
+from longbird.applications.dna.scanning.formats import (
+    ONE_CHANNEL,
+    Content,
+    check_names,
+    ending_of,
+)
+from longbird.applications.dna.scanning.pictures import (
+    Labels,
+    Scores,
+    draw,
+    parse_region,
+    picture_path,
+    read_labels,
+)
+from longbird.applications.dna.scanning.resume import (
+    check_new,
+    resumable,
+    scan_settings,
+    score_genome,
+    working_folder,
+    write_file,
+)
+from longbird.applications.dna.scanning.track import (
+    Bins,
+    Track,
+    around_origin,
+    jobs_of,
+    logit,
+    shifted,
+)
+from longbird.errors import InvalidTypeError, InvalidValueError
+from longbird.files.paths import check_path
+from longbird.files.writing import writing_file
+
+
+def scan(
+    path: str | Path,
+    genome: str | Path,
+    out: str | Path | Sequence[str | Path] | None = None,
+    *,
+    step: int | None = None,
+    both_strands: bool = False,
+    threshold: float = 0.5,
+    smoothing: int | None = None,
+    merge_gap: int | None = None,
+    minimum_length: int | None = None,
+    prevalence: float | None = None,
+    track: str | None = None,
+    tokens_per_batch: int | None = None,
+    force: bool = False,
+    plot: str | None = None,
+    picture: str | Path | None = None,
+    labels: str | Path | Sequence[str | Path] = (),
+    say: Callable[[str], None] = print,
+    **options: Any,
+) -> None:
+    """Score a whole genome and write files for genome browsers; repeating the call resumes it.
+
+    Args:
+        path: Folder of a run or of a model.
+        genome: FASTA or GenBank file.
+        out: One or several files: .bed and .gff3 have the stretches that reach the threshold,
+            .bedgraph and .bw a number for each bin, .parquet all scores. Every file is written
+            atomically at the end. Without any, only the region in `plot` is scored.
+        step: Promoters only: bases between windows. With an even number, the windows of a
+            sequence and of its reverse complement may lie at different positions.
+        both_strands: Average the scores of both strands of every window, so that a sequence and
+            its reverse complement have the same scores. Promoter models always do.
+        threshold: Lowest score of a stretch in .bed and .gff3.
+        smoothing: Bases over which scores are averaged before they are compared with the
+            threshold: 101 by default for coding sequence, otherwise 0.
+        merge_gap: Longest gap, in bases, over which stretches are merged: 30 by default for
+            coding sequence, otherwise 0.
+        minimum_length: Shortest stretch that is written, in bases: 90 by default for coding
+            sequence, otherwise 0.
+        prevalence: Expected share of positives in this genome; scores are shifted to it from
+            the share that the model learned.
+        track: Strand or target whose scores .bedgraph and .bw have.
+        tokens_per_batch: Maximum number of tokens read at once.
+        force: Whether existing files are overwritten.
+        plot: Region to draw, such as chr1:1-5000, or p:4801-200 across the origin of a circular
+            sequence.
+        picture: File of the picture: PNG, SVG or PDF.
+        labels: Files with known features or signals, which are drawn above the scores.
+        say: Receives lines about the progress.
+        **options: Fields of `DnaSettings` that determine how the genome is read.
+    """
+    check_path(genome, "a genome")
+    label_files = paths_of(labels, "a file of labels")
+    _check_numbers(threshold, prevalence, step, tokens_per_batch)
+    outs = [] if out is None else _output_files(out, (genome, *label_files))
+    endings = [ending_of(each) for each in outs]
+    _check_combination(outs, plot, picture, label_files)
+    overwrite = force or (bool(outs) and working_folder(outs[0]).exists())
+    for each in outs:  # `resumable` checks again, and knows which files this scan wrote itself
+        check_new(each, overwrite)
+
+    trained = load(path, **options)
+    task = trained.task
+    channel = _channel(trained, track, endings)
+    opened = open_genome_of(trained.settings, str(genome), label_files)
+    for ending in endings:
+        check_names(ending, opened.sequences)
+    settings = CallSettings.of(
+        task.label, smoothing=smoothing, merge_gap=merge_gap, minimum_length=minimum_length
+    )
+    drawing = None
+    if plot is not None:
+        drawing = _Picture.prepare(plot, picture, outs[0] if outs else None, label_files, opened)
+        check_new(drawing.file, overwrite)
+    budget = tokens_per_batch or trained.settings.tokens_per_batch
+    scanner = _Scanner(trained, opened, budget, both_strands, step, prevalence)
+    if not outs:
+        assert drawing is not None
+        drawing.draw(scanner.score_region, task, threshold)
+        say(f"the picture is {drawing.file}")
+        return
+
+    determining = scan_settings(
+        trained.folder, Path(genome), opened,
+        step=step, both_strands=both_strands, tokens_per_batch=budget,
+    )  # fmt: skip
+    files = outs if drawing is None else [*outs, drawing.file]
+    with resumable(files, determining, force, say) as folder:
+        stored = folder / "scores.f32"
+        score_genome(stored, scanner.sweeps, len(task.channels), opened, scanner.scores, say)
+        bins = sum(sweep.first_bin(sweep.jobs) for sweep in scanner.sweeps)
+        scores = np.memmap(stored, np.float32, "r", shape=(bins, len(task.channels)))
+        whole = Track(
+            opened, scanner.sweeps, scores, task.channels, task.label, threshold, scanner.shift
+        )
+        scored, counts = whole.count_scored(), list[int | None]()
+        if scored:
+            if drawing is not None:
+                drawing.draw(whole.region, task, threshold)
+                say(f"the picture is {drawing.file}")
+            counts = [write_file(Content(whole, settings, channel), file) for file in outs]
+    if not scored:  # genome browsers do not open a bigWig file without numbers
+        raise InvalidValueError(
+            f"{genome} has nothing but N, which has no scores: nothing was written"
+        )
+    unscored = f"; {bins - scored:,} without a score, as all is N there" if scored < bins else ""
+    for file, count in zip(outs, counts, strict=True):
+        say(f"{file} has {_summary(count, settings, threshold, scored)}{unscored}")
+
+
+def _summary(count: int | None, settings: CallSettings, threshold: float, scored: int) -> str:
+    if count is None:
+        return f"the scores of {scored:,} bins"
+    noun = "stretch" if count == 1 else "stretches"
+    best = ", the highest bin of each," if settings.peaks else ""
+    return f"{count:,} {noun}{best} that reach {threshold:g}, out of {scored:,} bins"
+
+
+def _channel(trained: Trained, track: str | None, endings: Sequence[str]) -> int | None:
+    """Return the channel of the formats that have one number for each bin."""
+    if any(ending in ONE_CHANNEL for ending in endings):
+        return trained.task.one_track(track)
+    if track is not None:
+        others = f": .{endings[0]} has all tracks" if endings else "; a picture has all tracks"
+        raise InvalidValueError(
+            "`track` is for .bedgraph and .bw, which have one number for each bin" + others
+        )
+    return None
+
+
+@dataclass
+class _Scanner:
+    """A model, and how it reads a genome."""
+
+    trained: Trained
+    genome: Genome
+    tokens_per_batch: int
+    both_strands: bool
+    step: int | None
+    prevalence: float | None
+
+    def __post_init__(self) -> None:
+        task = self.trained.task
+        self.sweeps = [task.sweep(each, self.step) for each in self.genome.sequences.values()]
+        self.shift: Any = 0.0
+        if self.prevalence is not None:
+            self.shift = logit(self.prevalence) - logit(task.prior)
+
+    def scores(self, windows: list[str]) -> list[np.ndarray]:
+        """Return the scores of windows, or their mean over both strands."""
+        scores = self._probabilities(windows)
+        task = self.trained.task
+        if not self.both_strands or task.reads_one_strand:
+            return scores
+        others = self._probabilities([opposite(each) for each in windows])
+        return [(one + task.turned(two)) / 2 for one, two in zip(scores, others, strict=True)]
+
+    @torch.no_grad()
+    def _probabilities(self, windows: list[str]) -> list[np.ndarray]:
+        """Run the model in batches of at most `tokens_per_batch` bases, or one window."""
+        task, model = self.trained.task, self.trained.model
+        scores: list[np.ndarray] = []
+        batch: list[str] = []
+        for window in windows:
+            if batch and sum(map(len, batch)) + len(window) > self.tokens_per_batch:
+                scores += task.scored(model, batch)
+                batch = []
+            batch.append(window)
+        return scores + (task.scored(model, batch) if batch else [])
+
+    def score_region(self, region: Interval) -> Bins:
+        """Score one region, which does not cross the origin."""
+        sweep = next(each for each in self.sweeps if each.contig.name == region.name)
+        low, high = jobs_of(sweep, region)
+        chunks = [
+            sweep.run(self.scores, self.genome, first, min(first + sweep.at_once, high))
+            for first in range(low, high, sweep.at_once)
+        ]
+        edges = sweep.edges(sweep.first_bin(low), sweep.first_bin(high))
+        bins = Bins(*edges, shifted(np.concatenate(chunks), self.shift))
+        return bins.overlapping(region)
+
+
+@dataclass
+class _Picture:
+    """A picture of one region, which is drawn once its scores are known."""
+
+    file: Path
+    region: Interval
+    genome: Genome
+    labels: list[Labels]
+
+    @classmethod
+    def prepare(
+        cls,
+        plot: str,
+        picture: str | Path | None,
+        out: Path | None,
+        label_files: Sequence[str],
+        genome: Genome,
+    ) -> _Picture:
+        """Check everything that a picture needs, since a scan may take hours."""
+        region = parse_region(str(plot), genome)
+        file = picture_path(None if picture is None else Path(picture), out, region)
+        labels = [read_labels(Path(each), genome, region) for each in label_files]
+        return cls(file, region, genome, labels)
+
+    def draw(self, read: Callable[[Interval], Bins], task: Any, threshold: float) -> None:
+        """Draw the region with the bins that `read` returns for its pieces."""
+        bins = around_origin(self.region, self.genome, read)
+        scores = Scores(*bins, task.channels, task.label, threshold)
+        length = self.genome.sequences[self.region.name].length
+        with writing_file(self.file) as new:
+            draw(self.region, length, scores, self.labels, new)
+
+
+def _check_numbers(
+    threshold: float, prevalence: float | None, step: int | None, tokens_per_batch: int | None
+) -> None:
+    for name, share in (("threshold", threshold), ("prevalence", prevalence)):
+        if share is not None:
+            if not isinstance(share, (int, float)):
+                raise InvalidTypeError(option=name, expected="a number", received=share)
+            if not 0 < share < 1:
+                raise InvalidValueError(option=name, expected="between 0 and 1", received=share)
+    for name, number in (("step", step), ("tokens_per_batch", tokens_per_batch)):
+        if number is not None:
+            if type(number) is not int:
+                raise InvalidTypeError(option=name, expected="an integer", received=number)
+            if number < 1:
+                raise InvalidValueError(option=name, expected="at least 1", received=number)
+
+
+def _check_combination(
+    outs: Sequence[Path], plot: str | None, picture: str | Path | None, labels: Sequence[str]
+) -> None:
+    if plot is not None:
+        return
+    if not outs:
+        raise InvalidValueError(
+            "there is nothing to do: set `out` to a file, or `plot` to a region to draw"
+        )
+    if picture is not None or labels:
+        raise InvalidValueError(
+            f"`{'labels' if picture is None else 'picture'}` requires `plot`, the region to draw, "
+            "such as chr1:1-5000"
+        )
+
+
+def _output_files(
+    out: str | Path | Sequence[str | Path], inputs: Sequence[str | Path]
+) -> list[Path]:
+    """Return the output files with links followed; raise if one is an input or occurs twice."""
+    paths = map(Path, paths_of(out, "a file to write"))
+    outs = [each.resolve() if each.is_symlink() else each for each in paths]
+    for each in outs:
+        for file in inputs:
+            if each.exists() and each.samefile(file):
+                raise InvalidValueError(
+                    f"`out` is the input file {file}: choose another file to write"
+                )
+    if len({each.absolute() for each in outs}) < len(outs):
+        raise InvalidValueError(f"`out` has a file twice: {', '.join(map(str, outs))}")
+    return outs
