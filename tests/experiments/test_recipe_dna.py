@@ -15,7 +15,7 @@ import pytest
 from experiments.dna.corpora import GAP
 from experiments.dna.splits import TEST, TRAIN, VALIDATION, by_fifth
 
-RECIPE = Path(__file__).parents[3] / "recipes" / "dna"
+RECIPE = Path(__file__).parents[2] / "recipes" / "dna"
 LENGTH = 4_641_652
 
 

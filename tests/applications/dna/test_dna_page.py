@@ -16,7 +16,7 @@ from longbird.applications.dna import default
 from longbird.applications.dna.genomes import open_genome, read_features
 from longbird.cli.app import app
 
-PAGE = Path(__file__).parents[2] / "docs" / "dna.md"
+PAGE = Path(__file__).parents[3] / "docs" / "dna.md"
 
 
 def blocks(language: str) -> list[str]:
