@@ -58,7 +58,7 @@ def test_every_place_of_a_long_text() -> None:
         lines = text[:character].split("\n")
         place = document.place(character)
         assert (place.line, place.column) == (len(lines), len(lines[-1]) + 1)
-    with pytest.raises(ValueError, match=r"expected one from 0 to"):
+    with pytest.raises(ValueError, match=r"expected a number from 0 to"):
         document.place(len(text) + 1)
 
 
@@ -79,9 +79,9 @@ def test_a_named_encoding_holds(tmp_path: Path) -> None:
     assert read(tmp_path, "a.txt", text.encode("koi8-r"), encoding="koi8-r").text == text
     page = f"<p>{text}".encode("koi8-r")
     assert read(tmp_path, "a.html", page, encoding="koi8-r").text == text
-    with pytest.raises(ValueError, match="is not utf-8: it has the byte 0xf3"):
+    with pytest.raises(ValueError, match="is not utf-8: byte 0xf3"):
         read_document(tmp_path / "a.txt", encoding="utf-8")
-    with pytest.raises(ValueError, match="encoding is 'klingon', which is not known"):
+    with pytest.raises(ValueError, match=r"a known encoding .* received 'klingon'"):
         read_document(tmp_path / "a.txt", encoding="klingon")
 
 
@@ -89,7 +89,7 @@ def test_a_few_wrong_bytes_do_not_change_the_rest(tmp_path: Path) -> None:
     data = ("Größe, Maß und Übermut. " * 20).encode()
     document = read(tmp_path, "a.txt", data + b"\xff" + data)
     assert document.text.count("Größe") == 40 and "\ufffd" in document.text
-    assert "1 character is not UTF-8" in document.notes[0]
+    assert "1 character is not valid UTF-8" in document.notes[0]
     few = read(tmp_path, "c.txt", ("It’s old. " * 5).encode() + b"caf\xe9")  # noqa: RUF001
     assert few.text == "It’s old. " * 5 + "caf\ufffd"  # noqa: RUF001
     cut = read(tmp_path, "b.txt", "Ein Café".encode()[:-1])
@@ -157,7 +157,7 @@ def test_pdf(tmp_path: Path) -> None:
         "His pictures of it are in Perth. Two of them, well-known, were stolen, and found again "
         "under a well-known bed.",
     ]
-    assert document.notes == ("1 of 3 pages has no text; OCR finds it on scans",)
+    assert document.notes == ("1 of 3 pages has no text; scanned pages need OCR",)
     assert at(document, "Cover") == "page 1, line 1"
     assert at(document, "The House") == "page 3, line 1"
     assert at(document, "nine cats") == "page 3, line 3"  # as on the page, without the empty line
@@ -198,7 +198,7 @@ def test_a_sentence_is_not_cut_by_the_foot_of_a_page(count: int, tmp_path: Path)
     assert document.text.count("recordings shall be deleted after some days.") == count - 1
     assert document.text.endswith("shall be\n\nCode of practice 4410")  # and once it is kept
     assert "Page" not in document.text
-    assert document.notes == ("running heads and page numbers are left out",)
+    assert document.notes == ("running heads and page numbers are skipped",)
 
 
 def test_lines_are_counted_from_the_top_of_their_page(tmp_path: Path) -> None:

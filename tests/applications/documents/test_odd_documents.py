@@ -16,7 +16,14 @@ from typing import Any
 import made_files as files
 import pytest
 
-from longbird.applications.documents import Limits, UnreadableError, read_document, read_documents
+from longbird.applications.documents import (
+    Limits,
+    UnreadableError,
+    file_reader,
+    read_document,
+    read_documents,
+    separate_process,
+)
 
 ENTITIES = (
     '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha">'
@@ -48,8 +55,8 @@ def macros(document: Any) -> None:
 
 ODD: dict[str, tuple[str, Any, str]] = {
     "empty": ("a.txt", b"", "a.txt is empty"),
-    "space": ("a.txt", b" \n\t\n", "nothing in it but space"),
-    "no width": ("a.txt", "\u200b\u00ad \n\ufeff".encode(), "nothing in it but space"),
+    "space": ("a.txt", b" \n\t\n", "nothing in it but whitespace"),
+    "no width": ("a.txt", "\u200b\u00ad \n\ufeff".encode(), "nothing in it but whitespace"),
     "empty pdf": ("a.pdf", b"", "is empty"),
     "png": ("a.txt", lambda: picture("png"), r"is a picture \(png\)"),
     "jpeg": ("a.pdf", lambda: picture("jpeg"), r"is a picture \(jpeg\)"),
@@ -94,8 +101,8 @@ ODD: dict[str, tuple[str, Any, str]] = {
     "no pdf": ("a.pdf", b"%PDF-1.7\n" + b"junk " * 99, "is a damaged or incomplete pdf"),
     "password": ("a.pdf", lambda: files.pdf([["x"]], files.ENCRYPTED), "protected by a password"),
     "scan": ("a.pdf", lambda: files.pdf([[], [], []]), "no text on any of its 3 pages.*OCR"),
-    "html of scripts": ("a.html", b"<html><script>draw()</script>", "without any text"),
-    "cut gzip": ("a.txt.gz", gzip.compress(os.urandom(999))[:500], "is not a whole gzip file"),
+    "html of scripts": ("a.html", b"<html><script>draw()</script>", "without visible text"),
+    "cut gzip": ("a.txt.gz", gzip.compress(os.urandom(999))[:500], "is not a complete gzip file"),
     "gzip twice": ("a.txt.gz", gzip.compress(gzip.compress(b"a")), "gzip twice"),
 }  # fmt: skip
 
@@ -178,7 +185,7 @@ def test_a_lying_zip(tmp_path: Path) -> None:
 def test_time_and_memory_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "a.html"
     page.write_text("<p>word</p>" * 2_000_000)
-    with pytest.raises(UnreadableError, match=r"takes more than 200 MB of memory"):
+    with pytest.raises(UnreadableError, match=r"needs more than 200 MB of memory"):
         read_document(page, limits=Limits(memory=2e8))
     monkeypatch.setenv("LONGBIRD_READ_SECONDS", "0.3")
     with pytest.raises(UnreadableError, match=r"more than 0.3 s .* LONGBIRD_READ_SECONDS"):
@@ -191,11 +198,9 @@ def test_time_and_memory_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_parser_that_crashes_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from longbird.applications.documents import separate_process
-
     monkeypatch.setattr(separate_process, "CHILD", "import os; os.abort()")
     (tmp_path / "a.html").write_text("<html>x")
-    with pytest.raises(UnreadableError, match=r"its parser broke down \(signal 6\)"):
+    with pytest.raises(UnreadableError, match=r"its parser crashed \(signal 6\)"):
         read_document(tmp_path / "a.html")
 
 
@@ -251,6 +256,72 @@ def test_pipes(tmp_path: Path, kind: str) -> None:
     document = read_document(pipe)
     thread.join()
     assert (document.text, document.kind) == ("Words", kind)
+
+
+def test_a_pipe_that_nobody_writes_to_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_reader, "WRITER_SECONDS", 0.2)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(UnreadableError, match="a named pipe that no program writes to"):
+        read_document(pipe)
+
+
+def test_a_pipe_that_is_never_closed_is_an_error(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)
+    try:
+        os.write(writer, b"Words")
+        with pytest.raises(UnreadableError, match=r"still written to after 0\.3 s"):
+            read_document(pipe, limits=Limits(seconds=0.3))
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ("<div>" * 300_000 + "word", "more than 50,000 open tags"),
+        ("<p>word</p>" + "<b><SPAN>" * 150_000, "more than 50,000 open tags"),
+        (
+            "<div " + " ".join(f"a{number}=1" for number in range(100_000)) + ">word",
+            "a tag with more than 10,000 attributes",
+        ),
+    ],
+)
+def test_html_that_would_take_minutes_is_an_error(tmp_path: Path, page: str, reason: str) -> None:
+    (tmp_path / "a.html").write_text(page)
+    with pytest.raises(UnreadableError, match=reason):
+        read_document(tmp_path / "a.html", limits=Limits(seconds=20))
+
+
+def test_large_pages_that_are_not_nested_are_read(tmp_path: Path) -> None:
+    picture = f'<img alt="a" src="data:image/png;base64,{"A+/ " * 50_000}">'
+    page = "<div><p>word" * 20_000 + "</div>" * 20_000 + "<p>text<br>" * 60_000 + picture
+    (tmp_path / "a.html").write_text(page)
+    assert read_document(tmp_path / "a.html").text.count("word") == 20_000
+
+
+def test_a_docx_that_exceeds_the_memory_limit_is_not_called_damaged(tmp_path: Path) -> None:
+    file, many = tmp_path / "a.docx", io.BytesIO()
+    small = files.docx(lambda document: document.add_paragraph("The mill was closed in 1931. "))
+    with zipfile.ZipFile(io.BytesIO(small)) as source, zipfile.ZipFile(many, "w", 8) as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "word/document.xml":
+                start, end = content.index(b"<w:p>"), content.index(b"</w:p>") + 6
+                content = content[:start] + content[start:end] * 60_000 + content[end:]
+            target.writestr(name, content)
+    file.write_bytes(many.getvalue())
+    reasons: set[str] = set()
+    for megabytes in (46, 52, 58, 64):
+        with pytest.raises(UnreadableError) as caught:
+            read_document(file, limits=Limits(memory=megabytes * 1e6))
+        reasons.add(str(caught.value).partition(" more than ")[0].rpartition("/")[2])
+    assert reasons == {"a.docx needs"}
+    assert len(read_document(file).text) > 1_000_000
 
 
 SCRIPT = (
@@ -313,9 +384,29 @@ def test_a_folder_is_read_to_the_bottom_and_says_what_it_leaves_out(folder: Path
     found = [each.file for each in read_documents([folder], tell=told.append)]
     names = ["a.text", "b/1.txt", "b/deep/2.md", "c.txt"]
     assert found == [str(folder / name) for name in names]
-    assert [line.startswith("left out: ") for line in told] == [True] * 4
+    assert [line.startswith("skipped: ") for line in told] == [True] * 4
     assert "broken.pdf is a damaged" in told[0] and "gone.txt" in told[1] and "self.txt" in told[2]
     assert "2 files of other kinds" in told[3] and "picture.jpg" in told[3]
+
+
+def test_links_to_folders_outside_are_not_followed(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    (inside / "deep").mkdir(parents=True)
+    outside.mkdir()
+    (inside / "a.txt").write_text("Words")
+    (outside / "b.txt").write_text("Others")
+    (inside / "all").symlink_to("/")
+    (inside / "deep" / "other").symlink_to(outside)
+    (inside / "again").symlink_to(inside / "deep")
+    (inside / "b.txt").symlink_to(outside / "b.txt")  # a link to a file is followed
+    told: list[str] = []
+    found = [each.file for each in read_documents([inside], tell=told.append)]
+    assert found == [str(inside / "a.txt"), str(inside / "b.txt")]
+    assert told == [
+        f"skipped: 2 links to other folders (such as {inside / 'all'}); name a folder to read it"
+    ]
+    (named,) = read_documents([inside / "deep" / "other"], tell=told.append)
+    assert named.text == "Others"
 
 
 def test_a_folder_that_may_not_be_opened_does_not_lose_the_others(
@@ -332,11 +423,11 @@ def test_a_folder_that_may_not_be_opened_does_not_lose_the_others(
     told: list[str] = []
     found = [each.text for each in read_documents([folder], tell=told.append)]
     assert found == [f"Words of {name}" for name in ("a.text", "b/1.txt", "c.txt")]
-    assert f"left out: Permission denied: {folder / 'b' / 'deep'}" in told
+    assert f"skipped: Permission denied: {folder / 'b' / 'deep'}" in told
 
 
 def test_what_is_left_out_is_a_warning_if_nobody_listens(folder: Path) -> None:
-    with pytest.warns(UserWarning, match="left out: ") as caught:
+    with pytest.warns(UserWarning, match="skipped: ") as caught:
         assert len(list(read_documents([folder / "b"]))) >= 2
     assert caught[0].filename == __file__
 
@@ -353,10 +444,10 @@ def test_a_file_that_was_named_is_an_error(folder: Path) -> None:
 
 
 def test_a_folder_without_documents_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match="has no files of a kind that is read: txt, md"):
+    with pytest.raises(UnreadableError, match="has no files of a supported kind: txt, md"):
         list(read_documents([tmp_path]))
     (tmp_path / "a.pdf").write_bytes(b"%PDF-")
-    with pytest.raises(UnreadableError, match=r"has no file that can be read \(tried: 1\)"):
+    with pytest.raises(UnreadableError, match=r"has no file that can be read \(tried 1\)"):
         list(read_documents([tmp_path], tell=lambda line: None))
 
 

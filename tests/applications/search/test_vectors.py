@@ -238,7 +238,7 @@ def test_files_that_may_not_be_read(
     said: list[str] = []
     files = [locked, folder / "texts" / "birds.md"]
     assert len(lb.embed_files(files, out, folder / "model", say=said.append)) == 1
-    assert said == [f"left out: Permission denied: {locked}"]
+    assert said == [f"skipped: Permission denied: {locked}"]
     with pytest.raises(FileNotFoundError, match=r"nowhere\.txt"):
         lb.embed_files([tmp_path / "nowhere.txt"], out, folder / "model", force=True)
 

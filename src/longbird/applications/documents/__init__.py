@@ -1,7 +1,8 @@
-r"""People's files as text: what they say, and where in the file it stands.
+r"""Reading documents: the text of a file, and the place of every character in it.
 
-A format is a file of this folder. All but plain text are parsed by a process apart (`apart`), with
-limits on time and memory, so that a file made to harm, or just broken, is an error and no more.
+Each format has a module of its own. All formats but plain text are parsed in a separate process
+with limits on time and memory, so that a damaged or hostile file causes an error and nothing else.
+Splitting text into sentences and token sequences into windows belongs here too; models do not.
 
 Examples:
     >>> import pathlib, tempfile
@@ -16,7 +17,8 @@ Examples:
 
 from longbird.applications.documents.document import Document, Place
 from longbird.applications.documents.errors import UnreadableError
-from longbird.applications.documents.file_reader import read_document, read_documents
+from longbird.applications.documents.file_reader import read_document
+from longbird.applications.documents.folder_reader import read_documents
 from longbird.applications.documents.separate_process import Limits
 
 __all__ = ["Document", "Limits", "Place", "UnreadableError", "read_document", "read_documents"]

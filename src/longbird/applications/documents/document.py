@@ -1,4 +1,4 @@
-"""A file as text, and the places in it."""
+"""The text of a file, and the places of its characters."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from itertools import accumulate
 from longbird.errors import InvalidValueError
 
 STRIDE = 2**16
-"""Line ends are counted once for each stretch of that many characters."""
+"""Number of characters between positions at which the preceding line ends are counted."""
 
 BLANK = re.compile(r"\n[^\S\n]*\n\s*")
-"""What is between paragraphs."""
+"""Separator of paragraphs: one or more empty lines."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in a file, counted from 1.
+    """A place in a file; pages, lines and columns are counted from 1.
 
     Examples:
         >>> print(Place(page=3, line=12, column=5))
@@ -31,7 +31,7 @@ class Place:
     line: int
     column: int
     page_is: str = "page"
-    """What a page is called: "part" for the files that an epub is made of."""
+    """Name of a page: "part" for the files that an epub consists of."""
 
     def __str__(self) -> str:
         page = f"{self.page_is} {self.page}, " if self.page is not None else ""
@@ -43,14 +43,14 @@ class Document:
     r"""A file as text.
 
     Args:
-        file: The name of the file, as it was given.
-        text: What it says. Of txt and md the file itself with "\n" at the end of each line; of
-            the other kinds paragraphs with an empty line between them.
-        pages: The first character of each page; empty where the format has none.
+        file: Name of the file, as the caller gave it.
+        text: Text of the file. For txt and md this is the file itself with "\n" at the end of
+            each line; for other formats, paragraphs separated by empty lines.
+        pages: Index of the first character of each page; empty for formats without pages.
         kind: "text", "markdown", "html", "pdf", "docx" or "epub".
-        notes: What its reader should be told: pages without text, an encoding that was guessed.
-        lines: The first character of each line, where they are others than those of the text:
-            the lines of a pdf are those that a reader sees on the page.
+        notes: Messages for the reader, such as pages without text or a guessed encoding.
+        lines: Index of the first character of each line, if they differ from the lines of the
+            text: the lines of a pdf are those on the printed page.
 
     Examples:
         >>> document = Document("song.txt", "One line\nand another\n\nEnd")
@@ -68,11 +68,11 @@ class Document:
     lines: Sequence[int] = field(default=(), repr=False)
 
     def place(self, character: int) -> Place:
-        """Where a character of the text stands; `len(text)` is the end of the file."""
+        """Return the place of a character of the text; `len(text)` is the end of the file."""
         if not 0 <= character <= len(self.text):
             raise InvalidValueError(
-                f"character is {character}, expected one from 0 to {len(self.text)}, "
-                f"which is the length of the text of {self.file}"
+                f"character is {character}, expected a number from 0 to {len(self.text)}, the "
+                f"length of the text of {self.file}"
             )
         page, first = None, 0
         if self.pages:
@@ -81,36 +81,32 @@ class Document:
         if self.lines:
             number = max(0, bisect_right(self.lines, character) - 1)
             line = max(1, number - bisect_left(self.lines, first) + 1)
-            begin = self.lines[number]
+            line_start = self.lines[number]
         else:
             line = self._line_ends(character) - self._line_ends(first) + 1
-            begin = self.text.rfind("\n", 0, character) + 1
-        column = character - max(begin, first) + 1
+            line_start = self.text.rfind("\n", 0, character) + 1
+        column = character - max(line_start, first) + 1
         return Place(page, line, column, "part" if self.kind == "epub" else "page")
 
     def paragraphs(self) -> list[tuple[int, int]]:
-        """The first character of each paragraph and the one behind its last, without space around.
-
-        Empty lines are between them; readers of formats with paragraphs of their own write those.
-        """
-        begins = [0, *(found.end() for found in BLANK.finditer(self.text))]
-        ends = [*(found.start() for found in BLANK.finditer(self.text)), len(self.text)]
+        """Return the start and the end of each paragraph, without surrounding whitespace."""
+        starts = [0, *(match.end() for match in BLANK.finditer(self.text))]
+        ends = [*(match.start() for match in BLANK.finditer(self.text)), len(self.text)]
         found: list[tuple[int, int]] = []
-        for begin, end in zip(begins, ends, strict=True):
-            piece = self.text[begin:end]
-            if kept := piece.strip():
-                begin += len(piece) - len(piece.lstrip())
-                found.append((begin, begin + len(kept)))
+        for start, end in zip(starts, ends, strict=True):
+            piece = self.text[start:end]
+            if stripped := piece.strip():
+                start += len(piece) - len(piece.lstrip())
+                found.append((start, start + len(stripped)))
         return found
 
     def _line_ends(self, character: int) -> int:
-        """How many lines end before a character."""
+        """Return the number of line ends before a character."""
         known = character // STRIDE
         return self._counts[known] + self.text.count("\n", known * STRIDE, character)
 
     @cached_property
     def _counts(self) -> list[int]:
-        """Line ends before each stretch of the text, which takes no memory to speak of."""
-        stretches = range(0, len(self.text), STRIDE)
-        each = (self.text.count("\n", start, start + STRIDE) for start in stretches)
-        return list(accumulate(each, initial=0))
+        strides = range(0, len(self.text), STRIDE)
+        counts = (self.text.count("\n", start, start + STRIDE) for start in strides)
+        return list(accumulate(counts, initial=0))

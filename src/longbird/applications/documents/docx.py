@@ -1,4 +1,4 @@
-"""docx: the paragraphs, tables and notes of a Word file, with changes taken as accepted."""
+"""docx: paragraphs, tables and notes of a Word file, with tracked changes accepted."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from longbird.applications.documents.separate_process import Parsed
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
-LEFT_OUT = frozenset(
+SKIPPED = frozenset(
     W + name for name in ("del", "moveFrom", "rPr", "pPr", "sectPr", "tblPr", "sdtPr", "instrText")
 )
-"""What was deleted, how things look, and the formulas of fields."""
+"""Deleted text, formatting properties, and the formulas of fields."""
 
 CHARACTERS = {
     W + "tab": "\t", W + "br": "\n", W + "cr": "\n", W + "noBreakHyphen": "-", W + "ptab": "\t",
@@ -28,12 +28,17 @@ SYMBOLS = dict(
         strict=True,
     )
 )
-"""Of the font Symbol, as Word writes what its dialogue for symbols inserts."""
+"""Characters of the font Symbol, which Word uses for inserted symbols."""
 NOTES = ("footnote", "endnote")
 
 
 def read(data: bytes) -> Parsed:
-    """The body, then footnotes and endnotes; headers and footers are left out."""
+    """Return the body, then footnotes and endnotes; headers and footers are skipped.
+
+    Raises:
+        NotTextError: The file is damaged, has no text, or is another kind of Word file.
+        MemoryError: lxml ran out of memory.
+    """
     import docx
     from docx.opc.exceptions import PackageNotFoundError
     from lxml.etree import LxmlError
@@ -42,7 +47,10 @@ def read(data: bytes) -> Parsed:
         document: Any = docx.Document(io.BytesIO(data))
         paragraphs = [*_blocks(document.element.body), *_notes(document.part)]
     except (LxmlError, KeyError, ValueError, AttributeError, PackageNotFoundError) as error:
-        if "is not a Word file" in str(error):  # by the type of its content
+        # Out of memory, lxml reports an unknown error in line 0.
+        if getattr(error, "lineno", None) == 0:
+            raise MemoryError from error
+        if "is not a Word file" in str(error):  # according to its content type
             raise NotTextError(
                 "is a Word file with macros or a template (docm, dotx or dotm): save it as docx"
             ) from error
@@ -50,25 +58,25 @@ def read(data: bytes) -> Parsed:
     text = "\n\n".join(paragraphs)
     if not text:
         raise NotTextError(
-            "is a docx file without text; if it holds pictures of text, run it through OCR first"
+            "is a docx file without text: if it has pictures of text, run it through OCR first"
         )
     return Parsed(text, "docx")
 
 
 def _blocks(element: Any) -> Iterator[str]:
-    """Paragraphs and tables below an element; what has a frame around it is looked into."""
+    """Yield the paragraphs and tables below an element; frames are entered."""
     for child in element:
         if child.tag == W + "p":
             yield from _paragraph(child)
         elif child.tag == W + "tbl":
             if rows := list(_rows(child)):
                 yield "\n".join(rows)
-        elif child.tag not in LEFT_OUT and isinstance(child.tag, str):
+        elif child.tag not in SKIPPED and isinstance(child.tag, str):
             yield from _blocks(child[0] if child.tag == ALTERNATIVES and len(child) else child)
 
 
 def _paragraph(element: Any) -> Iterator[str]:
-    """Its text, and behind it what stands in boxes that are fixed to it."""
+    """Yield the text of a paragraph, then the text of the boxes anchored to it."""
     boxes: list[Any] = []
     lines = clean("".join(_runs(element, boxes))).split("\n")
     kept = [" ".join(line.split()) for line in lines]
@@ -80,7 +88,7 @@ def _paragraph(element: Any) -> Iterator[str]:
 
 def _runs(element: Any, boxes: list[Any]) -> Iterator[str]:
     for child in element:
-        if child.tag in (W + "t", M + "t"):  # of text, and of an equation
+        if child.tag in (W + "t", M + "t"):  # text, and text of an equation
             yield child.text or ""
         elif child.tag in CHARACTERS:
             yield CHARACTERS[child.tag]
@@ -91,13 +99,13 @@ def _runs(element: Any, boxes: list[Any]) -> Iterator[str]:
         elif child.tag == W + "txbxContent":
             boxes.append(child)
         elif child.tag == ALTERNATIVES and len(child):
-            yield from _runs(child[0], boxes)  # the same in several forms
-        elif child.tag not in LEFT_OUT:
+            yield from _runs(child[0], boxes)  # alternatives with the same content
+        elif child.tag not in SKIPPED:
             yield from _runs(child, boxes)
 
 
 def _symbol(font: str | None, code: str | None) -> str:
-    """A character by its number in a font; those of a font of pictures are numbered from F000."""
+    """Return a character by its code in a font; symbol fonts use codes from F000 on."""
     try:
         number = int(code or "", 16)
         return SYMBOLS[chr(number & 0xFF)] if font == "Symbol" else chr(number)
@@ -108,7 +116,7 @@ def _symbol(font: str | None, code: str | None) -> str:
 def _rows(table: Any) -> Iterator[str]:
     for row in table.iter(W + "tr"):
         if next(row.iterancestors(W + "tbl")) is not table:
-            continue  # of a table within a cell, which is text of that cell
+            continue  # a row of a nested table, which is text of the cell around it
         cells = [" ".join(" ".join(_blocks(cell)).split()) for cell in row.iter(W + "tc")
                  if next(cell.iterancestors(W + "tr")) is row]  # fmt: skip
         if any(cells):
@@ -123,7 +131,7 @@ def _notes(part: Any) -> Iterator[str]:
         if relation.is_external or kind not in NOTES:
             continue
         for note in parse_xml(relation.target_part.blob).iter(W + kind):
-            if note.get(W + "type") is None:  # and not the line above the notes
+            if note.get(W + "type") is None:  # otherwise it is the separator line
                 text = " ".join(" ".join(_blocks(note)).split())
                 if text:
                     yield f"[{note.get(W + 'id')}] {text}"

@@ -1,4 +1,4 @@
-"""Bytes as text: which encoding they are in, and what to tell of a guess."""
+"""Decoding bytes to text, with detection of the encoding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import codecs
 from longbird.applications.documents.errors import NotTextError
 from longbird.errors import InvalidValueError
 
-# The longer ones first: that of UTF-32 begins with that of UTF-16.
+# UTF-32 comes first, since its mark starts with that of UTF-16.
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -16,25 +16,25 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 SAMPLE = 2**16
-# What control characters may stand in text: backspace (man pages), tab, line ends, form feed, the
-# end of a DOS file, and escape (colours of a terminal).
+# All control characters but those that text may contain: backspace (manual pages), tab, line ends,
+# form feed, the end of a DOS file, and escape (terminal colours).
 CONTROLS = bytes(set(range(32)) - {8, 9, 10, 11, 12, 13, 26, 27}) + b"\x7f"
 CONTROLS_IN_TEXT = 0.02
-"""More than this share of them, and it is not text: a third of what compressed data have."""
+"""Maximum share of control characters in text; compressed data has three times as many."""
 
 
 def decode(
     data: bytes, encoding: str | None = None, declared: str | None = None
 ) -> tuple[str, list[str]]:
-    r"""The text, with "\n" at the end of each line, and what to tell of how it was found.
+    r"""Return the text, with "\n" at the end of each line, and notes on how it was decoded.
 
     Args:
-        data: Of a file.
-        encoding: As the caller says, and then it must be.
-        declared: As the file says of itself.
+        data: Content of a file.
+        encoding: Encoding named by the caller, which the data must have.
+        declared: Encoding that the file declares.
 
     Raises:
-        NotTextError: It is not text, or not in the encoding that the caller named.
+        NotTextError: The data is not in the encoding that the caller named.
     """
     marked = next(((mark, name) for mark, name in MARKS if data.startswith(mark)), None)
     if encoding is not None:
@@ -43,14 +43,14 @@ def decode(
         text, notes = _marked(data[len(marked[0]) :], marked[1])
     elif (wide := _wide(data)) is not None:
         text, notes = _marked(data, wide)
-        notes.append(f"read as {wide.upper()}, as the pattern of its bytes suggests")
+        notes.append(f"read as {wide.upper()}, judging by the pattern of its bytes")
     elif declared is not None and (known := _codec(declared)):
         text = data.decode(known, "replace")
         notes = _replaced(text.count("\ufffd") - data.count("\ufffd".encode()), known)
     else:
         text, notes = _guessed(data)
     if "\0" in text:
-        notes.append(f"NUL bytes are read as spaces; there are {text.count(chr(0)):,}")
+        notes.append(f"{text.count(chr(0)):,} NUL bytes are read as spaces")
         text = text.replace("\0", " ")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -58,7 +58,7 @@ def decode(
 
 
 def check_text(data: bytes) -> None:
-    """Raises if these bytes cannot be text in any encoding that is guessed."""
+    """Raise NotTextError if the data cannot be text in any encoding that is detected."""
     if data.startswith(tuple(mark for mark, _ in MARKS)) or _wide(data) is not None:
         return
     sample = data[:SAMPLE]
@@ -74,15 +74,15 @@ def _named(data: bytes, encoding: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         raise NotTextError(
-            f"is not {encoding}: it has the byte {data[error.start]:#04x} where that cannot be "
-            f"(at byte {error.start:,}). Name its encoding, or none to have it guessed"
+            f"is not {encoding}: byte {data[error.start]:#04x} at position {error.start:,} is not "
+            "valid in it. Set `encoding` to that of the file, or leave it out to detect it"
         ) from error
-    except UnicodeError as error:  # of a codec that says no more
+    except UnicodeError as error:  # raised by codecs that give no position
         raise NotTextError(f"is not {encoding}: {error}") from error
     except LookupError as error:
         raise InvalidValueError(
-            f"encoding is {encoding!r}, which is not known; expected a name such as utf-8, "
-            "cp1252, latin-1 or shift_jis"
+            f"`encoding` must be a known encoding such as utf-8, cp1252, latin-1 or shift_jis, "
+            f"received {encoding!r}"
         ) from error
 
 
@@ -92,7 +92,7 @@ def _marked(data: bytes, encoding: str) -> tuple[str, list[str]]:
 
 
 def _wide(data: bytes) -> str | None:
-    """UTF-16 without a mark: in most languages every other byte is mostly NUL."""
+    """Detect UTF-16 without a mark: in most languages, every other byte is usually NUL."""
     sample = data[: min(len(data), SAMPLE) // 2 * 2]
     if len(sample) < 4 or b"\0" not in sample:
         return None
@@ -107,8 +107,8 @@ def _guessed(data: bytes) -> tuple[str, list[str]]:
         return data.decode("utf-8"), []
     except UnicodeDecodeError as error:
         first = error.start
-    # A few bytes among many that are UTF-8 are a fault of that file, and not another encoding:
-    # in another one, letters hardly ever stand together so that they look like UTF-8.
+    # A few invalid bytes among many valid UTF-8 sequences are damage, not another encoding: text
+    # in other encodings rarely contains sequences that are valid UTF-8.
     text = data.decode("utf-8", "replace")
     wrong = text.count("\ufffd") - data.count("\ufffd".encode())
     ascii_alone = len(data.translate(None, bytes(range(128, 256))))
@@ -121,8 +121,8 @@ def _guessed(data: bytes) -> tuple[str, list[str]]:
         text, name = data.decode("latin-1"), "latin-1"
     line = data.count(b"\n", 0, first) + 1
     return text, [
-        f"read as {name}, since it is not UTF-8 (the byte {data[first]:#04x} in line {line:,}); "
-        "name its encoding if the letters are wrong"
+        f"read as {name}, since it is not UTF-8 (byte {data[first]:#04x} in line {line:,}); set "
+        "`encoding` if letters are wrong"
     ]
 
 
@@ -130,11 +130,11 @@ def _replaced(number: int, encoding: str) -> list[str]:
     if number <= 0:
         return []
     what = "character is" if number == 1 else "characters are"
-    return [f"{number:,} {what} not {encoding.upper()}, and read as \ufffd"]
+    return [f"{number:,} {what} not valid {encoding.upper()} and read as \ufffd"]
 
 
 def _codec(label: str) -> str | None:
-    """Python's name for what a page declares, as browsers take it."""
+    """Return Python's name for a declared encoding, interpreted as browsers do."""
     label = label.strip().lower()
     aliases = {
         "iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252", "ascii": "cp1252",
@@ -143,11 +143,11 @@ def _codec(label: str) -> str | None:
         "x-mac-roman": "mac-roman", "macintosh": "mac-roman", "iso-8859-9": "cp1254",
         "tis-620": "cp874", "x-gbk": "gb18030", "big5": "big5hkscs",
     }  # fmt: skip
-    # Had it been UTF-16, the declaration could not have been read.
+    # A declaration of UTF-16 is wrong, since it could not have been read.
     name = "utf-8" if label.startswith(("utf-16", "unicode")) else aliases.get(label, label)
     try:
         info = codecs.lookup(name)
         b"a".decode(name)
     except (LookupError, ValueError, TypeError):
         return None
-    return None if info.name == "utf-8" else info.name  # which is guessed first in any case
+    return None if info.name == "utf-8" else info.name  # which is tried first in any case

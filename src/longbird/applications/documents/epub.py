@@ -1,4 +1,4 @@
-"""epub: the chapters of a book, in the order in which they are read."""
+"""epub: the parts of a book in reading order."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from longbird.applications.documents.separate_process import Parsed
 from longbird.applications.documents.untrusted_xml import check_xml
 
 PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
-# Fonts may be garbled with these, which keeps nobody from reading the text.
+# Obfuscated fonts do not prevent anyone from reading the text.
 FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 
 
 def read(archive: zipfile.ZipFile) -> Parsed:
-    """The parts that have text, each a page of the document."""
+    """Read the parts of a book that have text; each becomes a page of the document."""
     package, parts = _parts(archive)
     locked = _locked(archive)
     names = set(archive.namelist())
@@ -28,36 +28,36 @@ def read(archive: zipfile.ZipFile) -> Parsed:
         name = posixpath.normpath(posixpath.join(posixpath.dirname(package), href))
         if name in locked:
             raise NotTextError(
-                "is protected (DRM), so that only the reading program of its seller opens it"
+                "is protected (DRM): only the reading program of its seller can open it"
             )
         if name not in names:
             missing += 1
             continue
         try:
-            part, said = html.page(archive.read(name))
+            part, part_notes = html.page(archive.read(name))
         except NotTextError as error:
             raise NotTextError(
                 f"is a book whose part {name} {error}: it is damaged, or protected (DRM)"
             ) from error
-        notes += [each for each in said if each not in notes]
+        notes += [note for note in part_notes if note not in notes]
         if part:
             text += "\n\n" * bool(text)
             pages.append(len(text))
             text += part
     if not text:
-        raise NotTextError("is an epub without text; perhaps its pages are pictures")
+        raise NotTextError("is an epub without text; its pages may be pictures")
     if missing:
-        notes.append(f"{missing} of {len(parts)} parts of the book are missing in the file")
+        notes.append(f"{missing} of {len(parts)} parts of the book are missing from the file")
     return Parsed(text, "epub", pages, notes=notes)
 
 
 def _parts(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
-    """The name of the book's list of contents, and the files of text in their order."""
+    """Return the path of the package document, and the text files in reading order."""
     container = _xml(archive, "META-INF/container.xml")
     root = next((each for each in container.iter() if _tag(each) == "rootfile"), None)
     package = posixpath.normpath(root.get("full-path", "")) if root is not None else ""
     if package not in archive.namelist():
-        raise NotTextError("is a damaged epub: it does not say what is in the book")
+        raise NotTextError("is a damaged epub: its list of contents is missing")
     contents = _xml(archive, package)
     items = {each.get("id"): each for each in contents.iter() if _tag(each) == "item"}
     order = [items.get(each.get("idref")) for each in contents.iter() if _tag(each) == "itemref"]
@@ -71,7 +71,7 @@ def _parts(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
 
 
 def _locked(archive: zipfile.ZipFile) -> set[str]:
-    """The files that are encrypted."""
+    """Return the paths of encrypted files."""
     if "META-INF/encryption.xml" not in archive.namelist():
         return set()
     found: set[str] = set()

@@ -1,11 +1,13 @@
-"""What a file is that cannot be read."""
+"""Errors of files that cannot be read as documents."""
 
 from __future__ import annotations
 
+from longbird.errors import InvalidFileError
 
-class UnreadableError(ValueError):
-    """A file that cannot be read as text: the message names it, and says why and what to do."""
+
+class UnreadableError(InvalidFileError):
+    """A file cannot be read as text; the message names the file, the reason and the remedy."""
 
 
 class NotTextError(Exception):
-    """Why something is not read, in words to stand behind the name of its file."""
+    """The reason why a file cannot be read, phrased to follow the name of the file."""

@@ -1,4 +1,4 @@
-"""Files and folders, one document after the other."""
+"""Reading one file, a pipe or stdin as a document."""
 
 from __future__ import annotations
 
@@ -6,42 +6,50 @@ import gzip
 import io
 import os
 import re
+import select
 import stat
 import sys
-import warnings
+import time
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any
 
 from longbird.applications.documents.document import Document
 from longbird.applications.documents.encoding import check_text, decode
 from longbird.applications.documents.errors import NotTextError, UnreadableError
-from longbird.applications.documents.formats import ENDINGS, HEAD, READ, ending, kind_of
-from longbird.applications.documents.separate_process import Limits, Parsed, parse_apart
+from longbird.applications.documents.formats import ENDINGS, HEAD, ending, kind_of
+from longbird.applications.documents.separate_process import (
+    NO_LIMIT,
+    PARSERS,
+    SECONDS,
+    Limits,
+    Parsed,
+    parse_separately,
+)
 from longbird.core.machine import available_bytes, in_words
 from longbird.errors import InvalidTypeError
 
 STDIN = "-"
 VISIBLE = re.compile(r"[^\s\xad\u200b-\u200f\u2060\ufeff]")
-"""Anything but space, and characters without width."""
+"""Any character but whitespace and zero-width characters."""
+CHUNK = 2**20
+WRITER_SECONDS = 5.0
+"""Seconds to wait until a program opens a named pipe for writing."""
 
 
 def read_document(
     path: str | os.PathLike[str], encoding: str | None = None, *, limits: Limits | None = None
 ) -> Document:
-    r"""Reads a file as text.
+    r"""Read a file as text.
 
     Args:
-        path: Of a txt, md, html, pdf, docx or epub file, or one of text compressed with gzip; "-"
-            is stdin. What it is, is told by its content first, and then by its name.
-        encoding: Of text and html; otherwise it is recognised.
-        limits: How much it may take.
+        path: A txt, md, html, pdf, docx or epub file, or text compressed with gzip; "-" is stdin.
+            The content decides on the format, and the name only where the content does not.
+        encoding: Encoding of text and html; detected by default.
+        limits: Limits on time, memory and size.
 
     Raises:
-        UnreadableError: It is something else, empty, damaged or protected; the message says what.
-        OSError: There is no such file, or it may not be opened.
+        UnreadableError: The file is of another kind, empty, damaged or protected.
+        OSError: The file does not exist, or may not be opened.
         ImportError: The package that reads this format is not installed.
 
     Examples:
@@ -58,10 +66,10 @@ def read_document(
         )
     name, limits = os.fspath(path), limits or Limits()
     try:
-        with _open(name) as opened:
+        with _open(name, limits) as opened:
             parsed = _read(opened, name, encoding, limits)
     except NotTextError as error:
-        raise UnreadableError(f"{_shown(name)} {error}") from error
+        raise UnreadableError(f"{'stdin' if name == STDIN else name} {error}") from error
     return Document(
         file=name,
         text=parsed.text,
@@ -72,219 +80,127 @@ def read_document(
     )
 
 
-def read_documents(
-    paths: Iterable[str | os.PathLike[str]],
-    encoding: str | None = None,
-    *,
-    limits: Limits | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Iterator[Document]:
-    """Reads files, and all files in folders whose names end in what is read.
-
-    A file that was named and cannot be read is an error, and so is a folder without any that can.
-    Of the others in a folder, one that cannot be read is told of and left out.
-
-    Args:
-        paths: Of files and folders, which are searched to the bottom, in the order of names and
-            without hidden files; "-" is stdin.
-        encoding: Of text and html; otherwise it is recognised.
-        limits: How much each file may take.
-        tell: Is called with a line for each file that is left out; otherwise it is a warning.
-
-    Raises:
-        UnreadableError: A file that was named is not text, or nothing in a folder is.
-        OSError: There is no such file; before any is read.
-    """
-    if isinstance(paths, (str, os.PathLike)):
-        raise InvalidTypeError(
-            f"expected several paths; received one: [{str(paths)!r}] would be a list"
-        )
-    named = [os.fspath(path) for path in paths]
-    for name in named:
-        if name != STDIN:
-            os.stat(name)
-    return _documents(named, encoding, limits or Limits(), tell or _warn)
-
-
-def _files_in(folder: str, others: list[str]) -> Iterator[tuple[str, OSError | None]]:
-    """The files that are read in a folder, by the ending of their names and in order of these.
-
-    With them what cannot be looked at: a link to nothing, a folder that may not be opened.
-    Files of other kinds are put into `others`.
-    """
-    seen: set[tuple[int, int]] = set()
-
-    def look(place: str) -> Iterator[tuple[str, OSError | None]]:
-        status = os.stat(place)
-        if (status.st_dev, status.st_ino) in seen:  # a link to a folder around it
-            return
-        seen.add((status.st_dev, status.st_ino))
-        with os.scandir(place) as entries:
-            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
-        for name in names:
-            path = os.path.join(place, name)
-            try:
-                mode = os.stat(path).st_mode
-                if stat.S_ISDIR(mode):
-                    yield from look(path)
-            except OSError as error:
-                if os.path.isdir(path) or ending(name) in ENDINGS:
-                    yield path, error
-                continue
-            if stat.S_ISREG(mode) and ending(name) in ENDINGS:
-                yield path, None
-            elif not stat.S_ISDIR(mode):
-                others.append(path)
-
-    yield from look(folder)
-
-
-def _documents(
-    named: list[str], encoding: str | None, limits: Limits, tell: Callable[[str], None]
-) -> Iterator[Document]:
-    for name in named:
-        if name == STDIN or not os.path.isdir(name):
-            yield read_document(name, encoding, limits=limits)
-            continue
-        found = read = 0
-        others: list[str] = []
-        for document in _read_ahead(_files_in(name, others), encoding, limits):
-            found += 1
-            if isinstance(document, Document):
-                read += 1
-                yield document
-            else:
-                tell(f"left out: {document}")
-        if not found:
-            raise UnreadableError(f"{name} has no files of a kind that is read: {READ}")
-        if others:
-            example = f"such as {_shown(others[0])}" if len(others) > 1 else _shown(others[0])
-            tell(f"left out: {_count(others)} of other kinds than {READ} ({example})")
-        if not read:
-            raise UnreadableError(f"{name} has no file that can be read (tried: {found:,})")
-
-
-def _read_ahead(
-    files: Iterator[tuple[str, OSError | None]], encoding: str | None, limits: Limits
-) -> Iterator[Document | str]:
-    """Documents, or why there is none, a few files ahead: their parsers run side by side."""
-
-    def read(file: str, failure: OSError | None) -> Document | str:
-        try:
-            if failure is not None:
-                raise failure
-            return read_document(file, encoding, limits=limits)
-        except UnreadableError as error:
-            return str(error)
-        except OSError as error:
-            return f"{error.strerror}: {file}"
-
-    ahead = os.cpu_count() or 1
-    waiting: deque[Future[Document | str]] = deque()
-    with ThreadPoolExecutor(ahead) as pool:
-        try:
-            for file in files:
-                waiting.append(pool.submit(read, *file))
-                if len(waiting) > ahead:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _count(files: list[str]) -> str:
-    return f"{len(files):,} files" if len(files) > 1 else "1 file"
-
-
-def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=3)
-
-
-def _open(name: str) -> IO[bytes]:
-    """A file, a pipe or stdin; nothing that has no end."""
+def _open(name: str, limits: Limits) -> IO[bytes]:
+    """Open a file, a pipe or stdin; devices and sockets are refused, since they may be endless."""
     if name == STDIN:
         if sys.stdin is None:
             raise NotTextError("is closed: give a file, or pipe something into it")
         try:
             return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
-        except (OSError, ValueError):  # something in its place, as in notebooks and tests
+        except (OSError, ValueError):  # stdin is replaced, as in notebooks and tests
             return io.BytesIO(sys.stdin.buffer.read())
     mode = os.stat(name).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(21, "a folder, expected a file", name)
     if stat.S_ISBLK(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode):
         raise NotTextError("is a device or socket; expected a file")
+    if stat.S_ISFIFO(mode):
+        return io.BytesIO(_read_fifo(name, limits))
     return open(name, "rb")
+
+
+def _read_fifo(name: str, limits: Limits) -> bytes:
+    """Return the content of a named pipe; opening one without a writer would block forever.
+
+    Raises:
+        NotTextError: No program writes to it, or writing takes longer than the limit.
+    """
+    start = time.monotonic()
+    until = start + min(limits.seconds, NO_LIMIT)
+    pieces: list[bytes] = []
+    size = 0
+    with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
+        waiting = select.poll()
+        waiting.register(pipe, select.POLLIN)
+        opened = False  # by a program that writes
+        while True:
+            piece = pipe.read(CHUNK)
+            if piece:
+                pieces.append(piece)
+                size += len(piece)
+                _check_size(size, limits.unpacked)
+                opened = True
+                continue
+            if piece is None:  # a writer has it open, and has not written yet
+                opened = True
+            elif opened:
+                return b"".join(pieces)
+            elif time.monotonic() > start + min(WRITER_SECONDS, limits.seconds):
+                raise NotTextError("is a named pipe that no program writes to")
+            if time.monotonic() > until:
+                raise NotTextError(
+                    f"is a named pipe that was still written to after {limits.seconds:g} s, which "
+                    f"is the limit: to allow more, set {SECONDS} in the environment"
+                )
+            waiting.poll(50) if opened else time.sleep(0.05)
 
 
 def _read(opened: IO[bytes], name: str, encoding: str | None, limits: Limits) -> Parsed:
     if not opened.seekable() or isinstance(opened, io.BytesIO):
-        return _read_bytes(_all(opened, limits.unpacked), name, encoding, limits)
+        return _read_bytes(_read_all(opened, limits.unpacked), name, encoding, limits)
     start = opened.tell()
     head = opened.read(HEAD)
     opened.seek(start)
     if not head:
         raise NotTextError("is empty")
     kind = kind_of(head, name)
-    if kind in ("pdf", "html", "zip"):
-        os.lseek(opened.fileno(), start, os.SEEK_SET)  # where the other process begins
-        return parse_apart(kind, opened, limits, encoding)
+    if kind in PARSERS:
+        os.lseek(opened.fileno(), start, os.SEEK_SET)  # the separate process reads from here
+        return parse_separately(kind, opened, limits, encoding)
     size = os.fstat(opened.fileno()).st_size
     if 3 * size > available_bytes():
         raise NotTextError(
-            f"is too large: it has {in_words(size)}, and reading it takes three times as much "
-            "memory, which is not available. Split it, and read the parts"
+            f"is too large: it has {in_words(size)}, and reading it needs three times as much "
+            "memory, which is not available. Split it into smaller files"
         )
     return _read_bytes(opened.read(), name, encoding, limits)
 
 
 def _read_bytes(data: bytes, name: str, encoding: str | None, limits: Limits) -> Parsed:
-    """The same, of what is in memory: text, or what came through a pipe."""
     if not data:
         raise NotTextError("is empty")
     kind = kind_of(data[:HEAD], name)
     if kind == "gzip":
         return _read_gzip(data, name, encoding, limits)
-    if kind in ("pdf", "html", "zip"):
-        return parse_apart(kind, data, limits, encoding)
+    if kind in PARSERS:
+        return parse_separately(kind, data, limits, encoding)
     if encoding is None:
         check_text(data)
     text, notes = decode(data, encoding)
     if VISIBLE.search(text) is None:
-        raise NotTextError("has nothing in it but space")
+        raise NotTextError("has nothing in it but whitespace")
     return Parsed(text, kind, notes=notes)
 
 
 def _read_gzip(data: bytes, name: str, encoding: str | None, limits: Limits) -> Parsed:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-            inside = _all(packed, limits.unpacked)
+            inside = _read_all(packed, limits.unpacked)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise NotTextError(f"is not a whole gzip file: {error}") from error
+        raise NotTextError(f"is not a complete gzip file: {error}") from error
     if inside.startswith(b"\x1f\x8b"):
         raise NotTextError("is compressed with gzip twice: unpack it first")
     return _read_bytes(inside, name, encoding, limits)
 
 
-def _all(opened: Any, most: float) -> bytes:
-    """Everything, up to a limit: a pipe may have no end, and a small file may hold terabytes."""
+def _read_all(opened: Any, maximum: float) -> bytes:
+    """Read to the end: a pipe may be endless, and a small gzip file may unpack to terabytes."""
     pieces: list[bytes] = []
     size = 0
-    while piece := opened.read(2**20):
+    while piece := opened.read(CHUNK):
         pieces.append(piece)
         size += len(piece)
-        if size > most:
-            raise NotTextError(f"holds more than {in_words(most)}, which is the limit")
+        _check_size(size, maximum)
     return b"".join(pieces)
 
 
+def _check_size(size: int, maximum: float) -> None:
+    if size > maximum:
+        raise NotTextError(f"holds more than {in_words(maximum)}, which is the limit")
+
+
 def _misnamed(name: str, kind: str) -> list[str]:
-    said = ENDINGS.get(ending(name))
-    if said is None or said == kind or {said, kind} == {"text", "markdown"}:
+    named = ENDINGS.get(ending(name))
+    if named is None or named == kind or {named, kind} == {"text", "markdown"}:
         return []
-    return [f"its name ends in {ending(name)}, but it is {kind}, and read as that"]
-
-
-def _shown(name: str) -> str:
-    return "stdin" if name == STDIN else name
+    return [f"its name ends in {ending(name)}, but it is {kind}, and is read as such"]

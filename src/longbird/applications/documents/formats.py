@@ -1,4 +1,4 @@
-"""What kind a file is of: by its first bytes, and by its name where these leave it open."""
+"""Detecting the format of a file by its first bytes and, where these are ambiguous, its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import PurePath
 from longbird.applications.documents.errors import NotTextError
 
 HEAD = 4096
-"""Bytes that are looked at."""
+"""Number of bytes that are examined."""
 
 ENDINGS = {
     **dict.fromkeys((".txt", ".text", ".rst", ".asc", ".log"), "text"),
@@ -18,7 +18,7 @@ ENDINGS = {
     ".docx": "docx",
     ".epub": "epub",
 }
-"""The names of files that are read in folders."""
+"""Endings of the files that are read in folders, and their formats."""
 
 READ = "txt, md, html, pdf, docx and epub"
 
@@ -29,7 +29,7 @@ PACKED = "is compressed with {}: unpack it first"
 DATA = "is data for programs ({}), not text"
 OLD = "is {}: save it as docx or pdf first"
 
-# What a file begins with, and what it then is. A full stop is any byte.
+# Patterns for the first bytes of unsupported files, with error messages; a dot is any byte.
 SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (rb"\x89PNG\r\n", PICTURE.format("png")),
     (rb"\xff\xd8\xff", PICTURE.format("jpeg")),
@@ -61,36 +61,36 @@ SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (rb"\x89HDF\r\n", DATA.format("HDF5")),
     (rb"wOF[F2]\0|OTTO\0|\0\x01\0\0\0", "is a font, not text"),
     (rb"\{\\rtf", OLD.format("rich text (rtf)")),
-    (rb"%!PS", "is PostScript: make a pdf of it first, for example with ps2pdf"),
+    (rb"%!PS", "is PostScript: convert it to pdf first, for example with ps2pdf"),
     (rb".{60}BOOKMOBI", "is a Kindle book (mobi): convert it to epub first"),
-    (rb".{257}ustar(?:\0| {2}\0)", "is a tar archive: unpack it first, and name its folder"),
+    (rb".{257}ustar(?:\0| {2}\0)", "is a tar archive: unpack it first, and read its folder"),
 )
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-"""What files of Word, Excel and PowerPoint begin with up to 2003, and encrypted ones since."""
+"""Start of Word, Excel and PowerPoint files up to 2003, and of encrypted ones since then."""
 
 HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
 def ending(name: str) -> str:
-    """The ending of a file's name that tells its kind: that before .gz."""
+    """Return the ending of a file name without .gz, in lowercase."""
     path = PurePath(name)
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
 def kind_of(head: bytes, name: str) -> str:
-    """Text, markdown, html, pdf, zip (docx, epub or another) or gzip.
+    """Return "text", "markdown", "html", "pdf", "zip" (docx, epub and others) or "gzip".
 
     Args:
-        head: The first `HEAD` bytes of the file.
-        name: Of the file.
+        head: First `HEAD` bytes of the file.
+        name: Name of the file.
 
     Raises:
-        NotTextError: It is something else, and the error says what.
+        NotTextError: The file is of another kind, which the error names.
     """
-    said = ENDINGS.get(ending(name))
+    named = ENDINGS.get(ending(name))
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start.startswith(b"%PDF-") or (said == "pdf" and b"%PDF-" in head[:1024]):
+    if start.startswith(b"%PDF-") or (named == "pdf" and b"%PDF-" in head[:1024]):
         return "pdf"
     if head.startswith((b"PK\3\4", b"PK\5\6")):
         return "zip"
@@ -101,24 +101,24 @@ def kind_of(head: bytes, name: str) -> str:
     for pattern, what in SIGNATURES:
         if re.match(pattern, head, re.DOTALL):
             raise NotTextError(what)
-    seen = _narrow(head)
-    if HTML.match(COMMENT.sub(b"", seen)):
+    markup = _single_bytes(head)
+    if HTML.match(COMMENT.sub(b"", markup)):
         return "html"
-    if said == "html" and re.search(rb"<[a-zA-Z!/]", seen):
+    if named == "html" and re.search(rb"<[a-zA-Z!/]", markup):
         return "html"
-    return "markdown" if said == "markdown" else "text"
+    return "markdown" if named == "markdown" else "text"
 
 
-def _narrow(head: bytes) -> bytes:
-    """Without the marks and NUL bytes of UTF-16, so that tags can be seen."""
+def _single_bytes(head: bytes) -> bytes:
+    """Remove byte-order marks and the NUL bytes of UTF-16, so that tags can be found."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:16]:
         return head.lstrip(b"\xff\xfe").replace(b"\0", b"")
     return head.removeprefix(b"\xef\xbb\xbf")
 
 
-def _of_office(said: str) -> str:
-    """Of an OLE file: what it is, as far as its name tells."""
-    if said in (".docx", ".xlsx", ".pptx"):
+def _of_office(ending: str) -> str:
+    """Describe an OLE file by the ending of its name."""
+    if ending in (".docx", ".xlsx", ".pptx"):
         return "is protected by a password: save a copy without it, and read that"
     what = {".doc": "an old Word file (doc)", ".xls": "an old Excel file (xls)"}
-    return OLD.format(what.get(said, "a file of an old version of Office, such as doc or xls"))
+    return OLD.format(what.get(ending, "a file of an old version of Office, such as doc or xls"))

@@ -1,8 +1,9 @@
-"""html: the text that a reader sees, block by block."""
+"""html: the visible text of a page, block by block."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html import escape
 from typing import Any
 
@@ -15,45 +16,61 @@ NOISE = frozenset(
     "head script style template noscript nav svg math iframe frame object embed canvas audio "
     "video map select button datalist textarea title rp dialog".split()
 )
-"""Elements that hold no text of the document."""
+"""Elements that contain no text of the document."""
 
 BLOCKS = frozenset(
     "address article aside blockquote body caption center dd details div dl dt fieldset "
     "figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main ol p pre "
     "section summary table tbody tfoot thead ul".split()
 )
-"""Elements that begin a line of their own: a paragraph, if not within a list or a table."""
+"""Elements that start a new line, or a new paragraph outside of lists and tables."""
 
-# Controls that MediaWiki and Sphinx put beside headings.
+# Classes of the controls that MediaWiki and Sphinx put beside headings.
 CONTROLS = frozenset(("mw-editsection", "headerlink"))
 
 DECLARED = re.compile(
     rb"""<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*["']?([\w.:-]+)""", re.I
 )
 SELF_CLOSED = re.compile(r"<([A-Za-z][\w:.-]*)((?:\s[^<>]*)?)/>")
-# What only XML has: declarations within the DOCTYPE, and text in which < is a letter. Both stop at
-# the next beginning, so that a file of beginnings alone does not take minutes.
+# Declarations within the DOCTYPE, and CDATA sections, which only XML has. Both patterns stop at
+# the next opening, so that a file that consists of openings is searched in linear time.
 DECLARED_INSIDE = re.compile(r"\A(\s*<\?xml[^>]*>\s*)<!DOCTYPE[^>\[]*\[[^\]]*\]\s*>", re.I)
 CDATA = re.compile(r"<!\[CDATA\[((?:(?!<!\[CDATA\[|\]\]>).)*)\]\]>", re.S)
 VOID = frozenset(
     "area base br col embed hr img input link meta param source track wbr".split()
 )  # fmt: skip
+
+DEPTH, ATTRIBUTES = 50_000, 10_000
+"""Maximum number of open elements, and of attributes of a tag: the parser needs quadratic time."""
+
+TAG = re.compile(r"<(/?[A-Za-z][A-Za-z0-9:-]*)")
+LONG_TAG = re.compile(r"<[A-Za-z][^<>]{20000,}")
+ATTRIBUTE = re.compile(r"""[^\s=]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"']+))?""")
+CLOSED_BY_OTHERS = VOID | frozenset(
+    "p li dt dd tr td th tbody thead tfoot colgroup caption option optgroup rb rt rp".split()
+)
+"""Elements that the parser closes where their end tags are missing."""
+
 HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
 
 def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
-    """A page as a document."""
+    """Read a page as a document."""
     text, notes = page(data, encoding)
     if not text:
         raise NotTextError(
-            "is html without any text that is shown: if scripts fill it in, save it from a "
-            "browser first"
+            "is html without visible text: if scripts generate it, save the page from a browser "
+            "first"
         )
     return Parsed(text, "html", notes=notes)
 
 
 def page(data: bytes, encoding: str | None = None) -> tuple[str, list[str]]:
-    """The text of a page, its paragraphs apart by an empty line, and notes on its encoding."""
+    """Return the text of a page, with empty lines between paragraphs, and notes on its encoding.
+
+    Raises:
+        NotTextError: It is not text, or it is nested too deeply to be parsed in reasonable time.
+    """
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
     if encoding is None:
@@ -64,51 +81,68 @@ def page(data: bytes, encoding: str | None = None) -> tuple[str, list[str]]:
         source = DECLARED_INSIDE.sub(r"\1", source)
         source = CDATA.sub(lambda found: escape(found[1], quote=False), source)
         source = SELF_CLOSED.sub(_opened, source)
+    _check_nesting(source)
     try:
         tree = LexborHTMLParser(source)
-    except SelectolaxError as error:  # any text is html, and so this is all that can go wrong
+    except SelectolaxError as error:  # all text is valid html, so memory must have run out
         raise MemoryError from error
-    found = _Text()
+    blocks = _Blocks()
     if tree.body is not None:
-        _walk(tree.body, found)
-    text = found.text()
+        _walk(tree.body, blocks)
+    text = blocks.text()
     title = tree.css_first("title")
-    named = " ".join(clean(title.text()).split()) if title is not None else ""
-    if named and named not in text[:2000]:
-        text = f"{named}\n\n{text}" if text else ""
+    heading = " ".join(clean(title.text()).split()) if title is not None else ""
+    if heading and heading not in text[:2000]:
+        text = f"{heading}\n\n{text}" if text else ""
     return text, notes
 
 
 def _opened(found: re.Match[str]) -> str:
-    """`<title/>`, which is closed in XML, would never be closed in html."""
+    """Close `<title/>` as XML means it; html would never close it."""
     name, attributes = found[1], found[2]
     return found[0] if name.lower() in VOID else f"<{name}{attributes}></{name}>"
 
 
-class _Text:
-    """Text as it is collected: what stands between two pieces is the widest of what was asked."""
+def _check_nesting(source: str) -> None:
+    """Raise an error if the page has too many open elements, or a tag too many attributes."""
+    if source.count("<") > DEPTH:
+        depth: Counter[str] = Counter()
+        for start in range(0, len(source), 2**16):
+            counts = Counter(TAG.findall(source, start, start + 2**16))
+            for tag, count in counts.items():
+                name = tag.lower().removeprefix("/")
+                if name not in CLOSED_BY_OTHERS:
+                    depth[name] = max(0, depth[name] + (-count if tag[0] == "/" else count))
+            if depth.total() > DEPTH:
+                raise NotTextError(f"is nested too deeply: it has more than {DEPTH:,} open tags")
+    for tag in LONG_TAG.finditer(source):
+        attributes = ATTRIBUTE.finditer(tag[0])
+        if any(number >= ATTRIBUTES for number, _ in enumerate(attributes)):
+            raise NotTextError(f"has a tag with more than {ATTRIBUTES:,} attributes")
+
+
+class _Blocks:
+    """Collected text; between two pieces stands the widest of the requested separators."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.gap = ""
-        self.as_is = 0
-        """Within how many `pre`."""
-        self.tables = 0
-        """Within how many tables: their rows are lines."""
-        self.lists = 0
+        self.preformatted = self.tables = self.lists = 0
+        """Numbers of open elements of these kinds."""
 
     def separate(self, gap: str) -> None:
-        """Puts at least this before what comes next."""
+        """Request a separator of at least this width before the next piece."""
         ranks = ("", " ", " | ", "\n", "\n- ", "\n\n", "\n\n- ")
         if gap == "\n- " and self.gap in ("\n\n", "\n\n- "):
             gap = "\n\n- "
         if gap == "\n\n" and self.gap in ("\n- ", "\n\n- "):
-            return  # a paragraph at the beginning of an item
+            return  # a paragraph at the start of a list item
         self.gap = max(self.gap, gap, key=ranks.index)
 
     def add(self, text: str) -> None:
+        """Append the text of a node."""
         text = clean(text)
-        if self.as_is:
+        if self.preformatted:
             self._put(text.replace("\t", "    "))
             return
         if not text.strip():
@@ -130,25 +164,25 @@ class _Text:
         self.pieces += (gap, text)
 
     def text(self) -> str:
-        whole = "".join(self.pieces)
-        lines = "\n".join(line.rstrip() for line in whole.split("\n"))
+        """Return the collected text."""
+        lines = "\n".join(line.rstrip() for line in "".join(self.pieces).split("\n"))
         return re.sub(r"\n{3,}", "\n\n", lines).strip("\n")
 
 
-def _walk(root: Any, found: _Text) -> None:
-    """Visits all nodes below one, without recursion, which deep pages would break."""
+def _walk(root: Any, blocks: _Blocks) -> None:
+    """Visit all nodes below a node; recursion would fail on deep pages."""
     node, entering = root, True
     while True:
         is_root = node.mem_id == root.mem_id
         below = None
         if node.is_text_node:
-            found.add(node.text_content or "")
+            blocks.add(node.text_content or "")
         elif node.is_element_node and entering and (is_root or not _is_noise(node)):
-            _enter(node.tag, found)
+            _enter(node.tag, blocks)
             below = node.child
             entering = below is not None
         if node.is_element_node and not entering:
-            _leave(node.tag, found)
+            _leave(node.tag, blocks)
         if below is not None:
             node, entering = below, True
         elif is_root:
@@ -174,42 +208,40 @@ def _is_noise(node: Any) -> bool:
     )
 
 
-def _enter(tag: str, found: _Text) -> None:
+def _enter(tag: str, blocks: _Blocks) -> None:
     if tag == "table":
-        found.separate("\n" if found.tables or found.lists else "\n\n")
-        found.tables += 1
+        blocks.separate("\n" if blocks.tables or blocks.lists else "\n\n")
+        blocks.tables += 1
     elif tag in ("ul", "ol"):
-        found.separate(" " if found.tables else "\n" if found.lists else "\n\n")
-        found.lists += 1
-    elif tag == "li" and not found.tables:
-        found.separate("\n- ")
+        blocks.separate(_gap(blocks))
+        blocks.lists += 1
+    elif tag == "li" and not blocks.tables:
+        blocks.separate("\n- ")
     elif tag in ("br", "tr", "dd"):
-        found.separate("\n" if tag == "tr" or not found.tables else " ")
+        blocks.separate("\n" if tag == "tr" or not blocks.tables else " ")
     elif tag in BLOCKS:
-        found.separate(_between(found))
+        blocks.separate(_gap(blocks))
     if tag == "pre":
-        found.as_is += 1
+        blocks.preformatted += 1
 
 
-def _leave(tag: str, found: _Text) -> None:
+def _leave(tag: str, blocks: _Blocks) -> None:
     if tag == "pre":
-        found.as_is -= 1
+        blocks.preformatted -= 1
     if tag == "table":
-        found.tables -= 1
-        found.separate("\n" if found.tables or found.lists else "\n\n")
+        blocks.tables -= 1
+        blocks.separate("\n" if blocks.tables or blocks.lists else "\n\n")
     elif tag in ("ul", "ol"):
-        found.lists -= 1
-        found.separate(" " if found.tables else "\n" if found.lists else "\n\n")
+        blocks.lists -= 1
+        blocks.separate(_gap(blocks))
     elif tag in ("td", "th"):
-        found.separate(" | ")
-    elif tag in ("caption", "tr"):
-        found.separate("\n")
-    elif tag == "dt":
-        found.separate("\n")
+        blocks.separate(" | ")
+    elif tag in ("caption", "tr", "dt"):
+        blocks.separate("\n")
     elif tag in BLOCKS:
-        found.separate(_between(found))
+        blocks.separate(_gap(blocks))
 
 
-def _between(found: _Text) -> str:
-    """What stands between two blocks, by where they are."""
-    return " " if found.tables else "\n" if found.lists else "\n\n"
+def _gap(blocks: _Blocks) -> str:
+    """Return the separator of two blocks, which depends on the elements around them."""
+    return " " if blocks.tables else "\n" if blocks.lists else "\n\n"

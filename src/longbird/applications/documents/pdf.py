@@ -1,8 +1,9 @@
-"""pdf: the lines of its pages, put together into paragraphs by how they stand on the page.
+"""pdf: lines of pages, joined into paragraphs according to their positions.
 
-A pdf has neither paragraphs nor words, only characters at places. pdfium makes lines of them, in
-the order in which they were written. Here lines become paragraphs: a line that could have held the
-first word of the next was ended on purpose, and larger gaps and indents begin something new.
+A pdf has neither paragraphs nor words, only characters at positions. pdfium joins these into
+lines, in the order in which they were written. This module joins lines into paragraphs: a line
+that has room for the first word of the next line was ended on purpose, and larger gaps and
+indents start a new paragraph.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from longbird.applications.documents.errors import NotTextError
 from longbird.applications.documents.separate_process import Limits, Parsed
 
 HYPHEN = "\x02"
-"""How pdfium writes a hyphen at which a word is divided between lines."""
+"""Character that pdfium writes for a hyphen that divides a word between lines."""
 
 STOPS = (".", "!", "?", ":", ";", '."', ".”", ".’", ".)", "。")  # noqa: RUF001
 ITEM = re.compile(r"[•▪■●◦‣·]|[-–*]\s|\(?\d{1,3}[.)]\s|\(?[a-z][.)]\s")  # noqa: RUF001
-LEADERS = re.compile(r"\.(?: ?\.){3}")  # of a table of contents
+LEADERS = re.compile(r"\.(?: ?\.){3}")  # dots in a table of contents
 EDGE = 2
-"""Lines at the top and at the bottom of a page that may be running heads."""
+"""Number of lines at the top and the bottom of a page that may be running heads."""
 PAGE_NUMBER = re.compile(
     r"\W*(?:(?:page|p|pg|seite|s|página|pagina|side|sida)\b)?\W*#"
     r"(?:\W*(?:of|von|de|di|av)?\W*#)?\W*",
     re.IGNORECASE,
 )
-"""The form of a line that says which page it is on."""
+"""Lines that contain only a page number, with digits replaced by #."""
 
 
 @dataclass
 class Line:
-    """A line of a page, in points from its lower left corner."""
+    """A line of a page; coordinates are points from the lower left corner of the page."""
 
     text: str
     left: float
@@ -49,26 +50,30 @@ class Line:
 
 
 def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
-    """Text, pages and lines."""
+    """Read a pdf with its pages and lines.
+
+    Raises:
+        NotTextError: The file is damaged, protected, or has no text.
+    """
     pages = [list(page) for page in _pages(data)]
     empty = sum(not page for page in pages)
     if empty == len(pages):
         count = "its only page" if len(pages) == 1 else f"any of its {len(pages):,} pages"
         raise NotTextError(
-            f"has no text on {count}, only pictures, as scans have: run it through OCR first, for "
+            f"has no text on {count}, only pictures, like a scan: run it through OCR first, for "
             "example with ocrmypdf"
         )
     notes: list[str] = []
     if empty:
         verb = "has" if empty == 1 else "have"
-        notes.append(f"{empty:,} of {len(pages):,} pages {verb} no text; OCR finds it on scans")
+        notes.append(f"{empty:,} of {len(pages):,} pages {verb} no text; scanned pages need OCR")
     usual = _usual_distance(pages)
     if _drop_running_heads(pages, usual):
-        notes.append("running heads and page numbers are left out")
+        notes.append("running heads and page numbers are skipped")
     parsed = _assemble(pages, usual)
     parsed.notes = notes
     if len(re.findall("[\ue000-\uf8ff\ufffd]", parsed.text)) > 0.1 * len(parsed.text):
-        notes.append("many of its characters are not known: its fonts do not say what they are")
+        notes.append("many of its characters are unknown: its fonts do not map them to Unicode")
     return parsed
 
 
@@ -82,20 +87,20 @@ def _pages(data: bytes) -> Iterator[Iterator[Line]]:
         why = pdfium.FPDF_GetLastError()
         if why == pdfium.FPDF_ERR_SECURITY:
             raise NotTextError(
-                "is encrypted in a way that is not known here: save a copy without, and read that"
+                "is encrypted with an unknown method: save an unencrypted copy, and read that"
             ) from error
         if why == pdfium.FPDF_ERR_PASSWORD:
             raise NotTextError(
-                "is protected by a password: save a copy without it, and read that"
+                "is protected by a password: save a copy without a password, and read that"
             ) from error
         raise NotTextError(f"is a damaged or incomplete pdf ({error})") from error
     if not len(document):
-        raise NotTextError("is a pdf without pages, probably damaged or incomplete")
+        raise NotTextError("is a pdf without pages; it is probably damaged or incomplete")
     for number in range(len(document)):
         try:
             page = document[number]
             text = page.get_textpage()
-        except pypdfium2.PdfiumError:  # a page that is damaged, among others that are not
+        except pypdfium2.PdfiumError:  # a damaged page; others may be readable
             yield iter(())
             continue
         yield iter(list(_lines(text.raw, pdfium)))
@@ -128,7 +133,7 @@ def _lines(page: Any, pdfium: Any) -> Iterator[Line]:
 
 
 def _box(page: Any, number: int, pdfium: Any) -> tuple[float, float, float]:
-    """Left, right and height of a character."""
+    """Return the left edge, the right edge and the height of a character."""
     box = pdfium.FS_RECTF()
     pdfium.FPDFText_GetLooseCharBox(page, number, box)
     return box.left, box.right, max(abs(box.top - box.bottom), 1.0)
@@ -141,22 +146,22 @@ def _base(page: Any, number: int, pdfium: Any) -> float:
 
 
 def _drop_running_heads(pages: list[list[Line]], usual: float) -> bool:
-    """Leaves out what stands apart at the edges of many pages, and keeps each such line once.
+    """Mark running heads as skipped, and return whether there are any.
 
-    It is kept where it first stands between sentences, and not in the middle of one that goes on
-    over the page. Numbers of pages are never kept.
+    Each head is kept once, at its first occurrence that does not interrupt a sentence. Page
+    numbers are never kept.
     """
     often = _often_at_edges(pages)
     edges = [(_apart(page, often, usual), _apart(page[::-1], often, usual)) for page in pages]
     for line in (line for both in edges for heads in both for line in heads):
         line.kept = False
     bodies = [[line for line in page if line.kept] for page in pages]
-    goes_on = [
-        bool(above and below) and _goes_on(above[-1], below[0])
+    continues = [
+        bool(above and below) and _continues(above[-1], below[0])
         for above, below in pairwise(bodies)
     ]
     seen: set[str] = set()
-    for above, below, ends in zip([False, *goes_on], [*goes_on, False], edges, strict=True):
+    for above, below, ends in zip([False, *continues], [*continues, False], edges, strict=True):
         for inside, heads in zip((above, below), ends, strict=True):
             for line in heads:
                 form = _form(line)
@@ -167,22 +172,25 @@ def _drop_running_heads(pages: list[list[Line]], usual: float) -> bool:
 
 
 def _often_at_edges(pages: list[list[Line]]) -> set[str]:
-    """Forms of lines that are at the edges of many pages; of two or three pages, of all alike."""
+    """Return lines that recur at the edges of many pages, with digits replaced by #.
+
+    In documents of two or three pages, such lines must be alike on all of them.
+    """
     edges = [(*page[:EDGE], *page[-EDGE:]) for page in pages]
     counts = Counter(form for lines in edges for form in {_form(line) for line in lines})
-    least = max(2, min(4, len(pages)), 0.3 * len(pages))
-    often = {form for form, count in counts.items() if count >= least}
+    minimum = max(2, min(4, len(pages)), 0.3 * len(pages))
+    often = {form for form, count in counts.items() if count >= minimum}
     if len(pages) >= 4:
         return often
-    there = {form: set[tuple[str, int]]() for form in often}
+    variants = {form: set[tuple[str, int]]() for form in often}
     for line in (line for lines in edges for line in lines if _form(line) in often):
         number = PAGE_NUMBER.fullmatch(_form(line)) is not None
-        there[_form(line)].add(("" if number else line.text, round(line.base)))
-    return {form for form, places in there.items() if len(places) == 1}
+        variants[_form(line)].add(("" if number else line.text, round(line.base)))
+    return {form for form, found in variants.items() if len(found) == 1}
 
 
 def _apart(page: list[Line], often: set[str], usual: float) -> list[Line]:
-    """The first lines of a page that other pages have too, if there is a gap behind them."""
+    """Return the first lines of a page that other pages share, if a gap follows them."""
     for number in range(min(EDGE, len(page) - 1), 0, -1):
         inner, outer = page[number], page[number - 1]
         near = _is_below(*sorted((inner, outer), key=lambda line: -line.base))
@@ -198,7 +206,7 @@ def _form(line: Line) -> str:
 
 
 def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
-    """The text of all pages, with spaces between lines that belong together."""
+    """Join the lines of all pages into text."""
     words = Counter(
         word
         for page in pages
@@ -213,14 +221,14 @@ def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
     for page in pages:
         between = _between_lines([line for line in page if line.kept], usual)
         first = True
-        waiting = 0  # lines that are left out above one that is kept
+        skipped = 0  # lines above the next one that is kept
         for line in page:
             if not line.kept:
-                waiting += 1
+                skipped += 1
                 continue
             gap = next(between)
             if first and before is not None:
-                gap = " " if _goes_on(before, line) else "\n\n"
+                gap = " " if _continues(before, line) else "\n\n"
             if before is not None and before.text.endswith(HYPHEN):
                 gap = _divided(before.text, line.text, words) if gap == " " else "-" + gap
             if before is not None:
@@ -228,13 +236,13 @@ def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
                 length += len(gap)
             if first:
                 starts.append(length)
-            lines += [length] * (waiting + 1)
-            waiting = 0
+            lines += [length] * (skipped + 1)
+            skipped = 0
             pieces.append(line.text.removesuffix(HYPHEN))
             length += len(pieces[-1])
             before, first = line, False
         if first:
-            starts.append(-1)  # nothing on it: it begins where the next one does
+            starts.append(-1)  # an empty page starts where the next one does
     for number in reversed(range(len(starts))):
         if starts[number] < 0:
             starts[number] = starts[number + 1] if number + 1 < len(starts) else length
@@ -242,19 +250,19 @@ def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
 
 
 def _divided(before: str, after: str, words: Counter[str]) -> str:
-    """What stands where a word was divided: nothing, or the hyphen that it has elsewhere, too."""
+    """Return what joins a divided word: nothing, or the hyphen that it has elsewhere."""
     left = re.findall(r"\w+(?:-\w+)*", before.lower())
     right = re.match(r"\w+", after.lower())
     if not left or right is None:
         return "-"
     if after[0].isupper() or before.removesuffix(HYPHEN)[-1:].isdigit():
         return "-"
-    divided, whole = f"{left[-1]}-{right[0]}", f"{left[-1]}{right[0]}"
-    return "-" if words[divided] > words[whole] else ""
+    hyphenated, joined = f"{left[-1]}-{right[0]}", f"{left[-1]}{right[0]}"
+    return "-" if words[hyphenated] > words[joined] else ""
 
 
 def _usual_distance(pages: list[list[Line]]) -> float:
-    """Between the lines of a paragraph, in heights of a line."""
+    """Return the median distance between lines of a paragraph, in line heights."""
     found = [
         (above.base - below.base) / above.size
         for page in pages
@@ -265,7 +273,7 @@ def _usual_distance(pages: list[list[Line]]) -> float:
 
 
 def _is_below(above: Line, below: Line) -> bool:
-    """Is it the next line of the same column, in letters of about the same size?"""
+    """Return whether a line is the next one of the same column, in a similar font size."""
     return (
         0.4 * above.size < above.base - below.base < 2.5 * above.size
         and _is_alike(above, below)
@@ -278,7 +286,7 @@ def _is_alike(one: Line, other: Line) -> bool:
 
 
 def _between_lines(lines: list[Line], usual: float) -> Iterator[str]:
-    """What stands before each line: a space, a line end, or an empty line."""
+    """Yield the separator before each line: a space, a line end, or an empty line."""
     yield from [""] * bool(lines)
     begin = 0
     for number in range(1, len(lines) + 1):
@@ -292,7 +300,7 @@ def _between_lines(lines: list[Line], usual: float) -> Iterator[str]:
             above, below = lines[number - 1], lines[number]
             beside = abs(above.base - below.base) <= 0.4 * above.size and below.left >= above.left
             elsewhere = abs(above.base - below.base) > 2.5 * above.size  # the next column
-            yield " " if beside or (elsewhere and _goes_on(above, below)) else "\n\n"
+            yield " " if beside or (elsewhere and _continues(above, below)) else "\n\n"
         begin = number
 
 
@@ -305,8 +313,8 @@ def _between(block: list[Line], place: int, usual: float) -> str:
     ended = above.text.endswith(STOPS)
     room = max(line.right for line in block) - above.right
     word = below.text.split(maxsplit=1)[0]
-    width = len(word) * (below.right - below.left) / len(below.text)
-    forced = room > width + 0.3 * above.size
+    word_width = len(word) * (below.right - below.left) / len(below.text)
+    forced = room > word_width + 0.3 * above.size
     left = min(line.left for line in block)
     if below.left > left + 0.8 * below.size and (forced or ended) and above.left < below.left:
         return "\n" if ITEM.match(above.text) and not ended else "\n\n"
@@ -319,7 +327,7 @@ def _between(block: list[Line], place: int, usual: float) -> str:
     return "\n\n" if ended else "\n"
 
 
-def _goes_on(above: Line, below: Line) -> bool:
-    """Does a sentence go on in the next column or on the next page?"""
-    goes_on = below.text[0].islower() and not above.text.endswith(STOPS)
-    return goes_on and _is_alike(above, below)
+def _continues(above: Line, below: Line) -> bool:
+    """Return whether a sentence continues in the next column or on the next page."""
+    continues = below.text[0].islower() and not above.text.endswith(STOPS)
+    return continues and _is_alike(above, below)

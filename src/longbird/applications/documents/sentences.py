@@ -1,7 +1,7 @@
-"""Where the sentences of a text begin and end, by rules that hold for most prose.
+"""Splitting text into sentences with rules that hold for most prose.
 
-A splitter that is trained (Punkt, spaCy) would bring files of its own to download; these rules are
-for evidence that a person reads, where a sentence too long or too short does no harm.
+Trained splitters (Punkt, spaCy) need a download of their own. These rules select evidence that a
+person reads, where a sentence that is too long or too short does no harm.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ ABBREVIATIONS = frozenset(
     "approx fig figs eq eqs sec ch vol no nos pp ed eds dept univ inc ltd co corp bros est jan "
     "feb mar apr jun jul aug sep sept oct nov dec mt ft e.g i.e u.s u.k a.m p.m".split()
 )
-"""Words that a full stop belongs to, in lower case and without their last stop."""
+"""Abbreviations in lowercase, without their last full stop."""
 
-# Capitals, letters of scripts that have none, and digits.
+# Capitals, letters of scripts without capitals, and digits.
 _letters = (x for x in map(chr, range(0x2000)) if x.isalpha() and not x.islower())
 BEGINS = "0-9぀-ヿ一-鿿가-힣" + "".join(_letters)
-# A stop with what closes after it, space, and what can begin a sentence. Of a row of stops, only
-# the first is tried: a line of thousands of dots would take minutes otherwise.
+# A stop with closing punctuation, whitespace, and a character that can begin a sentence. Only the
+# first of several stops is tried, since a line of thousands of dots would take minutes otherwise.
 STOP = re.compile(
     rf"(?<![.!?…؟۔।])[.!?…؟۔।]+[\"'”’»)\]]*(?=\s+[\"'“‘„«¿¡(\[]*[{BEGINS}])|[。！？]+"  # noqa: RUF001
 )
-# What is between paragraphs, or the beginning of an item of a list.
+# The gap between two paragraphs, or the start of a list item.
 BREAK = re.compile(BLANK.pattern + r"|\n(?=[ \t]*(?:[-*•]|\d{1,3}[.)])\s)")
 LONGEST = 1000
-"""Characters after which text without any stop, such as a table, is cut at a line or a space."""
+"""Maximum number of characters; longer text without stops, such as a table, is cut."""
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    r"""The first character of each sentence and the one behind its last, without space around.
+    r"""Return the start and the end of each sentence, without surrounding whitespace.
 
     Examples:
         >>> text = "Dr. Ann Lee left at 5 p.m. on Monday. She came back!\n\nA heading"
@@ -65,20 +65,20 @@ def _between_stops(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
 
 
 def _is_abbreviation(text: str, start: int, found: re.Match[str]) -> bool:
-    """Does the stop belong to its word: a title, an initial, a month?"""
+    """Return whether the stop belongs to a title, an initial, a month or a number."""
     if found.group() != ".":
         return False
-    # No more than the last word, since all of the text may be one sentence.
+    # Only the last word is examined, since the whole text may be one sentence.
     before = text[max(start, found.start() - 20) : found.start()].strip()
     number = before.replace(".", "")
     if not number or number.isdigit():
-        return True  # of an item, or of a section
+        return True  # the number of an item or a section
     last = before.split()[-1].lstrip("\"'“‘([")  # noqa: RUF001
     return last.lower() in ABBREVIATIONS or (len(last) == 1 and last.isupper() and last != "I")
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Without space around it, and in pieces where it is too long for a sentence."""
+    """Strip whitespace, and cut what is too long for a sentence at a line end or a space."""
     while end - start > LONGEST:
         at = max(text.rfind("\n", start + 1, start + LONGEST), start)
         if at == start:

@@ -1,7 +1,7 @@
-"""Parsing in a process apart, with limits: what a parser does to itself is not done to us.
+"""Parsing in a separate process with limits: a crashing parser cannot take down this process.
 
-The other process gets the file as its stdin and answers on its stdout: a line of JSON, and behind
-it the text. It imports nothing but the parser, so that it is there in a tenth of a second.
+The separate process receives the file as its stdin and writes a line of JSON, followed by the
+text, to its stdout. It imports nothing but the parser, and starts within a tenth of a second.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from longbird.errors import InvalidValueError, MissingPackageError
 
 SECONDS, MEMORY = "LONGBIRD_READ_SECONDS", "LONGBIRD_READ_GB"
 NO_LIMIT = 1e8
-"""Seconds, three years: what is more, the system's calls would not take."""
+"""Seconds (three years) from which on no time limit is set; system calls reject larger values."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a file may take to be read: what the environment says, or 120 s and 2 GB.
+    """Limits for reading a file.
 
     Args:
-        seconds: Of time; LONGBIRD_READ_SECONDS in the environment.
-        memory: In bytes, of the process that parses it; LONGBIRD_READ_GB in the environment.
-        unpacked: In bytes, of what is compressed in a file.
+        seconds: Maximum time; LONGBIRD_READ_SECONDS in the environment, or 120 by default.
+        memory: Maximum memory of the parsing process in bytes; LONGBIRD_READ_GB in the
+            environment, or 2 GB by default.
+        unpacked: Maximum size of decompressed content in bytes.
     """
 
     seconds: float = field(default_factory=lambda: _environment(SECONDS, 120))
@@ -43,7 +44,7 @@ class Limits:
 
 @dataclass
 class Parsed:
-    """What is in a file: `Document` says what the fields are."""
+    """The content of a file; see `Document` for the fields."""
 
     text: str
     kind: str
@@ -52,127 +53,140 @@ class Parsed:
     notes: list[str] = field(default_factory=list[str])
 
 
-# The format, and the module that reads it: `read(data, limits, ...) -> Parsed`.
-PARSERS = {kind: f"longbird.applications.documents.{kind}" for kind in ("pdf", "html", "zip")}
-PARSERS["zip"] = "longbird.applications.documents.zip_archives"
+# Formats and the modules that read them: `read(data, limits, encoding) -> Parsed`.
+PARSERS = {
+    "pdf": "longbird.applications.documents.pdf",
+    "html": "longbird.applications.documents.html",
+    "zip": "longbird.applications.documents.zip_archives",
+}
 
-# The parent's own path, so that nothing is imported from the folder that the user is in.
+# The import path is that of the parent, so that nothing is imported from the working folder.
 CHILD = """
 import sys
 sys.path[:] = {path!r}
-inf = float("inf")  # as limits may say
+inf = float("inf")  # limits may be infinite
 from longbird.applications.documents.separate_process import answer
 answer({kind!r}, {limits!r}, {encoding!r})
 """
 
 
-def parse_apart(
+def parse_separately(
     kind: str, source: IO[bytes] | bytes, limits: Limits, encoding: str | None
 ) -> Parsed:
-    """Parses a file in another process.
+    """Parse a file in a separate process.
 
     Args:
-        kind: "pdf", "html" or "zip".
-        source: A file that is open at its beginning, or its bytes.
-        limits: Of time, memory and size.
-        encoding: Of html, if the caller knows it.
+        kind: A key of `PARSERS`.
+        source: The bytes of the file, or the file opened at its beginning.
+        limits: Limits on time, memory and size.
+        encoding: Encoding of html, if the caller knows it.
 
     Raises:
-        NotTextError: What is wrong with the file, or that parsing it was too much.
-        ImportError: A package is not installed.
+        NotTextError: The file cannot be read, or reading it exceeded a limit.
+        MissingPackageError: The package that reads this format is not installed.
     """
     code = CHILD.format(
         path=[*map(str, sys.path)], kind=kind, limits=asdict(limits), encoding=encoding
     )
-    given: dict[str, Any] = {"input": source} if isinstance(source, bytes) else {"stdin": source}
+    stdin: dict[str, Any] = {"input": source} if isinstance(source, bytes) else {"stdin": source}
     try:
         done = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
             timeout=limits.seconds if limits.seconds < NO_LIMIT else None,
-            **given,
+            **stdin,
         )
     except subprocess.TimeoutExpired as error:
-        raise NotTextError(
-            f"took more than {limits.seconds:g} s to be read, which is the limit: if it may take "
-            f"longer, say so with {SECONDS} in the environment"
-        ) from error
+        raise NotTextError(_too_slow(limits)) from error
     head, _, body = done.stdout.partition(b"\n")
-    if done.returncode == 0 and head:
-        said = json.loads(head)
-        if "missing" in said:
-            raise MissingPackageError(said["missing"])
-        if "wrong" in said:
-            raise NotTextError(said["wrong"])
-        return Parsed(text=body.decode("utf-8"), **said)
-    raise NotTextError(_crash(done.returncode, done.stderr.decode(errors="replace"), limits))
+    if done.returncode or not head:
+        raise NotTextError(_crash(done.returncode, done.stderr.decode(errors="replace"), limits))
+    answered = json.loads(head)
+    if "missing" in answered:
+        raise MissingPackageError(answered["missing"])
+    if "wrong" in answered:
+        raise NotTextError(answered["wrong"])
+    return Parsed(text=body.decode("utf-8"), **answered)
 
 
 def answer(kind: str, limits: dict[str, Any], encoding: str | None) -> None:
-    """The other process: parses its stdin."""
-    allowed = Limits(**limits)
+    """Parse stdin and write the result to stdout; this runs in the separate process."""
+    allowed, body = Limits(**limits), b""
     _restrict(allowed)
     try:
-        parsed = importlib.import_module(PARSERS[kind]).read(
-            sys.stdin.buffer.read(), allowed, encoding
-        )
+        parser = importlib.import_module(PARSERS[kind])
+        parsed = parser.read(sys.stdin.buffer.read(), allowed, encoding)
         body = parsed.text.encode("utf-8")
-        said = {name: value for name, value in asdict(parsed).items() if name != "text"}
+        answered = {name: value for name, value in asdict(parsed).items() if name != "text"}
     except NotTextError as error:
-        body, said = b"", {"wrong": str(error)}
+        answered = {"wrong": str(error)}
     except ModuleNotFoundError as error:
-        body, said = b"", {"missing": _missing(kind, str(error.name))}
+        answered = {"missing": _missing(kind, str(error.name))}
     except MemoryError:
-        body, said = b"", {"wrong": _too_large(allowed)}
+        answered = {"wrong": _too_large(allowed)}
     except RecursionError:
-        body, said = b"", {"wrong": "is nested too deeply to be a document"}
-    sys.stdout.buffer.write(json.dumps(said).encode() + b"\n" + body)
+        answered = {"wrong": "is nested too deeply to be a document"}
+    sys.stdout.buffer.write(json.dumps(answered).encode() + b"\n" + body)
     sys.stdout.buffer.flush()
-    os._exit(0)  # what a parser does at its end is of no interest
+    os._exit(0)  # skips the cleanup of the parsers, which may crash
 
 
 def _restrict(limits: Limits) -> None:
-    """Memory and time of this process, and no files written."""
+    """Limit the memory and the time of this process, and forbid it to write files."""
     try:
         import resource
-    except ImportError:  # not on this system
+    except ImportError:  # not available on this system
         return
-    wanted = {
+    maxima = {
         "RLIMIT_AS": limits.memory,
-        "RLIMIT_CPU": limits.seconds + 1,  # if nobody is left to end this process
+        "RLIMIT_CPU": limits.seconds + 1,  # in case the parent is gone
         "RLIMIT_FSIZE": 0,
         "RLIMIT_CORE": 0,
     }
-    for name, most in wanted.items():
-        which = getattr(resource, name, None)
-        if which is None or not math.isfinite(most) or most >= sys.maxsize:
+    for name, maximum in maxima.items():
+        kind = getattr(resource, name, None)
+        if kind is None or not math.isfinite(maximum) or maximum >= sys.maxsize:
             continue
-        soft, hard = resource.getrlimit(which)
-        least = [each for each in (int(most), soft, hard) if each != resource.RLIM_INFINITY]
-        with contextlib.suppress(ValueError, OSError):  # systems have limits that cannot be set
-            resource.setrlimit(which, (min(least), hard))
+        soft, hard = resource.getrlimit(kind)
+        finite = [each for each in (int(maximum), soft, hard) if each != resource.RLIM_INFINITY]
+        with contextlib.suppress(ValueError, OSError):  # some systems do not allow every limit
+            resource.setrlimit(kind, (min(finite), hard))
 
 
 def _crash(code: int, stderr: str, limits: Limits) -> str:
     last = stderr.strip().rpartition("\n")[2]
     if "MemoryError" in last or "bad_alloc" in stderr or code == -signal.SIGKILL:
         return _too_large(limits)
-    why = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return f"cannot be read: its parser broke down ({last or why}); the file is probably damaged"
+    if code == -signal.SIGXCPU:
+        return _too_slow(limits)
+    reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return f"cannot be read: its parser crashed ({last or reason}); the file is probably damaged"
+
+
+def _too_slow(limits: Limits) -> str:
+    return (
+        f"took more than {limits.seconds:g} s to read, which is the limit: to allow more, set "
+        f"{SECONDS} in the environment"
+    )
 
 
 def _too_large(limits: Limits) -> str:
     return (
-        f"takes more than {in_words(limits.memory)} of memory to be read, which is the limit: if "
-        f"it may take more, say how many gigabytes with {MEMORY} in the environment"
+        f"needs more than {in_words(limits.memory)} of memory to read, which is the limit: to "
+        f"allow more, set {MEMORY} in the environment to a number of gigabytes"
     )
 
 
 def _missing(kind: str, module: str) -> str:
-    package = {"docx": "python-docx", "lxml": "lxml"}.get(module, module.partition(".")[0])
-    what = {"docx": "docx", "selectolax": "html and epub", "pypdfium2": "pdf"}.get(package, kind)
-    what = "docx" if package in ("python-docx", "lxml") else what
-    return f"reading {what} needs {package}: pip install 'longbird[documents]'"
+    package = module.partition(".")[0]
+    known = {
+        "docx": ("docx", "python-docx"),
+        "lxml": ("docx", "lxml"),
+        "selectolax": ("html and epub", "selectolax"),
+        "pypdfium2": ("pdf", "pypdfium2"),
+    }
+    formats, package = known.get(package, (kind, package))
+    return f"reading {formats} needs {package}: pip install 'longbird[documents]'"
 
 
 def _environment(name: str, default: float) -> float:

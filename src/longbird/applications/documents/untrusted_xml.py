@@ -1,4 +1,4 @@
-"""XML of strangers."""
+"""Untrusted XML: refusing entity declarations before anything is parsed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import re
 
 from longbird.applications.documents.errors import NotTextError
 
-# An entity is text that stands for other text, and entities of entities grow without bounds. A
-# plain DOCTYPE, without declarations of its own, is harmless: no parser here loads what it names.
+# Entities that refer to other entities can expand without bounds. A DOCTYPE without declarations
+# is harmless, since no parser that is used here loads what it names.
 DECLARATIONS = re.compile(rb"<!ENTITY|<!DOCTYPE[^>\[]*\[", re.I)
 
 
 def check_xml(data: bytes, name: str) -> bytes:
-    """The same bytes, if they declare nothing."""
-    if DECLARATIONS.search(data.replace(b"\0", b"")):  # in UTF-16, too
-        raise NotTextError(f"declares XML entities in {name}, as no program does but to harm")
+    """Return the data unchanged.
+
+    Raises:
+        NotTextError: The data declares entities.
+    """
+    if DECLARATIONS.search(data.replace(b"\0", b"")):  # also finds them in UTF-16
+        raise NotTextError(f"declares XML entities in {name}, which only harmful files do")
     return data

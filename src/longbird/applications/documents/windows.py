@@ -1,6 +1,6 @@
-"""Documents longer than the model: windows that overlap, so that every token has context.
+"""Splitting sequences of tokens into overlapping windows that a model can read.
 
-Of two windows that share a token, it belongs to the one where it is farther from the edge.
+A token shared by two windows belongs to the one in which it has more context.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-SHARED = 4
-"""A window shares at least one of so many parts of it with the next."""
-LONG, LONG_SHARED = 1024, 16
-"""From so many tokens on, windows of questions share one of so many parts."""
+OVERLAP = 4
+"""Windows share at least one part in this many with their neighbours."""
+LONG, LONG_OVERLAP = 1024, 16
+"""The same for windows of questions from this number of tokens on."""
 
 
-def windows(first: int, last: int, size: int, shared: int = SHARED) -> list[tuple[int, int]]:
-    """Where windows over the tokens from `first` to before `last` begin and end.
+def windows(first: int, last: int, size: int, overlap: int = OVERLAP) -> list[tuple[int, int]]:
+    """Return the start and the end of each window over the tokens from `first` to `last`.
 
-    All have `size` tokens if there is more than one, and are spread evenly; two neighbours share
-    at least one of `shared` parts.
+    If there is more than one window, all have `size` tokens and are spread evenly. Neighbours
+    share at least `size // overlap` tokens.
 
     Examples:
         >>> windows(1, 9, 8)
@@ -26,19 +26,19 @@ def windows(first: int, last: int, size: int, shared: int = SHARED) -> list[tupl
         >>> windows(0, 18, 8)
         [(0, 8), (5, 13), (10, 18)]
     """
-    more = last - first - size
-    if more <= 0:
+    excess = last - first - size
+    if excess <= 0:
         return [(first, last)]
-    step = max(1, size - size // shared)
-    steps = -(-more // step)
-    begins = [first + more * number // steps for number in range(steps + 1)]
-    return [(begin, begin + size) for begin in begins]
+    step = max(1, size - size // overlap)
+    steps = -(-excess // step)
+    starts = [first + excess * number // steps for number in range(steps + 1)]
+    return [(start, start + size) for start in starts]
 
 
 def question_windows(first: int, last: int, size: int) -> list[tuple[int, int]]:
-    """The windows in which the document of a question is read: long ones share a sixteenth.
+    """Return the windows of a document that is read with a question.
 
-    Answers are short, and what two windows share is read twice.
+    Long windows overlap by a sixteenth only: answers are short, and shared tokens are read twice.
 
     Examples:
         >>> question_windows(0, 7000, 4000)
@@ -46,16 +46,15 @@ def question_windows(first: int, last: int, size: int) -> list[tuple[int, int]]:
         >>> question_windows(0, 600, 400)
         [(0, 400), (200, 600)]
     """
-    return windows(first, last, size, LONG_SHARED if size >= LONG else SHARED)
+    return windows(first, last, size, LONG_OVERLAP if size >= LONG else OVERLAP)
 
 
 def owned(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The tokens that belong to each window: each token to one, that where it has most context.
+    """Return the tokens that belong to each window, such that each token belongs to one.
 
     Examples:
         >>> owned([(0, 8), (5, 13), (10, 18)])
         [(0, 6), (6, 11), (11, 18)]
     """
-    inner = [(end + begin) // 2 for (_, end), (begin, _) in itertools.pairwise(places)]
-    edges = [places[0][0], *inner, places[-1][1]]
-    return list(itertools.pairwise(edges))
+    inner = [(end + start) // 2 for (_, end), (start, _) in itertools.pairwise(places)]
+    return list(itertools.pairwise([places[0][0], *inner, places[-1][1]]))

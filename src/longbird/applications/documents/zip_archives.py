@@ -1,4 +1,4 @@
-"""What docx and epub files are: zip archives of XML, either of which may be hostile."""
+"""Zip archives: docx and epub files, which may be crafted to do harm."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from longbird.applications.documents.untrusted_xml import check_xml
 from longbird.core.machine import in_words
 
 FILES = 100_000
-"""More than any document has."""
+"""Maximum number of files in an archive; no document has as many."""
 PIECE = 2**20
-"""Bytes that are unpacked at once, to see whether there are as many as an archive says."""
+"""Number of bytes that are unpacked at once to verify the declared sizes."""
 
 OTHERS = {
     "xl/workbook.xml": "is an Excel workbook (xlsx), not a text",
@@ -25,7 +25,11 @@ OTHERS = {
 
 
 def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
-    """A docx or an epub; anything else in a zip archive is an error that says what it is."""
+    """Read a docx or epub file.
+
+    Raises:
+        NotTextError: The archive is damaged, protected, too large, or something else.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _check_size(archive, limits)
@@ -40,30 +44,30 @@ def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
         raise NotTextError(
             f"is a damaged or incomplete zip, docx or epub file: {error}"
         ) from error
-    except RuntimeError as error:  # which zipfile raises where it would need a password
+    except RuntimeError as error:  # raised by zipfile if a password is needed
         if "encrypted" not in str(error):
             raise
-        raise NotTextError("is protected by a password: unpack it and name its files") from error
+        raise NotTextError("is protected by a password: unpack it and read its files") from error
 
 
 def _check_size(archive: zipfile.ZipFile, limits: Limits) -> None:
-    """Before anything is unpacked, by what the archive says."""
+    """Raise an error if the declared sizes exceed the limits; nothing is unpacked yet."""
     files = archive.infolist()
     size = sum(file.file_size for file in files)
     if size > limits.unpacked or len(files) > FILES:
         raise NotTextError(
-            f"would be {in_words(size)} when it is unpacked, and holds {len(files):,} names; the "
+            f"would be {in_words(size)} when it is unpacked, and holds {len(files):,} files; the "
             f"limits are {in_words(limits.unpacked)} and {FILES:,}"
         )
 
 
 def _check_parts(archive: zipfile.ZipFile) -> None:
-    """Before python-docx reads all at once: no part is longer than was said, and XML is tame."""
+    """Verify the declared sizes and the XML, before python-docx reads everything at once."""
     for part in archive.infolist():
         is_xml = part.filename.lower().endswith((".xml", ".rels"))
         pieces: list[bytes] = []
         with archive.open(part) as file:
-            while piece := file.read(PIECE):  # at most as much as was said, or the checksum fails
+            while piece := file.read(PIECE):  # stops at the declared size
                 pieces += [piece] if is_xml else []
         if is_xml:
             check_xml(b"".join(pieces), part.filename)
@@ -77,4 +81,4 @@ def _other(archive: zipfile.ZipFile, names: frozenset[str]) -> str:
         mime = archive.open("mimetype").read(100).decode("ascii", "replace")
         if "opendocument" in mime:
             return "is an OpenDocument file (odt or another): save it as docx or pdf first"
-    return f"is a zip archive ({len(names):,} inside): unpack it first, and name its folder"
+    return f"is a zip archive ({len(names):,} inside): unpack it first, and read its folder"

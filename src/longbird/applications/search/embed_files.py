@@ -118,7 +118,7 @@ def _documents(
             what = f"{error.strerror}: {path}" if isinstance(error, OSError) else str(error)
             if len(paths) == 1:
                 raise UnreadableError(what) from error
-            say(f"left out: {what}")
+            say(f"skipped: {what}")
 
 
 def _tell(document: Document, found: Embedded, length: int, say: Callable[[str], None]) -> None:

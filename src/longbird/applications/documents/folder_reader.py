@@ -1,0 +1,167 @@
+"""Reading several files, and all documents in folders."""
+
+from __future__ import annotations
+
+import os
+import stat
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from longbird.applications.documents.document import Document
+from longbird.applications.documents.errors import UnreadableError
+from longbird.applications.documents.file_reader import STDIN, read_document
+from longbird.applications.documents.formats import ENDINGS, READ, ending
+from longbird.applications.documents.separate_process import Limits
+from longbird.errors import InvalidTypeError
+
+Found = tuple[str, str | None]
+"""Path of a file, and why it cannot be read, if that is known already."""
+
+
+def read_documents(
+    paths: Iterable[str | os.PathLike[str]],
+    encoding: str | None = None,
+    *,
+    limits: Limits | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Iterator[Document]:
+    """Read files, and all files in folders whose names have a known ending.
+
+    A named file that cannot be read is an error, and so is a folder without any readable file.
+    Other unreadable files in a folder are skipped with a message.
+
+    Args:
+        paths: Files and folders; "-" is stdin. Folders are searched recursively in the order of
+            names, without hidden files. Links to files are followed; links to folders outside of
+            the folder are skipped with a message.
+        encoding: Encoding of text and html; detected by default.
+        limits: Limits for each file.
+        tell: Function that is called with a message for each skipped file; by default each
+            message is a warning.
+
+    Raises:
+        UnreadableError: A named file is not text, or nothing in a folder is.
+        OSError: A path does not exist; raised before anything is read.
+    """
+    if isinstance(paths, (str, os.PathLike)):
+        raise InvalidTypeError(
+            f"expected several paths, received one: put it into a list, [{str(paths)!r}]"
+        )
+    names = [os.fspath(path) for path in paths]
+    for name in names:
+        if name != STDIN:
+            os.stat(name)
+    return _documents(names, encoding, limits or Limits(), tell or _warn)
+
+
+def _documents(
+    names: list[str], encoding: str | None, limits: Limits, tell: Callable[[str], None]
+) -> Iterator[Document]:
+    for name in names:
+        if name == STDIN or not os.path.isdir(name):
+            yield read_document(name, encoding, limits=limits)
+            continue
+        tried = readable = 0
+        others: list[str] = []
+        links: list[str] = []
+        for document in _read_ahead(_files_in(name, others, links), encoding, limits):
+            tried += 1
+            if isinstance(document, Document):
+                readable += 1
+                yield document
+            else:
+                tell(f"skipped: {document}")
+        if not tried:
+            raise UnreadableError(f"{name} has no files of a supported kind: {READ}")
+        if others:
+            tell(
+                f"skipped: {_count(others, 'file')} of other kinds than {READ} "
+                f"({_example(others)})"
+            )
+        if links:
+            tell(
+                f"skipped: {_count(links, 'link')} to other folders ({_example(links)}); name a "
+                "folder to read it"
+            )
+        if not readable:
+            raise UnreadableError(f"{name} has no file that can be read (tried {tried:,})")
+
+
+def _files_in(folder: str, others: list[str], links: list[str]) -> Iterator[Found]:
+    """Yield the files in a folder whose names have a known ending, in the order of names.
+
+    Broken links and folders that may not be opened are yielded with the reason. Paths of files of
+    other kinds are added to `others`, and links to folders outside of the folder to `links`.
+    """
+    root = os.path.realpath(folder)
+
+    def visit(place: str) -> Iterator[Found]:
+        with os.scandir(place) as entries:
+            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+        for name in names:
+            path = os.path.join(place, name)
+            try:
+                mode = os.stat(path).st_mode
+                if not stat.S_ISDIR(mode):
+                    pass
+                elif not os.path.islink(path):
+                    yield from visit(path)
+                elif not _is_inside(os.path.realpath(path), root):
+                    links.append(path)
+            except OSError as error:
+                if os.path.isdir(path) or ending(name) in ENDINGS:
+                    yield path, f"{error.strerror}: {path}"
+                continue
+            if stat.S_ISREG(mode) and ending(name) in ENDINGS:
+                yield path, None
+            elif not stat.S_ISDIR(mode):
+                others.append(path)
+
+    yield from visit(folder)
+
+
+def _count(paths: list[str], noun: str) -> str:
+    return f"1 {noun}" if len(paths) == 1 else f"{len(paths):,} {noun}s"
+
+
+def _example(paths: list[str]) -> str:
+    return f"{'such as ' * (len(paths) > 1)}{paths[0]}"
+
+
+def _is_inside(path: str, root: str) -> bool:
+    return os.path.commonpath([path, root]) == root
+
+
+def _read_ahead(
+    files: Iterator[Found], encoding: str | None, limits: Limits
+) -> Iterator[Document | str]:
+    """Yield documents, or why a file cannot be read; several parsers run in parallel."""
+
+    def read(file: str, failure: str | None) -> Document | str:
+        if failure is not None:
+            return failure
+        try:
+            return read_document(file, encoding, limits=limits)
+        except UnreadableError as error:
+            return str(error)
+        except OSError as error:
+            return f"{error.strerror}: {file}"
+
+    ahead = os.cpu_count() or 1
+    pending: deque[Future[Document | str]] = deque()
+    with ThreadPoolExecutor(ahead) as pool:
+        try:
+            for file in files:
+                pending.append(pool.submit(read, *file))
+                if len(pending) > ahead:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _warn(line: str) -> None:
+    warnings.warn(line, stacklevel=3)
