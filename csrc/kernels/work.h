@@ -166,7 +166,7 @@ struct Unit {
             row = item.end;
         }
         sums.resize(items.size());
-        bias.resize(p.bias ? items.size() * bias_width(p) : 0);
+        bias = std::vector<double>(p.bias ? items.size() * bias_width(p) : 0);
         unfinished = (int)items.size();
     }
     int64_t bytes() const { return sizeof(Unit) + bytes_of(items) + bytes_of(sums) + bytes_of(bias); }
@@ -214,11 +214,11 @@ struct BackwardWork {
     // The most that the sums of grad_k and grad_v take at a time: a thread has one item at hand, and the sums of a unit
     // live until its last item is done, so there are at most as many units with sums as threads.
     int64_t bytes_of_sums(const Problem& p, int threads) const {
-        std::vector<int64_t> bytes;
-        for (const auto& unit : units) {
+        std::vector<int64_t> bytes(units.size());
+        for (size_t unit = 0; unit < units.size(); unit++) {
             Memory memory{true};
-            for (int item = 0; item < (int)unit->items.size(); item++) unit->start(p, item, memory);
-            bytes.push_back(memory.bytes);
+            for (int item = 0; item < (int)units[unit]->items.size(); item++) units[unit]->start(p, item, memory);
+            bytes[unit] = memory.bytes;
         }
         std::sort(bytes.begin(), bytes.end(), std::greater<int64_t>());
         return std::accumulate(bytes.begin(), bytes.begin() + std::min<size_t>(threads, bytes.size()), (int64_t)0);

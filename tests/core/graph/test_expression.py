@@ -1,11 +1,14 @@
 """Graphs as text: what is understood, and that everything else is a ValueError."""
 
+import ast
 import json
 import sys
+import time
 
 import pytest
 
 import longbird as lb
+from longbird.core import graph as graph_package
 from longbird.core.graph import Graph, as_graph
 from longbird.core.graph.expression import names
 
@@ -18,7 +21,7 @@ def test_names_are_the_public_pieces_and_presets():
     }
     known = {name for name, value in names().items() if value.__module__.startswith("longbird.")}
     assert known == (public - {"Graph"}) | {"bigbird", "longformer"}
-    assert known <= set(vars(lb.graph))
+    assert known <= set(vars(graph_package))
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,48 @@ def test_expressions(text, graph):
     assert graph is None or found == graph
     assert as_graph(found.to_json()) == found
     assert as_graph(json.loads(found.to_json())) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda count: f"GlobalTokens([{', '.join(map(str, range(-count, count)))}])",
+        lambda count: f"Edges([{', '.join(f'({k}, {k})' for k in range(count))}])",
+        lambda count: " | ".join(f"lb.Window({k})" for k in range(count)),
+        lambda count: f"PerHead([{', '.join(f'Window({k})' for k in range(count))}])",
+    ],
+    ids=["tokens", "edges", "union", "heads"],
+)
+def test_parsing_takes_linear_time(text, monkeypatch):
+    searched = []
+    search = ast.get_source_segment  # it reads the whole text
+    monkeypatch.setattr(
+        ast, "get_source_segment", lambda *given: searched.append(0) or search(*given)
+    )
+    lines = []
+    for count in (250, 1000):
+        executed = 0
+
+        def trace(frame, event, argument):
+            nonlocal executed
+            executed += 1
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            as_graph(text(count))
+        finally:
+            sys.settrace(before)
+        lines.append(executed)
+    assert not searched
+    assert lines[1] < 5 * lines[0]  # 4 if it is linear, 16 if it is quadratic
+
+
+def test_many_positions_are_read_in_seconds():
+    start = time.process_time()
+    assert len(as_graph(f"GlobalTokens([{', '.join(map(str, range(100_000)))}])").positions) == 1e5
+    assert time.process_time() - start < 5
 
 
 def test_text_beside_a_graph():

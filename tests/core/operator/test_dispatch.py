@@ -16,7 +16,7 @@ import longbird as lb
 from longbird.core.operator import dispatch, flex, gather, native, reference
 from longbird.core.operator.call import Call
 
-BINDINGS = Path(__file__).parents[2] / "csrc" / "bindings.cpp"
+BINDINGS = Path(__file__).parents[3] / "csrc" / "bindings.cpp"
 
 
 def call(dtype=torch.float32, device="cpu", **options) -> Call:
@@ -84,6 +84,20 @@ def test_warns_once():
         for _ in range(3):
             dispatch.choose(call(), "auto")
     assert len(shown) == 1
+
+
+@pytest.mark.usefixtures("native")
+def test_warns_once_of_heads_too_large_for_the_kernels():
+    x = torch.randn(1, 1, 5, native.LARGEST_HEAD_DIM + 1)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            out = lb.attention(x, x, x, lb.Window(3))
+        lb.attention(x, x, x, lb.Window(3), impl="gather")
+        lb.attention(x[..., 1:], x[..., 1:], x[..., 1:], lb.Window(3))
+    assert len(shown) == 1
+    assert "head_dim up to 256, received 257" in str(shown[0].message)
+    assert torch.equal(out, lb.attention(x, x, x, lb.Window(3), impl="gather"))
 
 
 @pytest.mark.usefixtures("without_native")

@@ -110,9 +110,12 @@ def _construct(
     function: ast.expr, arguments: list[ast.expr], keywords: list[ast.keyword], text: str
 ) -> Graph:
     known = names()
-    name = _source(function, text).removeprefix("lb.").removeprefix("longbird.")
     if isinstance(function, ast.Call) and _graph(function, text):
-        raise InvalidValueError(f"{shown(name)} is a graph already, and a graph cannot be called")
+        raise InvalidValueError(
+            f"{shown(_source(function, text))} is a graph already, and a graph cannot be called"
+        )
+    # Not by `_source`, which reads the text from its beginning: here once for each piece.
+    name = ast.unparse(function).removeprefix("lb.").removeprefix("longbird.")
     if name not in known:
         near = difflib.get_close_matches(name[:80], known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
@@ -166,6 +169,7 @@ def _pairs(node: ast.Dict) -> list[tuple[ast.expr, ast.expr]]:
 
 
 def _source(node: ast.expr, text: str) -> str:
+    """The part of the text that a message shows."""
     return ast.get_source_segment(text, node) or ast.unparse(node)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -74,8 +75,7 @@ def too_many_digits(error: Exception) -> bool:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise InvalidValueError(
             f"the JSON of the graph has the field {shown(twice)} twice in one object"
         )

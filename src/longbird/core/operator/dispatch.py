@@ -112,11 +112,22 @@ def _first(call: Call) -> Implementation:
 def _automatic_reasons(implementation: Implementation, call: Call) -> list[str]:
     if implementation is flex and call.q.device.type != "cuda":
         return ["taken automatically on CUDA only"]
-    absent = ABSENT[native.NAME]
-    if implementation is native and absent is not None and call.q.device.type == "cpu":
-        # At one place in the code, so that Python's filters show it once.
+    if implementation is native and call.q.device.type == "cpu":
+        _warn_of_slow_fallback(call)
+    return reasons(implementation, call)
+
+
+def _warn_of_slow_fallback(call: Call) -> None:
+    """Warn where a CPU could run native kernels, but this installation or head size cannot."""
+    problem = ABSENT[native.NAME]
+    if problem is None and call.head_dim > native.LARGEST_HEAD_DIM:
+        problem = (
+            f"they take head_dim up to {native.LARGEST_HEAD_DIM}, received {call.head_dim}; use "
+            'more heads of a smaller size, or name an implementation, such as impl="gather"'
+        )
+    if problem is not None:
+        # Python's default filter shows a message once for each line of code that issues it.
         warnings.warn(
-            f"longbird runs without its native kernels, several times slower: {absent}",
+            f"longbird runs without its native kernels, several times slower: {problem}",
             stacklevel=1,
         )
-    return reasons(implementation, call)
