@@ -132,7 +132,7 @@ class FieldsDirective(GeneratedDirective):
         return self.parse(lines)
 
 
-def check_names(app: Sphinx, env: Any) -> None:
+def check_names(_app: Sphinx, env: Any) -> None:
     """Warn about public names that no page documents."""
     documented = env.get_domain("py").objects
     for name in longbird.__all__:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,15 +101,12 @@ def measure_here(
 
 def reset_peak() -> int:
     """Make the peak of resident memory what is resident now, and return it."""
-    try:
-        # What the warm-up freed and the allocator kept would hide that the call takes it again.
+    with suppress(AttributeError, OSError):  # not glibc
+        # Memory the warm-up freed and the allocator kept would hide what the call takes.
         ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError):
-        pass  # not glibc
-    try:
+    # Without it the peak so far is the baseline, which the small warm-up keeps near to now.
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass  # then the peak so far is the baseline, which the small warm-up keeps near to now
     return peak_resident_bytes()
 
 

@@ -63,10 +63,11 @@ def test_every_block_runs_by_itself(
 
 
 def test_there_is_something_to_run() -> None:
-    assert len(PYTHON) > 20 and len(COMMANDS) > 20
+    assert len(PYTHON) > 20
+    assert len(COMMANDS) > 20
 
 
-@pytest.mark.parametrize("block,line", COMMANDS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("block", "line"), COMMANDS, ids=lambda value: str(value))
 def test_commands_exist(block: Block, line: str) -> None:
     """Subcommands, options and the types of their values; nothing is run."""
     program, *words = shlex.split(line, comments=True)
@@ -191,13 +192,19 @@ def test_paths_modules_and_targets_exist(page: Path) -> None:
 
 
 def test_missing_paths_modules_and_targets_are_found() -> None:
-    assert missing_path("tests/ops") and not missing_path("tests/core")
-    assert not missing_path("csrc/attention_*.cpp") and missing_path("csrc/no_*.cpp")
-    assert missing_module("longbird.tasks.TASKS") and missing_module("longbird.bigbird.no_such")
-    assert not missing_module("longbird.core.graph") and not missing_module("longbird.bigbird()")
+    assert missing_path("tests/ops")
+    assert not missing_path("tests/core")
+    assert not missing_path("csrc/attention_*.cpp")
+    assert missing_path("csrc/no_*.cpp")
+    assert missing_module("longbird.tasks.TASKS")
+    assert missing_module("longbird.bigbird.no_such")
+    assert not missing_module("longbird.core.graph")
+    assert not missing_module("longbird.bigbird()")
     assert not missing_module("longbird.LongbirdModel.forward")
-    assert missing_target("test-nn") and not missing_target("test-core/graph")
-    assert missing_target("no-such") and not missing_target("lint")
+    assert missing_target("test-nn")
+    assert not missing_target("test-core/graph")
+    assert missing_target("no-such")
+    assert not missing_target("lint")
 
 
 class Resources(HTMLParser):
@@ -224,7 +231,8 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     for page in tmp_path.rglob("*.html"):
         parser = Resources()
         parser.feed(page.read_text())
-        assert parser.found and not [url for url in parser.found if "//" in url], page
+        assert parser.found, page
+        assert not [url for url in parser.found if "//" in url], page
 
     # Every page is there: Sphinx replaces some silently, such as search.html, with its own.
     for source in (ROOT / "docs").rglob("*.md"):

@@ -42,7 +42,8 @@ def test_public_names():
 
 def test_version():
     major, minor, *_ = lb.__version__.split(".")
-    assert int(major) >= 0 and int(minor) >= 0
+    assert int(major) >= 0
+    assert int(minor) >= 0
 
 
 def test_brings_nothing_heavy():

@@ -48,7 +48,8 @@ def requirements() -> list[Requirement]:
 
 def test_requirements_have_no_upper_bounds() -> None:
     bounds = [bound.operator for requirement in requirements() for bound in requirement.specifier]
-    assert bounds and set(bounds) == {">="}
+    assert bounds
+    assert set(bounds) == {">="}
 
 
 def test_the_oldest_versions_are_those_that_are_tested() -> None:
@@ -56,7 +57,8 @@ def test_the_oldest_versions_are_those_that_are_tested() -> None:
     lowest = {r.name: Version(bound.version) for r in requirements() for bound in r.specifier}
     assert {name: Version(version) for name, version in pins("oldest.txt").items()} == lowest
     python = SpecifierSet(project()["requires-python"])
-    assert "3.10" in python and "3.9" not in python
+    assert "3.10" in python
+    assert "3.9" not in python
     assert "OLDEST_PYTHON ?= python3.10" in (ROOT / "Makefile").read_text()
 
 
@@ -111,7 +113,8 @@ def test_the_oldest_python_may_be_elsewhere() -> None:
         capture_output=True,
         text=True,
     )
-    assert done.returncode and "OLDEST_PYTHON=" in done.stdout
+    assert done.returncode
+    assert "OLDEST_PYTHON=" in done.stdout
     assert "python-that-is-not-there does not run here" in done.stdout
 
 
@@ -119,7 +122,8 @@ def test_hooks_are_targets_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text()
     lint = re.search("^lint: (.*)$", makefile, re.MULTILINE)
     entries = re.findall("entry: (.*)", (ROOT / ".pre-commit-config.yaml").read_text())
-    assert lint and entries
+    assert lint
+    assert entries
     for entry in entries:
         assert entry.split()[:2] == ["make", "--silent"]
         assert entry.split()[2] in lint[1].split()
@@ -135,7 +139,8 @@ def check_schema(name: str, *files: Path) -> None:
 def test_the_citation_is_valid_and_of_this_version() -> None:
     check_schema("citation-file-format", ROOT / "CITATION.cff")
     cited = re.search("^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    assert cited and cited[1] == project()["version"]
+    assert cited
+    assert cited[1] == project()["version"]
 
 
 def test_workflows_are_valid_and_call_what_there_is() -> None:

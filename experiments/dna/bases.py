@@ -87,7 +87,7 @@ def read_fasta(path: Path) -> Iterator[tuple[str, np.ndarray]]:
     """The titles and sequences of a file, plain or gzipped."""
     from Bio.SeqIO.FastaIO import SimpleFastaParser
 
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="ascii")
+    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="ascii")  # noqa: SIM115
     with opened as file:
         for title, text in SimpleFastaParser(file):
             yield title, codes(text)

@@ -140,5 +140,5 @@ def highest(signal: np.ndarray, count: int) -> np.ndarray:
     smooth = uniform_filter1d(signal.astype(float), SMOOTH, mode="wrap")
     beyond = APART // 2
     at = peaks(np.concatenate([smooth[-beyond:], smooth, smooth[:beyond]]), beyond) - beyond
-    at = at[(0 <= at) & (at < len(smooth))]
+    at = at[(at >= 0) & (at < len(smooth))]
     return at[np.argsort(-smooth[at], kind="stable")][:count]

@@ -45,7 +45,7 @@ def by_fifth(
 
     def put(first: int, last: int, side: int) -> None:
         places = np.arange(first, last)
-        sides[places % length if circular else places[(0 <= places) & (places < length)]] = side
+        sides[places % length if circular else places[(places >= 0) & (places < length)]] = side
 
     put(begin - gap, end + gap, GAP)
     put(before - gap, before + chosen + gap, GAP)

@@ -56,7 +56,7 @@ def files(package: Path) -> Iterator[tuple[str, bytes]]:
     if data is None:
         raise UnsupportedError(f"{package.name} is not a package of Debian: it has no data.tar")
     try:
-        archive = tarfile.open(fileobj=io.BytesIO(data[1]))
+        archive = tarfile.open(fileobj=io.BytesIO(data[1]))  # noqa: SIM115
     except tarfile.ReadError as error:
         raise UnsupportedError(
             f"{package.name} has a {data[0]} that cannot be read: {error}"

@@ -70,8 +70,11 @@ def test_json_has_an_object_for_each_file_and_question(mill: Path, tmp_path: Pat
         for question in ("When was it built?", "What closed?")
         for file in (mill, other)
     ]
-    assert found[0]["answer"] == "1790" and TEXT[found[0]["start"] : found[0]["end"]] == "1790"
-    assert found[1]["answer"] is None and found[1]["start"] is None and found[1]["end"] is None
+    assert found[0]["answer"] == "1790"
+    assert TEXT[found[0]["start"] : found[0]["end"]] == "1790"
+    assert found[1]["answer"] is None
+    assert found[1]["start"] is None
+    assert found[1]["end"] is None
     assert set(found[0]) == {
         "file", "question", "answer", "confidence", "start", "end", "evidence"
     }  # fmt: skip
@@ -88,13 +91,15 @@ def test_the_answer_is_marked_in_its_sentence(mill: Path) -> None:
 
 def test_doubt_shows_the_closest_passages(mill: Path) -> None:
     done = CliRunner().invoke(app, ["ask", str(mill), "Who painted it?"])
-    assert "Not sure" in done.stdout and "The mill stands by the river." in done.stdout
+    assert "Not sure" in done.stdout
+    assert "The mill stands by the river." in done.stdout
 
 
 def test_questions_are_asked_for(mill: Path) -> None:
     done = CliRunner().invoke(app, ["ask", str(mill)], input="What closed?\n\n:quit\nWho built?\n")
     assert done.exit_code == 0, done.output
-    assert "1931" in done.stdout and "1790" not in done.stdout
+    assert "1931" in done.stdout
+    assert "1790" not in done.stdout
 
 
 def test_no_question_is_an_error(mill: Path) -> None:
@@ -204,7 +209,8 @@ def test_a_document_does_not_steer_the_terminal(mill: Path) -> None:
     for question in ("What closed?", "Who painted it?"):
         done = CliRunner().invoke(app, ["ask", str(mill), question])
         assert done.exit_code == 0, done.output
-        assert "\x1b" not in done.stdout and "\x07" not in done.stdout
+        assert "\x1b" not in done.stdout
+        assert "\x07" not in done.stdout
         assert "\ufffd[2J" in done.stdout or "1931" in done.stdout
 
 
@@ -269,7 +275,8 @@ def test_one_bad_question_does_not_end_a_session(
     typed = "What closed?\nToo long?\nWho built?\n"
     done = CliRunner().invoke(app, ["ask", str(mill), "--json"], input=typed)
     assert [each["answer"] for each in json.loads(done.stdout)] == ["1931", "1790"]
-    assert done.exit_code == 2 and "too long" in done.stderr
+    assert done.exit_code == 2
+    assert "too long" in done.stderr
     alone = CliRunner().invoke(app, ["ask", str(mill), "-q", "Too long?"])
     assert isinstance(alone.exception, ValueError)
 

@@ -151,9 +151,12 @@ def test_every_file_is_a_command_or_serves_them() -> None:
 def test_graph_show_draws_within_80_columns(run) -> None:
     output = run("graph", "show", "bigbird(block=16)", "-n", "300", "--heads", "2", "--head", "1")
     assert "300 tokens, 2 heads, " in output
-    assert "density" in output and "tiles of" in output
+    assert "density" in output
+    assert "tiles of" in output
     assert "⣿" in output
-    assert "window" in output and "random" in output and "global" in output
+    assert "window" in output
+    assert "random" in output
+    assert "global" in output
     assert "\x1b" not in output
     assert max(map(len, output.splitlines())) <= 80
 
@@ -184,7 +187,8 @@ def test_check_agrees(run) -> None:
         "check", "Window(5) & Causal()", "-n", "70", "--head-dim", "8", "--impl", "gather"
     )
     assert "70 tokens, batch 1, 2 heads of 8, float32" in output
-    assert "ok" in output and "FAILED" not in output
+    assert "ok" in output
+    assert "FAILED" not in output
 
 
 def test_check_fails_with_exit_code_1(run) -> None:
@@ -209,7 +213,8 @@ def test_check_compiles_flex_only_when_asked(run, monkeypatch: pytest.MonkeyPatc
 
 def test_what_cannot_run_is_no_failure_unless_named(run) -> None:
     output = run("check", "Window(5)", "-n", "9", "--dtype", "float64")
-    assert "did not run" in output and "ok" in output
+    assert "did not run" in output
+    assert "ok" in output
 
 
 def test_info_says_what_is_here_and_where(run) -> None:

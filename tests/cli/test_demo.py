@@ -48,8 +48,11 @@ def test_the_page_is_complete_and_needs_no_network(tmp_path: Path) -> None:
     write_page(results, tmp_path / "new" / "demo.html")
     page = (tmp_path / "new" / "demo.html").read_text("utf-8")
     assert "The mill closed in <mark>1931</mark>." in page
-    assert "Profits &lt;fell&gt; &amp; rose." in page and "<b>did</b>" not in page
-    assert "not sure" in page and "line 3" in page and "dense attention" in page
+    assert "Profits &lt;fell&gt; &amp; rose." in page
+    assert "<b>did</b>" not in page
+    assert "not sure" in page
+    assert "line 3" in page
+    assert "dense attention" in page
     assert not re.search(r"(src|href)=|https?://|@import|url\(", page)
 
 
@@ -60,7 +63,8 @@ def test_questions_are_different_and_one_has_no_answer() -> None:
 
 def test_a_pass_is_measured_in_a_separate_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: list[str], **options: Any) -> Any:
-        assert command[0] == sys.executable and options["input"] == TEXT
+        assert command[0] == sys.executable
+        assert options["input"] == TEXT
         found = json.dumps({"seconds": 1.0, "bytes": 3})
         return subprocess.CompletedProcess(command, 0, f"noise\n{found}\n", "")
 
@@ -81,7 +85,8 @@ def test_a_pass_is_measured_in_a_separate_process(monkeypatch: pytest.MonkeyPatc
 def test_real_passes_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "PASSES", (("longbird", 1024), ("chunks", 1024)))
     for each in cost.measure("The mill closed in 1931. " * 300):
-        assert each.tokens == 1024 and each.seconds > 0
+        assert each.tokens == 1024
+        assert each.seconds > 0
 
 
 def test_all_parts_run(

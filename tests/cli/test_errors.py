@@ -80,7 +80,8 @@ def raising(fail, monkeypatch: pytest.MonkeyPatch):
 )
 def test_the_users_mistakes(fail, arguments: list[str]) -> None:
     code, said = fail(*arguments)
-    assert code == 2 and "error" in said.lower()
+    assert code == 2
+    assert "error" in said.lower()
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,9 @@ def test_a_wrong_graph_file(fail, tmp_path: Path, content: bytes, words: str) ->
     path = tmp_path / "graph.json"
     path.write_bytes(content)
     code, said = fail("graph", "show", str(path))
-    assert code == 2 and words in said and "graph.json" in said
+    assert code == 2
+    assert words in said
+    assert "graph.json" in said
     assert len(said.splitlines()) == 1
 
 
@@ -113,7 +116,8 @@ def test_folders_and_other_files_given_as_graphs(fail, tmp_path: Path) -> None:
     other = tmp_path / "graph.txt"
     other.write_text("Full()")
     code, said = fail("plan", str(other))
-    assert code == 2 and "does not end in .json" in said
+    assert code == 2
+    assert "does not end in .json" in said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -122,7 +126,8 @@ def test_an_unreadable_file(fail, tmp_path: Path) -> None:
     path.write_text("{}")
     path.chmod(0)
     code, said = fail("graph", "show", str(path))
-    assert code == 2 and "Permission denied" in said
+    assert code == 2
+    assert "Permission denied" in said
 
 
 def test_a_type_error_that_longbird_raises_is_the_users(raising) -> None:
@@ -131,7 +136,9 @@ def test_a_type_error_that_longbird_raises_is_the_users(raising) -> None:
 
         longbird.core.graph.as_graph(3)
     code, said = raising(found.value)
-    assert code == 2 and "graph must be a graph" in said and "traceback" not in said
+    assert code == 2
+    assert "graph must be a graph" in said
+    assert "traceback" not in said
 
 
 # ---- others: exit code 1 ----
@@ -164,14 +171,18 @@ def torchs_own_error() -> Exception:
 )
 def test_the_machine_is_out_of_something(raising, error: Exception, words: str) -> None:
     code, said = raising(error)
-    assert code == 1 and words in said and "inside longbird" not in said
+    assert code == 1
+    assert words in said
+    assert "inside longbird" not in said
     assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize("error", [KeyError("key"), AssertionError(), TypeError("NoneType + 1")])
 def test_an_internal_error_says_how_to_see_more(raising, error: Exception) -> None:
     code, said = raising(error)
-    assert code == 1 and "LONGBIRD_DEBUG=1" in said and type(error).__name__ in said
+    assert code == 1
+    assert "LONGBIRD_DEBUG=1" in said
+    assert type(error).__name__ in said
     assert len(said.splitlines()) == 1
 
 
@@ -231,7 +242,8 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
 def test_a_closed_pipe_is_silent_and_files_are_written(tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     done = shell(f"longbird graph show bigbird -n 300 -o {path} | head -n 1")
-    assert done.stdout == "bigbird\n" and done.stderr == ""
+    assert done.stdout == "bigbird\n"
+    assert done.stderr == ""
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -262,7 +274,8 @@ def test_ctrl_c_in_a_running_command() -> None:
     running = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert running.stdout is not None and running.stdout.readline() == "in\n"
+    assert running.stdout is not None
+    assert running.stdout.readline() == "in\n"
     time.sleep(1)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
@@ -292,26 +305,31 @@ def test_ctrl_c_while_the_command_is_imported(tmp_path: Path) -> None:
 def test_a_pipe_is_not_read(fail, tmp_path: Path, command: list[str]) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     code, said = fail(*command, str(tmp_path / "pipe.json"))
-    assert code == 2 and "pipe.json is not a regular file; expected a graph" in said
+    assert code == 2
+    assert "pipe.json is not a regular file; expected a graph" in said
     code, said = fail(*command, "/dev/null")
-    assert code == 2 and "'/dev/null' is not a regular file; expected a graph" in said
+    assert code == 2
+    assert "'/dev/null' is not a regular file; expected a graph" in said
 
 
 @pytest.mark.parametrize("text", ["nofolder", "./no-folder", "no/folder", "/"])
 def test_plan_says_that_it_takes_a_folder(fail, text: str) -> None:
     code, said = fail("plan", text)
-    assert code == 2 and said.endswith("or the folder of a model, which has a config.json\n")
+    assert code == 2
+    assert said.endswith("or the folder of a model, which has a config.json\n")
 
 
 @pytest.mark.parametrize("text", ["Window", "Widow(3)", "nofile.json", "{}"])
 def test_plan_does_not_take_a_graph_for_a_folder(fail, text: str) -> None:
     code, said = fail("plan", text)
-    assert code == 2 and "folder" not in said
+    assert code == 2
+    assert "folder" not in said
 
 
 def test_too_many_threads(fail) -> None:
     code, said = fail("plan", "Full", "--threads", "100000")
-    assert code == 2 and "received 100000" in said
+    assert code == 2
+    assert "received 100000" in said
 
 
 def test_plan_of_more_tokens_than_positions(tmp_path: Path, capfd) -> None:
@@ -320,7 +338,7 @@ def test_plan_of_more_tokens_than_positions(tmp_path: Path, capfd) -> None:
     import longbird as lb
     from longbird.cli.app import app
 
-    sizes = dict(hidden_size=16, num_attention_heads=1, num_hidden_layers=1)
+    sizes = {"hidden_size": 16, "num_attention_heads": 1, "num_hidden_layers": 1}
     config = lb.LongbirdConfig(**sizes, graph="Window(8)", max_position_embeddings=200)
     config.save_pretrained(tmp_path)
     for n, warned in ((200, False), (300, True)):

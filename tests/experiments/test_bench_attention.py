@@ -112,7 +112,8 @@ def test_a_missing_package_is_a_reason(monkeypatch):
 def test_calls_return_the_output_and_gradients():
     [forward] = longbird("gather").calls(TINY)
     out = forward()
-    assert out.shape == (1, 2, 200, 16) and not out.requires_grad
+    assert out.shape == (1, 2, 200, 16)
+    assert not out.requires_grad
     [both] = longbird("gather").calls(replace(TINY, backward=True))
     assert [x.shape for x in both()] == [out.shape] * 4
 
@@ -203,7 +204,8 @@ def test_results_are_written(small_run, tmp_path):
     assert read["settings"]["case"]["block"] == 16
     for part in ("not judged", "broken, at ", "Planned against measured", "share of sgemm"):
         assert part in text
-    assert "| Full() | forward | 128 |" in text and "| Causal() | forward and backward |" in text
+    assert "| Full() | forward | 128 |" in text
+    assert "| Causal() | forward and backward |" in text
     assert "| 512 | forward | 4 | 0.00099 |" in text  # MB: 1,000 bytes without the result's 10
     assert not ABSOLUTE_PATH.search(data.read_text() + text)
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -228,7 +230,8 @@ def test_every_step_of_the_full_form_is_listed():
 
 def test_the_quick_form_has_the_readmes_rows_and_all_that_is_judged():
     quick = AttentionSettings.quickly(repeats=5)
-    assert quick.repeats == 5 and quick.quick
+    assert quick.repeats == 5
+    assert quick.quick
     assert {case.n for case in quick.bigbird_cases if not case.backward} == {
         64, 128, 256, 512, 4096, 16384, 65536,
     }  # fmt: skip
@@ -320,7 +323,9 @@ def test_one_length_that_is_slower_misses_never_slower():
     run = invented()
     run.contest(Case(256, pattern="full")).samples[DENSE.name][:] = [1e-9]
     full, causal = attention_goals(run)[10:12]
-    assert full.reached is False and "at 256" in full.measured and causal.reached
+    assert full.reached is False
+    assert "at 256" in full.measured
+    assert causal.reached
 
 
 def test_what_was_not_measured_is_not_judged():
@@ -358,14 +363,18 @@ def test_command_writes_its_results(cli, monkeypatch, tmp_path):
     line = ["attention", "--impl", "gather", "--lengths", "1024,512", "--heads", "3"]
     answer = cli(*line, "--out", str(tmp_path))
     assert answer.exit_code == 0, answer.output
-    assert asked[0].lengths == (512, 1024) and asked[0].case.heads == 3
-    assert asked[0].mine.name == "longbird gather" and asked[0].budget == 60
+    assert asked[0].lengths == (512, 1024)
+    assert asked[0].case.heads == 3
+    assert asked[0].mine.name == "longbird gather"
+    assert asked[0].budget == 60
     slug = environment.cpu_slug(environment.processor_name())
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {f"attention_{slug}_2030-01-02.{end}" for end in ("json", "md", "png")}
     assert "Against the design's table" in answer.output
     cli("attention", "--quick", "--impl", "gather", "--out", str(tmp_path))
-    assert asked[1].quick and asked[1].budget == 20 and asked[1].lengths == steps.QUICK
+    assert asked[1].quick
+    assert asked[1].budget == 20
+    assert asked[1].lengths == steps.QUICK
 
 
 @pytest.mark.parametrize(
@@ -378,4 +387,5 @@ def test_command_writes_its_results(cli, monkeypatch, tmp_path):
 )
 def test_command_refuses_what_makes_no_sense(cli, line, words):
     answer = cli("attention", *line)
-    assert isinstance(answer.exception, ValueError) and words in str(answer.exception)
+    assert isinstance(answer.exception, ValueError)
+    assert words in str(answer.exception)

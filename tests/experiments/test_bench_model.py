@@ -73,7 +73,8 @@ def test_forward_and_step_run_on_a_padded_batch(encoder):
     model = encoder.model(case)
     inputs = encoder.inputs(case.documents())
     out = ready(model, inputs, None)()
-    assert out.shape == (*inputs["input_ids"].shape, 32) and not out.requires_grad
+    assert out.shape == (*inputs["input_ids"].shape, 32)
+    assert not out.requires_grad
     assert not model.training
     before = [p.detach().clone() for p in model.parameters()]
     state = np.random.get_state()[1].copy()
@@ -95,7 +96,8 @@ def test_models_without_layers_run(encoder):
 
 def test_calls_of_several_cases_share_a_model():
     short, long = longbird("gather").calls(tiny(100), tiny(300))
-    assert short().shape == (1, 100, 32) and long().shape == (1, 300, 32)
+    assert short().shape == (1, 100, 32)
+    assert long().shape == (1, 300, 32)
 
 
 def test_everybody_has_the_same_layers_and_no_dropout():
@@ -254,7 +256,8 @@ def test_report_has_everything(small_run, tmp_path):
 def test_the_forms_of_the_bench():
     full, quick = EncoderSettings(), EncoderSettings.quickly(repeats=5)
     assert {case.n for case in full.memory_cases} == {4096, 16384}
-    assert quick.repeats == 5 and quick.long_length == 0
+    assert quick.repeats == 5
+    assert quick.long_length == 0
     assert quick.memory_cases == [Case(BASE, (16384,), 1)]
     assert [case for case in quick.cases if case.training] == [Case(BASE, (4096,), 1, True)]
     for settings in (full, quick):
@@ -352,11 +355,13 @@ def test_peaks_are_taken_in_processes_of_their_own():
 
     case, small = tiny(2048), tiny(1024)
     forward = peak(named, "longbird gather", case, small)
-    assert 0 < forward.extra_bytes < forward.peak_bytes and forward.seconds > 0
+    assert 0 < forward.extra_bytes < forward.peak_bytes
+    assert forward.seconds > 0
     training = (replace(x, training=True) for x in (case, small))
     assert forward.extra_bytes < peak(named, "longbird gather", *training).extra_bytes < 10**9
     failed = peak(named, "longbird nonsense", case, small)
-    assert "its process failed" in failed.skipped and failed.extra_bytes is None
+    assert "its process failed" in failed.skipped
+    assert failed.extra_bytes is None
 
 
 @pytest.mark.slow  # measures
@@ -375,9 +380,11 @@ def test_command_writes_its_results(cli, monkeypatch, tmp_path):
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {f"model_{slug}_2030-01-02.{end}" for end in ("json", "md", "png")}
     [settings] = asked
-    assert settings.shapes == (SHAPES["minilm"],) and settings.lengths == (1024, 2048)
+    assert settings.shapes == (SHAPES["minilm"],)
+    assert settings.lengths == (1024, 2048)
     assert (settings.layers, settings.long_length, settings.budget) == (3, 0, 15)
-    assert settings.mine.name == "longbird gather" and not settings.quick
+    assert settings.mine.name == "longbird gather"
+    assert not settings.quick
 
 
 @pytest.mark.parametrize(
@@ -390,7 +397,8 @@ def test_command_writes_its_results(cli, monkeypatch, tmp_path):
 )
 def test_command_refuses_what_makes_no_sense(cli, line, words):
     answer = cli("model", *line)
-    assert isinstance(answer.exception, ValueError) and words in str(answer.exception)
+    assert isinstance(answer.exception, ValueError)
+    assert words in str(answer.exception)
 
 
 # Int8 weights

@@ -102,7 +102,8 @@ def test_everybody_sees_every_token_once_in_an_epoch(peer, tmp_path):
     )
     ids = [batch["input_ids"] for batch in batches]
     if peer in ONE_BY_ONE.values():
-        assert all(len(x) == 1 for x in ids) and trainer.args.gradient_accumulation_steps == 4
+        assert all(len(x) == 1 for x in ids)
+        assert trainer.args.gradient_accumulation_steps == 4
     elif peer is BERT:
         assert max(x.shape[1] for x in ids) == 512
     elif peer in PEERS:
@@ -143,7 +144,8 @@ def test_an_epoch_is_measured_when_it_is_asked_for(peer, tmp_path):
         trainer.train()
     assert len(wire.sent) == 2
     for turn in wire.sent:
-        assert 0 < turn.waited < turn.seconds and turn.steps >= 2
+        assert 0 < turn.waited < turn.seconds
+        assert turn.steps >= 2
         assert turn.peak_bytes >= turn.before_bytes > 0
     after = list(trainer.model.parameters())
     assert sum(not torch.equal(a, b) for a, b in zip(before, after, strict=True)) > 10
@@ -250,7 +252,8 @@ def test_a_comparison_keeps_shares_and_peaks(monkeypatch):
     assert held.skipped == {BERT.name: "no chunks today"}
     assert set(held.samples) == {x.name for x in settings.everybody} - {BERT.name}
     assert held.facts["loading, longbird gather"] == [0.01, 0.01]
-    assert {each.extra_bytes for each in result.peaks} == {1_000_000} and len(result.peaks) == 3
+    assert {each.extra_bytes for each in result.peaks} == {1_000_000}
+    assert len(result.peaks) == 3
     assert all(each.closed for each in made)
 
 
@@ -269,7 +272,8 @@ def test_a_process_that_dies_in_a_round_is_left_out(monkeypatch):
     result = Result("train", "", "2030-01-02", environment(), settings)
     steps._compare(Case(TINY, 64, 2, 2, 1), result)
     [held] = result.contests
-    assert "process ended" in held.skipped[BERT.name] and len(held.samples) == 3
+    assert "process ended" in held.skipped[BERT.name]
+    assert len(held.samples) == 3
 
 
 def test_padded_batches_that_take_too_long_are_left_out():
@@ -323,8 +327,10 @@ def test_report_has_speeds_shares_and_lengths():
     result = invented()
     page = report(result).markdown(result, training_goals(result), "plot.png")
     assert "2,098 (2,098 to 2,098) | 524.5 (4 x) | 1,049 (2 x)" in page
-    assert "2.00%" in page and "1 of 64 to 255 tokens, 1 of 4,096 to 16,383" in page
-    assert "| MiniLM | 1 x 4,096 tokens | 6 of 6 |" in page and "DO NOT QUOTE" not in page
+    assert "2.00%" in page
+    assert "1 of 64 to 255 tokens, 1 of 4,096 to 16,383" in page
+    assert "| MiniLM | 1 x 4,096 tokens | 6 of 6 |" in page
+    assert "DO NOT QUOTE" not in page
 
 
 def test_command_writes_its_results(cli, monkeypatch, tmp_path):
@@ -342,6 +348,8 @@ def test_command_writes_its_results(cli, monkeypatch, tmp_path):
     slug = cpu_slug(processor_name())
     assert names == {f"train_{slug}_2030-01-02.{end}" for end in ("json", "md", "png")}
     [settings] = asked
-    assert settings.shapes == (SHAPES["minilm"],) and settings.lengths == (1024,)
+    assert settings.shapes == (SHAPES["minilm"],)
+    assert settings.lengths == (1024,)
     assert (settings.layers, settings.ragged, settings.limit) == (3, 4, 5)
-    assert settings.mine.name == "longbird gather" and not settings.quick
+    assert settings.mine.name == "longbird gather"
+    assert not settings.quick

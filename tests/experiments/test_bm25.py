@@ -26,4 +26,5 @@ def test_scores_are_those_of_bm25s() -> None:
 
 def test_texts_and_questions_without_words() -> None:
     scores = Bm25(["", "a ship", "..."]).scores(["", "ship", "?!"])
-    assert scores[[0, 2]].sum() == 0 and scores[1].argmax() == 1
+    assert scores[[0, 2]].sum() == 0
+    assert scores[1].argmax() == 1

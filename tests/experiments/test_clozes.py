@@ -44,7 +44,8 @@ def test_a_statement_is_asked_of_another_paragraph_that_has_its_answer(
     for row in made[0]:
         ((title, parts),) = row["context"]
         ((named, index),) = row["supporting_facts"]
-        assert named == title and row["answer"] in parts[index]
+        assert named == title
+        assert row["answer"] in parts[index]
         assert row["answer"] not in row["question"]
         (source,) = [name for name, text in texts.items() if name != title and asks(row, text)]
         assert row["answer"] in texts[source]
@@ -65,7 +66,8 @@ def test_others_in_a_document_do_not_have_the_answer(
     for one, many in zip(rows, longer, strict=True):
         assert one["context"][0] in many["context"]
         words = [len("".join(parts).split()) for _, parts in many["context"]]
-        assert sum(words) > 50 and len(words) > 2
+        assert sum(words) > 50
+        assert len(words) > 2
         having = [title for title, parts in many["context"] if one["answer"] in "".join(parts)]
         assert having == [one["context"][0][0]]
         assert len({title for title, _ in many["context"]}) == len(many["context"])

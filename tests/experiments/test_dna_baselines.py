@@ -135,7 +135,8 @@ def test_a_network_depends_on_its_seed() -> None:
         Cnn(seed, filters=4, epochs=1, batch=32).fit(windows, positive, groups).scores(windows)
         for seed in (0, 0, 1)
     )
-    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
 
 
 # ---- genes ----
@@ -301,7 +302,8 @@ def test_promoters_against_both_kinds_of_negatives(small: str, tmp_path: Path) -
             behind = of_biopython(around[here - 19 : here + 61])
             assert letters(window) == (behind if minus else before)
             if positive:
-                assert (at, minus) in known and letters(window)[47:53] == "TATAAT"
+                assert (at, minus) in known
+                assert letters(window)[47:53] == "TATAAT"
             else:
                 near = range(at - 100, at + 101)
                 assert not any((place % LENGTH, minus) in known for place in near)
@@ -322,7 +324,8 @@ def test_examples_know_their_twins() -> None:
     sides = np.array([TRAIN, TEST, GAP, TEST, TEST, TEST], np.int8)
     given = Examples(windows, np.arange(6) < 3, sides, np.arange(6))
     assert given.likeness.tolist() == [0, 1, 0, 0]  # of the second, fourth, ...: gaps do not count
-    assert given.held_out.group.tolist() == [1, 3, 4, 5] and given.learned.group.tolist() == [0]
+    assert given.held_out.group.tolist() == [1, 3, 4, 5]
+    assert given.learned.group.tolist() == [0]
 
 
 def test_a_scan_finds_starts(small: str, tmp_path: Path) -> None:
@@ -331,7 +334,7 @@ def test_a_scan_finds_starts(small: str, tmp_path: Path) -> None:
     found = outcome_of(every, "one-hot", tmp_path)
     columns, every = columns_of(found)
     at, _ = promoters.starts(experimental=False)
-    inside = int(((LENGTH * 2 // 5 <= at) & (at < LENGTH * 3 // 5)).sum())
+    inside = int(((at >= LENGTH * 2 // 5) & (at < LENGTH * 3 // 5)).sum())
     assert columns["hit"].sum() == inside == found.facts["starts"]
     assert average_precision_of("score", "hit", found="found")(columns, every)[0] > 0.5
     assert found.facts["strand positions"] == 2 * LENGTH // 5
@@ -359,7 +362,8 @@ def test_profiles(small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert columns["true ChIP peak"].sum() >= 6  # one in 2,000 bases, in bins of 200
     assert auroc_of("score ChIP peak", "true ChIP peak")(columns, every)[0] > 0.85
     bins = profile.profile(context=600)
-    assert bins.labels[:, 0].sum() == 150 and bins.labels[:, 1].sum() == 50
+    assert bins.labels[:, 0].sum() == 150
+    assert bins.labels[:, 1].sum() == 50
     assert found.facts["reach"] in profiling.REACHES
     windows = profiling.bin_windows(codes(small), 200, 600)
     assert letters(windows[0]) == small[-200:] + small[:400]

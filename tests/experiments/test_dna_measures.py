@@ -137,9 +137,11 @@ def test_each_start_is_found_once(at: list[int], starts: list[int]) -> None:
             assert said == -1
         else:
             best = min(abs(starts[i] - at[peak]) for i in near)
-            assert said in near and abs(starts[said] - at[peak]) == best
+            assert said in near
+            assert abs(starts[said] - at[peak]) == best
             left.remove(said)
-    assert np.all(np.diff(calls.score) <= 0) and calls.starts == len(starts)
+    assert np.all(np.diff(calls.score) <= 0)
+    assert calls.starts == len(starts)
 
 
 def test_a_shift_makes_rare_what_was_frequent() -> None:

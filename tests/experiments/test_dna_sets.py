@@ -91,7 +91,8 @@ def test_likeness_by_shared_words() -> None:
     np.testing.assert_allclose(likeness(mine, theirs), expected)
     np.testing.assert_allclose(likeness(mine, theirs, every=3), expected, atol=0.1)
     assert [round(x, 2) for x in expected] == [0.64, 0.82, 0.14, 0.46, 0, 0, 0]
-    assert likeness(mine[-1:], theirs).tolist() == [0] and len(likeness([], theirs)) == 0
+    assert likeness(mine[-1:], theirs).tolist() == [0]
+    assert len(likeness([], theirs)) == 0
 
 
 # ---- promoters ----
@@ -108,7 +109,8 @@ def test_windows_are_slices_of_either_strand(
     else:
         expected = around[60 + at - before : 60 + at + after]
     [window] = windows(codes(text), np.array([at]), np.array([minus]), before, after)
-    assert letters(window) == expected and window.dtype == np.uint8
+    assert letters(window) == expected
+    assert window.dtype == np.uint8
 
 
 @given(st.lists(st.booleans(), min_size=9, max_size=30), st.booleans())
@@ -128,7 +130,8 @@ def test_places_away_from_starts() -> None:
     plus, minus = np.arange(50) % 2 == 0, np.arange(50) % 5 == 0
     at, strand = draw([plus, minus], 35, seed=0)
     pairs = set(zip(at.tolist(), strand.tolist(), strict=True))
-    assert len(pairs) == 35 and all((minus if down else plus)[place] for place, down in pairs)
+    assert len(pairs) == 35
+    assert all((minus if down else plus)[place] for place, down in pairs)
     with pytest.raises(ValueError, match="36 places are to be drawn from 35"):
         draw([plus, minus], 36, seed=0)
 
@@ -143,7 +146,8 @@ def test_twelve_of_twenty_pieces(recipe: str) -> None:
     made = substituted(promoters, recipe, seed=1)
     before, after = promoters.reshape(200, 20, 30), made.reshape(200, 20, 30)
     kept = (before == after).all(2).sum(1)
-    assert (kept >= 8).all() and kept.mean() < 9.5  # a permutation keeps one more on average
+    assert (kept >= 8).all()
+    assert kept.mean() < 9.5
     assert np.array_equal(made, substituted(promoters, recipe, seed=1))
     assert not np.array_equal(made, substituted(promoters, recipe, seed=2))
     changed = after[(before != after).any(2)]
@@ -228,7 +232,8 @@ def test_codons_of_both_strands(tmp_path: Path) -> None:
     assert codons[0, :9].tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2]
     assert codons[1, 20:27].tolist() == [2, 1, 0, 2, 1, 0, 2]
     assert codons[0, [58, 59, 0, 1, 2, 3]].tolist() == [1, 2, 0, 1, 2, 0]
-    assert (codons[0, 30:36] == -1).all() and (codons[1, :20] == -1).all()
+    assert (codons[0, 30:36] == -1).all()
+    assert (codons[1, :20] == -1).all()
     assert np.flatnonzero(read.genic["one"]).tolist() == [*range(9), *range(30, 36)]
 
 

@@ -46,7 +46,8 @@ def test_words(text: str, length: int) -> None:
     rows = np.stack([codes(text), codes(text)])
     assert words(rows, length).tolist() == [expected, expected]
     for size, ending in enumerate(ending_words(codes(text), length), start=1):
-        assert (ending[: size - 1] == -1).all() and len(ending) == len(text)
+        assert (ending[: size - 1] == -1).all()
+        assert len(ending) == len(text)
 
 
 def one_sided(train: list[str], text: str, order: int, strength: float) -> list[float]:
@@ -148,7 +149,8 @@ def test_a_table_is_chosen_by_what_it_did_not_count() -> None:
     assert (chosen.bits, chosen.size, chosen.strength) == min(every)
     assert chosen.size < 6 or chosen.strength == 10.0
     given = choose(model, corpus.validation, size=6)
-    assert given.size == 6 and given.bits >= chosen.bits
+    assert given.size == 6
+    assert given.bits >= chosen.bits
 
 
 def test_bits_by_piece() -> None:

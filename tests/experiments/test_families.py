@@ -69,10 +69,12 @@ def test_phrases_that_many_have_say_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 def test_no_family_is_on_both_sides(numbers: list[int], train: int, test: int, seed: int) -> None:
     _, of = np.unique(numbers, return_inverse=True)
     learned, held = split(of, train, test, seed, largest=0.5)
-    assert len(learned) <= train and len(held) <= test
+    assert len(learned) <= train
+    assert len(held) <= test
     assert len({*learned.tolist(), *held.tolist()}) == len(learned) + len(held)
     assert not set(of[learned]) & set(of[held])
     sizes = np.bincount(of)
     assert all(sizes[family] <= 0.5 * len(of) for family in of[held])
     again = split(of, train, test, seed, largest=0.5)
-    assert (again[0] == learned).all() and (again[1] == held).all()
+    assert (again[0] == learned).all()
+    assert (again[1] == held).all()

@@ -107,6 +107,7 @@ def test_the_real_genomes() -> None:
         rows = [
             line.split("\t") for line in lines_of(organism.features) if line and line[0] != "#"
         ]
-        assert {row[0] for row in rows} <= names and any(row[2] == "CDS" for row in rows)
+        assert {row[0] for row in rows} <= names
+        assert any(row[2] == "CDS" for row in rows)
     assert lines_of(genomes.escherichia_coli_genbank())[0].startswith("LOCUS       U00096")
     assert all(path.read_bytes()[:4] == b"\x26\xfc\x8f\x88" for path in genomes.chip())  # bigWig

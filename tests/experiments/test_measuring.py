@@ -76,7 +76,8 @@ def test_interleave_warms_and_repeats_short_calls():
 def test_interleave_switches_garbage_collection_back_on():
     states: list[bool] = []
     interleave({"a": lambda: states.append(gc.isenabled())}, {"a": 1.0}, rounds=1)
-    assert states == [False] and gc.isenabled()
+    assert states == [False]
+    assert gc.isenabled()
     with pytest.raises(ZeroDivisionError):
         interleave({"a": lambda: 1 / 0}, {"a": 1.0}, rounds=1)
     assert gc.isenabled()
@@ -98,7 +99,9 @@ def test_rounds_fit_the_time():
 def test_warm_up_times_first_and_later_calls():
     calls: list[int] = []
     first, later = warm_up(lambda: calls.append(1))
-    assert len(calls) == 3 and first >= 0 and later >= 0
+    assert len(calls) == 3
+    assert first >= 0
+    assert later >= 0
 
 
 # Contests
@@ -142,7 +145,9 @@ def find(name: str) -> Sleeper:
 def test_peak_counts_what_was_returned_or_says_why_not():
     threads = torch.get_num_threads()
     taken = measure_here(find, "lucky", Case(2), Case(1), threads)
-    assert taken.result_bytes == 1000 and taken.extra_bytes >= 0 and taken.peak_bytes > 10**6
+    assert taken.result_bytes == 1000
+    assert taken.extra_bytes >= 0
+    assert taken.peak_bytes > 10**6
     failed = measure_here(find, "unlucky", Case(2), Case(1), threads)
     assert failed == Peak("unlucky", Case(2), skipped="its process failed: RuntimeError: no luck")
 
@@ -227,7 +232,8 @@ def test_steps_are_told_and_taken_in_order():
     assert told == ["first", "second"]
     assert result.verified == {MINE.name: 0.0, "wrong": 0.5}
     held = result.contest(Case(64))
-    assert set(held.samples) == {MINE.name} and held.facts == {"x": 1}
+    assert set(held.samples) == {MINE.name}
+    assert held.facts == {"x": 1}
     assert held.skipped == {"wrong": "its output is off by 0.5"}
     assert result.environment["load_after"] is not None or not hasattr(os, "getloadavg")
 
@@ -293,7 +299,8 @@ def test_peers_and_cases_become_plain_json(tmp_path):
         page, data, _ = report.write(result, [], tmp_path / "new")
     read = json.loads(data.read_text())
     assert list(read)[:3] == ["bench", "command", "date"]
-    assert read["settings"]["peers"] == ["p"] and read["settings"]["mine"] == MINE.name
+    assert read["settings"]["peers"] == ["p"]
+    assert read["settings"]["mine"] == MINE.name
     assert read["contests"][0]["case"] == {"n": 64, "layers": 1}
     assert len(read["contests"][0]["samples"]["p"]) == 3
     assert not ABSOLUTE_PATH.search(data.read_text() + page.read_text())

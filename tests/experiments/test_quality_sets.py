@@ -131,22 +131,25 @@ def shared(one: str, other: str) -> float:
 # ---- splits
 
 
-@pytest.mark.parametrize("name, most", [("licences", 0.8), ("reviews", 0.5)])
+@pytest.mark.parametrize(("name", "most"), [("licences", 0.8), ("reviews", 0.5)])
 def test_no_document_has_a_twin_on_the_other_side(scale: str, name: str, most: float) -> None:
     found = classification.documents(name, scale)
-    assert len(found.train) == 40 and len(found.test) == 20
+    assert len(found.train) == 40
+    assert len(found.test) == 20
     assert all(shared(a["text"], b["text"]) < most for a in found.train for b in found.test)
     if name == "licences":
         families = [{row["name"].split("-")[0] for row in x} for x in (found.train, found.test)]
         assert not families[0] & families[1]
         assert "rare" not in found.labels
     assert found.long.tolist() == [len(row["text"].split()) + 2 > 64 for row in found.test]
-    assert found.long.any() and not found.long.all()
+    assert found.long.any()
+    assert not found.long.all()
 
 
 def test_no_page_has_a_relative_on_the_other_side(scale: str) -> None:
     found = summarisation.pages(scale)
-    assert len(found.train) == 40 and len(found.test) == 20
+    assert len(found.train) == 40
+    assert len(found.test) == 20
     assert all(shared(a["text"], b["text"]) < 0.6 for a in found.train for b in found.test)
     names = [{name for row in rows for name in row["names"]} for rows in (found.train, found.test)]
     assert not names[0] & names[1]
@@ -190,14 +193,16 @@ def test_ranks_of_paragraphs_and_documents() -> None:
 
 def test_questions_and_what_they_are_to_find(scale: str) -> None:
     found = retrieval.squad(scale)
-    assert len(found.paragraphs) == 3 and len(found.asked) == 12
+    assert len(found.paragraphs) == 3
+    assert len(found.asked) == 12
     data = json.loads(questions.squad().read_text())["data"]
     for question, document, [at] in zip(found.asked, found.document, found.wanted, strict=True):
         paragraph = data[document]["paragraphs"][at]
         assert question == paragraph["qas"][0]["question"]
         assert found.paragraphs[document][at] == paragraph["context"]
     found = retrieval.hotpot(scale)
-    assert found.wanted == [[3, 7]] * 5 and found.paragraphs[0][3].startswith("3. ")
+    assert found.wanted == [[3, 7]] * 5
+    assert found.paragraphs[0][3].startswith("3. ")
 
 
 def test_first_sentences() -> None:

@@ -94,7 +94,8 @@ def scale(sources: None, reader: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_no_paragraph_is_on_two_sides(sources: None) -> None:
     split = question_sets.split_hotpot()
-    assert len(split["validation"]) >= 4 and len(split["test"]) >= 7
+    assert len(split["validation"]) >= 4
+    assert len(split["test"]) >= 7
     assert sum(map(len, split.values())) == 30
     titles = {side: {t for row in rows for t, _ in row["context"]} for side, rows in split.items()}
     assert not titles["train"] & (titles["test"] | titles["validation"])
@@ -132,7 +133,8 @@ def test_windows_of_each_way() -> None:
     cut = ways.first_of(46)(0, row)
     assert cut == [(5, 45)]  # with the question and the last token 46
     chunks = ways.of_size(46)(0, row)
-    assert chunks[0] == cut[0] and chunks[-1][1] == 107
+    assert chunks[0] == cut[0]
+    assert chunks[-1][1] == 107
     assert all(stop - start == 40 for start, stop in chunks)
     assert all(b[0] <= a[1] - 10 for a, b in itertools.pairwise(chunks))
     assert ways.paragraphs(0, row) == [(5, 25), (25, 60), (60, 107)]

@@ -221,14 +221,16 @@ def test_the_measure_that_predicts_is_found_and_noise_is_not() -> None:
     found = predictors("accuracy", list(measures), found_of(measures), samples_of(reached, 0.01))
     assert found is not None
     assert found.correlations["hops"].value == pytest.approx(-1)
-    assert found.strongest == "hops" and found.best["hops"] > 0.9
+    assert found.strongest == "hops"
+    assert found.best["hops"] > 0.9
     assert np.isnan(found.correlations["same"].value)
     assert found.p_value < 0.001
     assert "accuracy goes best with hops" in found.words()[0]
     assert "more than chance explains" in found.words()[1]
     noise = {"noise": measures["noise"]}
     found = predictors("accuracy", ["noise"], found_of(noise), samples_of(reached))
-    assert found is not None and "what chance explains, too" in found.words()[1]
+    assert found is not None
+    assert "what chance explains, too" in found.words()[1]
 
 
 def test_chance_is_that_of_the_tables() -> None:
@@ -238,7 +240,8 @@ def test_chance_is_that_of_the_tables() -> None:
     reached = draws.random(10).tolist()
     one = predictors("a", ["m0"], found_of({"m0": measures["m0"]}), samples_of(reached))
     six = predictors("a", list(measures), found_of(measures), samples_of(reached))
-    assert one is not None and six is not None
+    assert one is not None
+    assert six is not None
     assert one.chance == pytest.approx(0.648, abs=0.02)
     assert 0.75 < six.chance < 0.85
 
@@ -254,7 +257,8 @@ def test_the_picture_has_a_panel_for_each_measure(tmp_path: Path) -> None:
     assert found is not None
     draw_predictors(found, tmp_path / "m.svg")
     text = (tmp_path / "m.svg").read_text()
-    assert "hops" in text and "density" in text
+    assert "hops" in text
+    assert "density" in text
 
 
 @pytest.mark.slow  # trains twelve tiny models

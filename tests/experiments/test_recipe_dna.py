@@ -22,7 +22,8 @@ LENGTH = 4_641_652
 @pytest.fixture
 def prepare(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec = importlib.util.spec_from_file_location("dna_prepare", RECIPE / "prepare.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
@@ -52,11 +53,13 @@ def test_what_is_held_out_is_not_learned_from(
     learned = places(made["train"])
     bits, starts = (by_fifth(LENGTH, fifth, GAP, circular=True) for fifth in (4, 2))
     for first, last in learned["train"]:
-        assert (bits[first:last] == TRAIN).all() and (starts[first:last] == TRAIN).all()
+        assert (bits[first:last] == TRAIN).all()
+        assert (starts[first:last] == TRAIN).all()
     for first, last in learned["validation"]:
         assert (bits[first:last] == VALIDATION).all()
     [(first, last)] = places(made["test"])["test"]
-    assert (bits[first:last] == TEST).all() and last - first == (bits == TEST).sum()
+    assert (bits[first:last] == TEST).all()
+    assert last - first == (bits == TEST).sum()
     learned_bases = sum(last - first for first, last in learned["train"])
     assert learned_bases > 0.4 * LENGTH
 

@@ -121,7 +121,7 @@ def test_files_of_a_package_that_dpkg_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content, why",
+    ("content", "why"),
     [
         (b"", "no ar archive"),
         (b"PK", "no ar archive"),
@@ -205,7 +205,8 @@ def test_the_real_ones() -> None:
         if shutil.which(command) is None:
             pytest.skip(f"{source.__name__} needs {command}")
     rows = [json.loads(line) for line in reviews.path().read_text("utf-8").split("\n")[:-1]]
-    assert len(rows) == 50_000 and sum(row["label"] == "positive" for row in rows) == 25_000
+    assert len(rows) == 50_000
+    assert sum(row["label"] == "positive" for row in rows) == 25_000
     assert len({row["text"] for row in rows}) == 49_581
     pages = [json.loads(line) for line in manual.path().read_text("utf-8").split("\n")[:-1]]
     assert len(pages) == len({page["page"] for page in pages}) == 1872
@@ -214,12 +215,14 @@ def test_the_real_ones() -> None:
 @pytest.mark.slow  # 19 MB
 def test_questions() -> None:
     asked = json.loads(questions.hotpotqa().read_text("utf-8"))
-    assert len(asked) == 7405 and sum(each["answer"] in ("yes", "no") for each in asked) == 458
+    assert len(asked) == 7405
+    assert sum(each["answer"] in ("yes", "no") for each in asked) == 458
     articles = json.loads(questions.squad().read_text("utf-8"))["data"]
     about = [
         each for article in articles for part in article["paragraphs"] for each in part["qas"]
     ]
-    assert len(articles) == 35 and len(about) == 11_873
+    assert len(articles) == 35
+    assert len(about) == 11_873
     assert sum(each["is_impossible"] for each in about) == 5945
 
 

@@ -148,7 +148,8 @@ def test_variables_of_tensorflow_are_written_whole(
     for name in ("one.npz", "two.npz", "new/three.npz"):
         with pytest.raises(OSError, match=rf"{name} was not written: No space left"):
             lb.save_checkpoint(model, tmp_path / name, "tensorflow")
-    assert contents(tmp_path) == there and not (tmp_path / "new").exists()
+    assert contents(tmp_path) == there
+    assert not (tmp_path / "new").exists()
 
 
 def test_any_failure_leaves_nothing(tmp_path: Path) -> None:
@@ -192,10 +193,12 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
 def test_a_folder_where_a_file_should_be(tmp_path: Path) -> None:
     """Nothing moves, where not all can."""
     (tmp_path / "config.json").mkdir()
-    with pytest.raises(IsADirectoryError, match=r"config\.json is a folder"):
-        with writing_folder(tmp_path) as scratch:
-            (scratch / "config.json").write_text("{}")
-            (scratch / "model.safetensors").write_text("weights")
+    with (
+        pytest.raises(IsADirectoryError, match=r"config\.json is a folder"),
+        writing_folder(tmp_path) as scratch,
+    ):
+        (scratch / "config.json").write_text("{}")
+        (scratch / "model.safetensors").write_text("weights")
     assert os.listdir(tmp_path) == ["config.json"]
 
 
@@ -207,9 +210,11 @@ def test_two_writers_of_one_file(tmp_path: Path) -> None:
     (left / "half").write_text("of a process that was killed")
     with writing_files(paths) as (first, last):
         first.write_text("1")
-        with pytest.raises(FileExistsError, match="is being written by another process"):
-            with writing_files(paths):
-                pass
+        with (
+            pytest.raises(FileExistsError, match="is being written by another process"),
+            writing_files(paths),
+        ):
+            pass
         last.write_text("2")
     assert [path.read_text() for path in paths] == ["1", "2"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.npy"]

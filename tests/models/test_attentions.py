@@ -44,7 +44,8 @@ def assert_rows_are_distributions(rows: Any, lengths: list[int]) -> None:
     for row, n in enumerate(lengths):
         sums = torch.ones(dense.shape[1], n)
         torch.testing.assert_close(dense[row, :, :n, :n].sum(-1), sums)
-        assert not dense[row, :, n:].any() and not dense[row, :, :, n:].any()
+        assert not dense[row, :, n:].any()
+        assert not dense[row, :, :, n:].any()
     starts, ends = rows.row_ptr[:-1], rows.row_ptr[1:]
     inside = torch.ones(len(rows.keys), dtype=torch.bool)
     inside[starts[ends > starts]] = False
@@ -305,7 +306,8 @@ def test_hidden_states_of_every_layer(norm):
         assert torch.equal(states[mask != 0], before)
     assert torch.equal(out.hidden_states[-1], out.last_hidden_state)
     plain = model(ids, attention_mask=mask)
-    assert plain.hidden_states is None and plain.attentions is None
+    assert plain.hidden_states is None
+    assert plain.attentions is None
     assert torch.equal(plain.last_hidden_state, out.last_hidden_state)
 
 
@@ -317,9 +319,12 @@ def test_the_configuration_may_ask_and_tuples_are_given():
     model = lb.LongbirdForMaskedLM(config).eval()
     ids, _ = documents(20, slice(0, 0))
     out = model(ids)
-    assert len(out.hidden_states) == 3 and len(out.attentions) == 2
+    assert len(out.hidden_states) == 3
+    assert len(out.attentions) == 2
     logits, states, attentions = model(ids, return_dict=False)
-    assert torch.equal(logits, out.logits) and len(states) == 3 and len(attentions) == 2
+    assert torch.equal(logits, out.logits)
+    assert len(states) == 3
+    assert len(attentions) == 2
     bare = model(ids, output_hidden_states=False, output_attentions=False)
     assert list(bare) == ["logits"]
 

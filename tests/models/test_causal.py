@@ -156,11 +156,13 @@ def test_global_tokens_of_the_batch_would_see_the_future():
 
 def test_the_configuration_of_the_caller_stays_as_it_is():
     config = decoder(lb.Window(3)).config
-    assert config.is_decoder and config.graph == lb.Window(3)
+    assert config.is_decoder
+    assert config.graph == lb.Window(3)
     assert set(config.layer_graphs) == {lb.Window(3) & lb.Causal()}
     mine = lb.LongbirdConfig(graph=lb.Window(3), num_hidden_layers=1, hidden_size=24)
     lb.LongbirdForCausalLM(mine)
-    assert not mine.is_decoder and mine.graph == lb.Window(3)
+    assert not mine.is_decoder
+    assert mine.graph == lb.Window(3)
 
 
 # ---- the rolling cache ----
@@ -312,7 +314,8 @@ def test_graphs_that_cannot_stream_train_but_have_no_cache(graph, advice):
     evaluated = model(ids, labels=ids).loss  # an evaluation asks for no cache
     loss = model.train()(ids, labels=ids).loss
     loss.backward()
-    assert evaluated.isfinite() and loss.isfinite()
+    assert evaluated.isfinite()
+    assert loss.isfinite()
     assert all(p.grad.isfinite().all() for p in model.parameters())
 
 

@@ -85,7 +85,8 @@ def test_columns_of_answers():
     right = lb.LongbirdCollator(tokenizer())(examples)
     left = lb.LongbirdCollator(tokenizer("left"))(examples)
     assert right["start_positions"].tolist() == [1, 0]
-    assert left["start_positions"].tolist() == [1, 2] and left["end_positions"].tolist() == [2, 3]
+    assert left["start_positions"].tolist() == [1, 2]
+    assert left["end_positions"].tolist() == [2, 3]
     assert right["sentence_positions"].tolist() == [[0, 2], [1, -1]]
     assert left["sentence_positions"].tolist() == [[0, 2], [3, -1]]
     assert right["sentence_support"].tolist() == [[1, 0], [1, 0]]
@@ -102,7 +103,8 @@ def test_columns_of_answers():
 def test_labels_of_documents(name, labels, dtype):
     examples = [{"input_ids": [1] * n, name: x} for n, x in zip((4, 2), labels, strict=True)]
     batch = lb.LongbirdCollator(tokenizer())(examples)
-    assert batch["labels"].tolist() == labels and batch["labels"].dtype == dtype
+    assert batch["labels"].tolist() == labels
+    assert batch["labels"].dtype == dtype
     assert set(batch) == {"input_ids", "attention_mask", "labels"}
 
 
@@ -146,7 +148,8 @@ def test_examples_that_cannot_be(examples, said):
 def test_whole_numbers_of_any_type_and_none_for_no_labels():
     example = TEXT | {"segment_ids": np.array([0.0, 0.0, 1.0]), "label": None, "labels": 1}
     batch = lb.LongbirdCollator(tokenizer())([example])
-    assert batch["segment_ids"].tolist() == [[0, 0, 1]] and batch["labels"].tolist() == [1]
+    assert batch["segment_ids"].tolist() == [[0, 0, 1]]
+    assert batch["labels"].tolist() == [1]
     assert "labels" not in lb.LongbirdCollator(tokenizer())([TEXT | {"labels": None}])
 
 

@@ -247,7 +247,8 @@ def test_names_of_labels_may_be_changed_and_saved(tmp_path: Path) -> None:
     config.id2label = LABELS  # and label2id still has the old names
     config.save_pretrained(tmp_path)
     again = lb.LongbirdConfig.from_pretrained(tmp_path)
-    assert again.id2label == LABELS and again.label2id == {"no": 0, "yes": 1}
+    assert again.id2label == LABELS
+    assert again.label2id == {"no": 0, "yes": 1}
 
 
 @pytest.mark.parametrize(

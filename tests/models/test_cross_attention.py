@@ -92,7 +92,8 @@ def test_equal_to_theirs(family, padded, tmp_path):
         inputs["input_ids"] = TEXT.masked_fill(MASK == 0, 1)
     expected, found = theirs(**inputs), ours(**inputs)
     torch.testing.assert_close(found.logits[kept != 0], expected.logits[kept != 0], **CLOSE)
-    assert len(found.cross_attentions) == 2 and len(found.attentions) == 2
+    assert len(found.cross_attentions) == 2
+    assert len(found.attentions) == 2
     for a, b in zip(found.cross_attentions, expected.cross_attentions, strict=True):
         assert a.shape == b.shape == (3, 3, 9, 14)
         torch.testing.assert_close(a, b * kept[:, None, :, None], **CLOSE)
@@ -106,7 +107,8 @@ def test_saved_as_theirs_again(family, tmp_path):
     theirs, ours = decoders(family, tmp_path / "one")
     lb.save_checkpoint(ours, tmp_path / "two", family)
     again = type(theirs).from_pretrained(tmp_path / "two").eval()
-    assert again.config.add_cross_attention and again.config.is_decoder
+    assert again.config.add_cross_attention
+    assert again.config.is_decoder
     wanted = theirs.state_dict()
     for name, tensor in again.state_dict().items():
         # Nobody uses the pooler of a causal BigBird, and ours has none.
@@ -230,7 +232,8 @@ def test_a_decoder_from_an_encoder(family, tmp_path, caplog):
     assert torch.isfinite(model(TEXT, encoder_hidden_states=READ).logits).all()
     if family == "ours":
         both = EncoderDecoderModel.from_encoder_decoder_pretrained(tmp_path, tmp_path)
-        assert isinstance(both.encoder, lb.LongbirdModel) and not both.encoder.config.is_decoder
+        assert isinstance(both.encoder, lb.LongbirdModel)
+        assert not both.encoder.config.is_decoder
         assert isinstance(both.decoder, lb.LongbirdForCausalLM)
         assert both.decoder.config.add_cross_attention
         assert both(TEXT, decoder_input_ids=TEXT).logits.shape == (3, 9, 60)

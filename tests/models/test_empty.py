@@ -101,4 +101,5 @@ def test_the_first_token_of_nothing_is_zeros():
     mask[0] = 1
     padded = run(model, input_ids=ids_of(2, 5), attention_mask=mask).pooler_output[1:]
     alone = run(model, input_ids=ids_of(1, 0)).pooler_output
-    assert alone.shape == (1, WIDTH) and torch.equal(alone, padded)
+    assert alone.shape == (1, WIDTH)
+    assert torch.equal(alone, padded)

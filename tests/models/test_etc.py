@@ -214,7 +214,8 @@ def assert_equals_loops(model: Any, inputs: dict[str, Tensor], atol: float) -> N
     expected_gradients = torch.autograd.grad(loops, list(parameters.values()), allow_unused=True)
     for name, a, b in zip(parameters, found, expected_gradients, strict=True):
         if a is None or b is None:
-            assert (a is None or not a.any()) and (b is None or not b.any()), name
+            assert a is None or not a.any(), name
+            assert b is None or not b.any(), name
         else:
             torch.testing.assert_close(a, b, atol=atol * 20, rtol=0, msg=name)
 
@@ -280,7 +281,8 @@ def test_a_document_without_tokens():
     model, inputs = tiny(), batch()
     inputs["attention_mask"][1] = 0
     out = model(**inputs)
-    assert out.last_hidden_state.isfinite().all() and not out.last_hidden_state[1].any()
+    assert out.last_hidden_state.isfinite().all()
+    assert not out.last_hidden_state[1].any()
     assert out.global_hidden_state.isfinite().all()
 
 

@@ -113,9 +113,11 @@ def test_a_file_of_a_newer_version_gives_one_line(
         caplog.clear()
         loaded = load(folder)
         (line,) = lines(caplog)
-        assert "does not know" in line and line.endswith(": rotary, graf, to_dict, _auto_class")
+        assert "does not know" in line
+        assert line.endswith(": rotary, graf, to_dict, _auto_class")
     config = getattr(loaded, "config", loaded)
-    assert config.rotary is True and config._auto_class is None
+    assert config.rotary is True
+    assert config._auto_class is None
     assert config.to_dict()["rotary"] is True  # kept for those who know what it means
 
 
@@ -126,7 +128,8 @@ def test_what_other_libraries_keep_in_a_configuration(
     caplog.clear()
     config = transformers.AutoConfig.from_pretrained(folder)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=3)
-    assert len(lines(caplog)) == 1 and "classifier" in lines(caplog)[0]  # the new head alone
+    assert len(lines(caplog)) == 1
+    assert "classifier" in lines(caplog)[0]
     assert config.task_specific_params == BY_OTHERS["task_specific_params"]
     assert config.auto_map == BY_OTHERS["auto_map"]
     assert config.sentence_transformers == BY_OTHERS["sentence_transformers"]
@@ -186,7 +189,8 @@ def test_options_of_a_tokenizer_are_not_fields(
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     caplog.clear()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, model_max_length=9)
-    assert tokenizer.model_max_length == 9 and not lines(caplog)
+    assert tokenizer.model_max_length == 9
+    assert not lines(caplog)
     transformers.AutoConfig.from_pretrained(folder, hiden_size=9)
     assert "hiden_size (did you mean hidden_size?)" in lines(caplog)[0]
 

@@ -32,7 +32,8 @@ import longbird as lb
 def test_save_and_load(family, name, tmp_path):
     model, inputs = model_of(family, name), inputs_of(family, name)
     model.save_pretrained(tmp_path)
-    assert (tmp_path / "config.json").is_file() and (tmp_path / "model.safetensors").is_file()
+    assert (tmp_path / "config.json").is_file()
+    assert (tmp_path / "model.safetensors").is_file()
     assert (tmp_path / "generation_config.json").is_file() is model.can_generate()
     loaded, info = class_of(name).from_pretrained(tmp_path, output_loading_info=True)
     assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))

@@ -42,7 +42,8 @@ def tiny(model_class: Any, **changes: Any) -> Any:
 @pytest.mark.parametrize("model", EVERY, ids=lambda model: model.__name__)
 def test_the_annotation_of_forward_is_the_class_of_the_output(model):
     given = typing.get_type_hints(model.forward)["return"]
-    assert dataclasses.is_dataclass(given) and issubclass(given, ModelOutput)
+    assert dataclasses.is_dataclass(given)
+    assert issubclass(given, ModelOutput)
     ids = torch.full_like(IDS, 14)
     ids = ids[None] if model is lb.LongbirdForMultipleChoice else ids
     assert type(tiny(model, eos_token_id=14)(ids)) is given

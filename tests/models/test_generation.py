@@ -66,7 +66,8 @@ def test_generation_with_and_without_cache(family, name, method):
     start = 1 if family in WRITERS else prompt["input_ids"].shape[1]
     rows = ROWS * method.get("num_return_sequences", 1)
     assert cached.sequences.shape == (rows, start + 6)
-    assert cached.past_key_values is not None and plain.get("past_key_values") is None
+    assert cached.past_key_values is not None
+    assert plain.get("past_key_values") is None
     assert torch.equal(cached.sequences, plain.sequences)
     assert_same(cached.logits, plain.logits, atol=1e-4, rtol=1e-4)
 

@@ -33,7 +33,8 @@ def assert_same_weights(found: Any, expected: Any, mask: Tensor, marked: Tensor)
             one = ours[row, ..., :count]
             torch.testing.assert_close(one, theirs[row, ..., :count], **CLOSE)
             torch.testing.assert_close(one.sum(1), torch.ones(2, count), atol=1e-5, rtol=0)
-            assert not ours[row, ..., count:].any() and not ours[row, :, mask[row] == 0].any()
+            assert not ours[row, ..., count:].any()
+            assert not ours[row, :, mask[row] == 0].any()
 
 
 LONGFORMER_HEADS = [
@@ -106,7 +107,8 @@ def test_global_attentions_have_gradients():
     out = model(IDS, global_attention_mask=MARKED, output_attentions=True)
     out.global_attentions[0].square().sum().backward()
     attention: Any = model.layers[0].attention
-    assert attention.query_global.weight.grad.any() and attention.key_global.weight.grad.any()
+    assert attention.query_global.weight.grad.any()
+    assert attention.key_global.weight.grad.any()
 
 
 # ---- BigBird-ETC ----
@@ -160,7 +162,8 @@ def test_etc_attentions_by_row_and_with_gradients():
     assert weights.sum().item() == pytest.approx(1.0)
     rows.weights.square().sum().backward()
     attention: Any = model.layers[0].attention
-    assert attention.query.weight.grad.any() and attention.label_embedding.weight.grad.any()
+    assert attention.query.weight.grad.any()
+    assert attention.label_embedding.weight.grad.any()
 
 
 @torch.no_grad()

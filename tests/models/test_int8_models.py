@@ -48,7 +48,8 @@ def test_every_model_is_near_and_is_saved(family, name, tmp_path):
     before = copy.deepcopy(model.state_dict())
     small = lb.quantize(model)
     assert_same(model.state_dict(), before, atol=0, rtol=0)
-    assert model.config.quantize is None and small.config.quantize == "int8"
+    assert model.config.quantize is None
+    assert small.config.quantize == "int8"
     out = run(small, **inputs)
     assert 0 < distance(run(model, **inputs), out) < 0.1
 
@@ -61,7 +62,8 @@ def test_every_model_is_near_and_is_saved(family, name, tmp_path):
     model.save_pretrained(tmp_path / "large")
     rounded = class_of(name).from_pretrained(tmp_path / "large", quantize="int8")
     assert_same(run(rounded, **inputs), out, atol=0, rtol=0)
-    assert not loaded.training and not any(x.requires_grad for x in loaded.parameters())
+    assert not loaded.training
+    assert not any(x.requires_grad for x in loaded.parameters())
 
 
 def test_what_is_rounded():
@@ -131,7 +133,8 @@ def test_nan_is_not_hidden():
     states = small.embeddings.tokens(ids_of()).detach()
     states[0, 5, 2] = torch.nan
     out = run(small, inputs_embeds=states).last_hidden_state
-    assert bool(out[0, 5].isnan().all()) and not bool(out[1:].isnan().any())
+    assert bool(out[0, 5].isnan().all())
+    assert not bool(out[1:].isnan().any())
 
 
 def test_generation():
@@ -148,7 +151,8 @@ def test_generation():
 def test_a_model_that_is_made_with_int8_weights():
     torch.manual_seed(0)
     made = lb.LongbirdModel(model_of("bigbird", "Model", quantize="int8").config)
-    assert made.quantized and not made.training
+    assert made.quantized
+    assert not made.training
     assert int(made.layers[0].attention.query.weight.abs().max()) == 64
     assert bool(run(made, input_ids=ids_of()).last_hidden_state.isfinite().all())
 
@@ -158,7 +162,8 @@ def test_it_is_not_trained():
     small = lb.quantize(model)
     with pytest.raises(ValueError, match=r"inference alone.*train the model"):
         small.train()
-    assert not small.training and small.eval() is small
+    assert not small.training
+    assert small.eval() is small
     with pytest.raises(ValueError, match="no gradients"):
         states = torch.zeros(1, 5, model.config.hidden_size, requires_grad=True)
         small(inputs_embeds=states)

@@ -207,7 +207,8 @@ def test_the_labels_of_one_call_say_nothing_about_the_next():
     several = model(ids, labels=torch.ones(3, 2)).loss
     assert model.config.problem_type is None
     one = model(ids, labels=torch.tensor([0, 1, 1])).loss
-    assert several.isfinite() and one.isfinite()
+    assert several.isfinite()
+    assert one.isfinite()
     assert torch.equal(model(ids, labels=torch.ones(3, 2)).loss, several)
 
 

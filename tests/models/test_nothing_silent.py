@@ -127,7 +127,8 @@ def test_poolers_come_and_go_between_our_own_classes(tmp_path, caplog):
     with_one = lb.LongbirdForEmbedding.from_pretrained(tmp_path / "with")
     with_one.save_pretrained(tmp_path / "without")
     without = transformers.AutoModel.from_pretrained(tmp_path / "without")
-    assert type(without) is lb.LongbirdModel and without(IDS).pooler_output is None
+    assert type(without) is lb.LongbirdModel
+    assert without(IDS).pooler_output is None
     masked = lb.LongbirdForMaskedLM(config())
     masked.save_pretrained(tmp_path / "masked")
     caplog.clear()
@@ -198,7 +199,8 @@ def test_converting_an_mpnet_with_another_pad_token(pad, tmp_path):
     large_weights(model)
     model.save_pretrained(tmp_path / "short")
     certificate = lb.convert_checkpoint(tmp_path / "short", tmp_path / "long", 300)
-    assert certificate.tokens == (254, 300) and certificate.exact
+    assert certificate.tokens == (254, 300)
+    assert certificate.exact
 
 
 def test_where_a_converted_model_cannot_be_written(tmp_path):

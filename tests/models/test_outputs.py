@@ -66,7 +66,8 @@ def test_attentions(family, name):
         assert weights.shape == (len(lengths), HEADS, N, N)
         for row, length in zip(weights, lengths, strict=True):
             torch.testing.assert_close(row[:, :length].sum(-1), torch.ones(HEADS, length))
-            assert not row[:, length:].any() and not row[..., length:].any()
+            assert not row[:, length:].any()
+            assert not row[..., length:].any()
     if family in WRITERS:
         written = N if name.startswith("Seq2SeqFor") else 9
         for key, keys in (("decoder_attentions", written), ("cross_attentions", N)):
@@ -87,7 +88,8 @@ def test_global_tokens_see_and_are_seen(family):
     for layer in output[key]:
         for row, (place, length) in enumerate(zip((7, 8, 9), (N, 30, 11), strict=True)):
             weights = layer.dense(N)[row, :, :length, :length]
-            assert (weights[:, place] > 0).all() and (weights[:, :, place] > 0).all()
+            assert (weights[:, place] > 0).all()
+            assert (weights[:, :, place] > 0).all()
     without = {k: x for k, x in inputs.items() if k != "global_attention_mask"}
     changed = first_of(run(model, **without)) - first_of(output)
     assert changed.abs().amax((1, 2)).min() > 1e-3
@@ -121,5 +123,6 @@ def test_gradients_reach_hidden_states_and_embeddings(family, name):
     model.enable_input_require_grads()
     first_of(model(**inputs)).square().sum().backward()
     gradient = model.get_input_embeddings().weight.grad
-    assert gradient.isfinite().all() and gradient.any()
+    assert gradient.isfinite().all()
+    assert gradient.any()
     model.disable_input_require_grads()

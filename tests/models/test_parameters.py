@@ -67,7 +67,8 @@ def test_resized_vocabulary(family, name, tied):
         assert model.config.vocab_size == size == embeddings.num_embeddings
         assert torch.equal(embeddings.weight[:VOCABULARY], before)
         output = model.get_output_embeddings()
-        assert output.weight.shape == (size, WIDTH) and output.out_features == size
+        assert output.weight.shape == (size, WIDTH)
+        assert output.out_features == size
         assert (output.weight is embeddings.weight) is tied
         changed = inputs | {"input_ids": inputs["input_ids"].clone()}
         if size > VOCABULARY:

@@ -65,7 +65,8 @@ def test_spans_are_the_whole_text(text):
         numbers = lb.segments(text, offsets(text), by)
         real = [number for number in numbers if number >= 0]
         assert len(numbers) == len(offsets(text)) == len(real)
-        assert real == sorted(real) and set(real) == set(range(len(set(real))))
+        assert real == sorted(real)
+        assert set(real) == set(range(len(set(real))))
 
 
 def test_tokens():
@@ -86,7 +87,8 @@ def test_neighbours_are_merged(most):
     text = " ".join("Yes." for _ in range(10))
     found = lb.segments(text, offsets(text), most=most)
     count = min(most, 10)
-    assert found == sorted(found) and set(found) == set(range(count))
+    assert found == sorted(found)
+    assert set(found) == set(range(count))
     sizes = [found.count(i) for i in range(count)]
     assert max(sizes) - min(sizes) <= 2  # of one sentence, which has two tokens
 

@@ -52,7 +52,8 @@ def test_shapes_and_loss(family, name):
     if name not in ("Model", "Seq2SeqModel", "ForEmbedding"):
         output = run(model, **inputs_of(family, name, labels=True))
         assert {key: tuple(output[key].shape) for key in expected} == expected
-        assert output.loss.ndim == 0 and output.loss.isfinite()
+        assert output.loss.ndim == 0
+        assert output.loss.isfinite()
 
 
 @pytest.mark.parametrize("family", ENCODERS)

@@ -427,7 +427,8 @@ def test_longformer_without_global_tokens_has_no_use_for_their_projections():
     model = tiny(lb.LongbirdForMaskedLM, **LONGFORMER)
     _, found = gradients(model, input_ids=IDS, labels=IDS)
     without = [name for name, gradient in found.items() if gradient is None]
-    assert len(without) == 12 and all("_global." in name for name in without)
+    assert len(without) == 12
+    assert all("_global." in name for name in without)
 
 
 # ---- pipelines ----

@@ -45,7 +45,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _everywhere(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001
         bool,
         typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
     ] = False,

@@ -35,7 +35,7 @@ class Rule:
     """In words."""
     kinds: tuple[type, ...]
     """Its type; another one is a TypeError. A bool does not count as an integer."""
-    allows: Callable[[Any], bool] = lambda value: True
+    allows: Callable[[Any], bool] = lambda _value: True
     """Which values of these types; others are a ValueError."""
 
     def check(self, name: str, value: Any) -> None:

@@ -55,7 +55,10 @@ def class_loss(
 
 
 def token_loss(
-    logits: Tensor, labels: Tensor, config: Any, num_items_in_batch: Tensor | int | None = None
+    logits: Tensor,
+    labels: Tensor,
+    config: Any,  # noqa: ARG001
+    num_items_in_batch: Tensor | int | None = None,
 ) -> Tensor:
     """`class_loss` of tokens, with the arguments that transformers gives to a loss function."""
     return class_loss(logits, labels, num_items_in_batch=num_items_in_batch)

@@ -22,7 +22,8 @@ def run(*arguments: str) -> str:
 def test_analyse_prints_a_table_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "a.svg"
     output = run("analyse", "Window(8)", "-n", "256", "-o", str(picture))
-    assert "Window(8), 256 tokens" in output and picture.exists()
+    assert "Window(8), 256 tokens" in output
+    assert picture.exists()
     line = next(line for line in output.splitlines() if line.startswith("diameter"))
     assert line.split() == ["diameter", "32", "exact"]
 
@@ -31,7 +32,8 @@ def test_analyse_prints_a_table_and_draws(tmp_path: Path) -> None:
 def test_analyse_prints_json() -> None:
     found = json.loads(run("analyse", "bigbird(block=16)", "-n", "200", "--heads", "2", "--json"))
     expected = lb.bigbird(block=16).analyse(200, heads=2)
-    assert found["clustering"] == expected.clustering and found["diameter"] == 2
+    assert found["clustering"] == expected.clustering
+    assert found["diameter"] == 2
     assert [head["edges"] for head in found["per_head"]] == [h.edges for h in expected.per_head]
 
 
@@ -59,7 +61,7 @@ def test_paths_of_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    "line, message",
+    ("line", "message"),
     [
         ("compare Full -n 10", "two graphs or more"),
         ("analyse Nonsense -n 10", "Nonsense"),

@@ -58,7 +58,7 @@ CASES = [
 
 
 @pytest.mark.fast_cases(40)
-@pytest.mark.parametrize("graph, n, heads", CASES)
+@pytest.mark.parametrize(("graph", "n", "heads"), CASES)
 def test_against_networkx(graph: lb.Graph, n: int, heads: int) -> None:
     found = graph.analyse(n, heads)
     masks = graph.mask(n, heads)
@@ -78,7 +78,8 @@ def agree(found: Measures, mask: np.ndarray) -> None:
         ]
     )
     most = int(distance.max(initial=1))
-    assert found.edges == mask.sum() and found.density == pytest.approx(mask.mean())
+    assert found.edges == mask.sum()
+    assert found.density == pytest.approx(mask.mean())
     assert found.diameter == (most if len(distance) == n * (n - 1) else None)
     shares = [(distance <= hop).sum() / (n * (n - 1)) for hop in range(1, most + 1)]
     assert found.reached == pytest.approx(shares)
@@ -91,7 +92,8 @@ def agree(found: Measures, mask: np.ndarray) -> None:
     seen = np.eye(n, dtype=bool)
     for fewest, mean in zip(found.receptive_field_min, found.receptive_field_mean, strict=True):
         seen = seen | (seen @ mask)
-        assert fewest == seen.sum(axis=1).min() and mean == pytest.approx(seen.sum() / n)
+        assert fewest == seen.sum(axis=1).min()
+        assert mean == pytest.approx(seen.sum() / n)
 
     simple = mask | mask.T
     np.fill_diagonal(simple, False)
@@ -103,7 +105,8 @@ def agree(found: Measures, mask: np.ndarray) -> None:
     assert found.spectral_gap == pytest.approx(1 - values[-2], abs=1e-9)
     walk = 1 - max(abs(values[-2]), abs(values[0])) if nx.is_connected(undirected) else 0
     assert found.walk_gap == pytest.approx(max(0, walk), abs=1e-9)
-    assert not found.intervals and found.exact("reached")
+    assert not found.intervals
+    assert found.exact("reached")
 
 
 def extremes(values: np.ndarray) -> tuple[int, int]:
@@ -140,17 +143,21 @@ def test_shortest_sequences(graph: lb.Graph, n: int) -> None:
     assert found.diameter == (int(joined) if joined or n < 2 else None)
     assert found.reached == ((float(joined),) if n == 2 else ())
     assert found.clustering == 0
-    assert str(found) and json.dumps(found.as_json())
+    assert str(found)
+    assert json.dumps(found.as_json())
 
 
 def test_numbers_that_are_known() -> None:
     assert lb.WattsStrogatz(8, 0.0).analyse(400).spectral_gap == pytest.approx(9.2505e-4, rel=1e-4)
     assert len(lb.Window(8).analyse(256).reached) == 32
     never = lb.Window(8, dilation=4).analyse(256)
-    assert never.diameter is None and never.reached[-1] < 0.25 and never.spectral_gap == 0
+    assert never.diameter is None
+    assert never.reached[-1] < 0.25
+    assert never.spectral_gap == 0
     star = lb.GlobalTokens([5]).analyse(1000)
     assert star.average_path_length == pytest.approx(2 - 2 / 1000)
-    assert star.walk_gap == 0 and star.mixing_time is None  # bipartite: it never forgets
+    assert star.walk_gap == 0
+    assert star.mixing_time is None
 
 
 # The ways for long sequences, made to run on short ones.
@@ -216,14 +223,17 @@ def test_intervals_hold_what_they_promise(name: str, monkeypatch: pytest.MonkeyP
     """Of samples with different seeds, about 95 in 100 have the true value in their interval."""
     graph, samples = union_of(UNLIKE[name].layout(400)), 60
     exact, clustered = hops.count_hops(graph), clustering.cluster(graph.undirected)
-    assert exact.exact and exact.average is not None and clustered.interval is None
+    assert exact.exact
+    assert exact.average is not None
+    assert clustered.interval is None
     monkeypatch.setattr(hops, "FEW_TOKENS", 0)
     monkeypatch.setattr(clustering, "MOST_WEDGES", 0)
     monkeypatch.setattr(clustering, "SAMPLES", 500)
     held = np.zeros(3)
     for seed in range(samples):
         found = hops.count_hops(graph, 0, seed)
-        assert found.average_interval and found.reached_intervals
+        assert found.average_interval
+        assert found.reached_intervals
         low, high = found.average_interval
         second, share = found.reached_intervals[1], exact.within[1] / (400 * 399)
         third = clustering.cluster(graph.undirected, seed=seed).interval
@@ -234,7 +244,8 @@ def test_intervals_hold_what_they_promise(name: str, monkeypatch: pytest.MonkeyP
             third[0] <= clustered.value <= third[1],
         )
         if exact.diameter is not None:
-            assert found.diameter and found.most
+            assert found.diameter
+            assert found.most
             assert found.diameter <= exact.diameter <= found.most
     assert (held >= 0.88 * samples).all(), held / samples
 
@@ -251,15 +262,18 @@ def test_the_last_hops_of_a_sample(name: str, monkeypatch: pytest.MonkeyPatch) -
     """Where hardly any pair is left, intervals hold, and nothing contradicts the diameter."""
     graph, samples = union_of(SLOW_TAILS[name].layout(1500)), 40
     exact = hops.count_hops(graph)
-    assert exact.exact and exact.diameter is not None
+    assert exact.exact
+    assert exact.diameter is not None
     monkeypatch.setattr(hops, "FEW_TOKENS", 0)
     share = exact.within / (1500 * 1499)
     missed = np.zeros(len(share))
     for seed in range(samples):
         found = hops.count_hops(graph, 2**20, seed)
-        assert found.reached_intervals and found.diameter
+        assert found.reached_intervals
+        assert found.diameter
         assert len(found.within) == found.diameter <= exact.diameter
-        assert (found.within[:-1] < found.within[-1]).all() and (found.fewest[:-1] < 1500).all()
+        assert (found.within[:-1] < found.within[-1]).all()
+        assert (found.fewest[:-1] < 1500).all()
         assert (found.fewest >= exact.fewest[: len(found.fewest)])[:-1].all()
         low, high = np.array(found.reached_intervals).T
         middle = (share[: len(low)] > 0.3) & (share[: len(low)] < 0.7)
@@ -279,9 +293,12 @@ def test_a_sample_of_what_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> N
         edges = np.stack([draw.integers(1, 300, 300), draw.integers(0, 300, 300)], axis=1)
         graph = union_of((lb.Causal() | listed(edges)).layout(300))
         found = hops.count_hops(graph, 2**14)
-        assert found.diameter is None and found.reached_intervals is not None
-        assert found.within[-1] < 300 * 299 and found.reached_intervals[-1][1] < 1
-        assert (np.diff(found.within) > 0).all() and found.fewest[-1] == 1
+        assert found.diameter is None
+        assert found.reached_intervals is not None
+        assert found.within[-1] < 300 * 299
+        assert found.reached_intervals[-1][1] < 1
+        assert (np.diff(found.within) > 0).all()
+        assert found.fewest[-1] == 1
 
 
 def test_a_star_takes_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,9 +339,11 @@ def test_two_halves_never_mix_however_long() -> None:
         found = graph.analyse(1200)
         assert found.smallest_eigenvalue == pytest.approx(-1, abs=1e-12), graph
         assert found.walk_gap == 0, graph
-        assert found.mixing_time is None and found.exact("mixing_time")
+        assert found.mixing_time is None
+        assert found.exact("mixing_time")
     odd = lb.Edges([*ladder, (0, 2)]).analyse(1200)  # a triangle
-    assert odd.walk_gap > 0 and odd.smallest_eigenvalue > -1
+    assert odd.walk_gap > 0
+    assert odd.smallest_eigenvalue > -1
 
 
 @pytest.mark.parametrize("name", LARGE)
@@ -344,7 +363,8 @@ def test_few_steps_of_lanczos_say_so(name: str) -> None:
 def test_lanczos_that_is_cut_short_has_an_interval() -> None:
     undirected = union_of((lb.Window(6) | lb.ErdosRenyi(0.0004)).layout(1200)).undirected
     found = spectrum.spectrum(undirected, 0)
-    assert found is not None and found.smallest.interval is not None
+    assert found is not None
+    assert found.smallest.interval is not None
     assert -1 <= found.smallest.interval[0] < found.smallest.value == found.smallest.interval[1]
 
 
@@ -357,14 +377,18 @@ def test_what_cannot_be_measured_is_refused_at_once() -> None:
 
 def test_hardly_a_lattice_has_no_omega() -> None:
     world = (lb.Window(1) | lb.Edges([(0, 2), (10, 12)])).analyse(100).small_world
-    assert world is not None and world.omega is None and world.sigma > 0
+    assert world is not None
+    assert world.omega is None
+    assert world.sigma > 0
 
 
 def test_some_numbers_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analysis, "MOST_STEPS", 0)
     found = lb.ErdosRenyi(0.01).analyse(1500)
-    assert not found.exact("average_path_length") and not found.exact("reached")
-    assert found.exact("density") and "95%" in str(found)
+    assert not found.exact("average_path_length")
+    assert not found.exact("reached")
+    assert found.exact("density")
+    assert "95%" in str(found)
     with pytest.raises(ValueError, match="no measure called 'nonsense'"):
         found.exact("nonsense")
 
@@ -404,7 +428,8 @@ def cut(mask: np.ndarray, token: int, globals_: set[int]) -> int:
 def test_what_random_graphs_leave_open() -> None:
     """Against many more random graphs, by networkx."""
     found = lb.Window(3).analyse(120).small_world
-    assert found is not None and found.drawn == 16
+    assert found is not None
+    assert found.drawn == 16
     degree = (
         2 * nx.from_numpy_array(lb.Window(3).mask(120)[0] & ~np.eye(120, dtype=bool)).size() / 120
     )
@@ -416,11 +441,14 @@ def test_what_random_graphs_leave_open() -> None:
     clustering, length = np.mean(many, axis=0)
     sigma = found.clustering / clustering / (found.average_path_length / length)
     omega = length / found.average_path_length - found.clustering / found.lattice_clustering
-    assert found.sigma_interval and found.omega_interval
+    assert found.sigma_interval
+    assert found.omega_interval
     low, high = found.sigma_interval
-    assert 0 < low < sigma < high < 2 * low and low < found.sigma < high
+    assert 0 < low < sigma < high < 2 * low
+    assert low < found.sigma < high
     low, high = found.omega_interval
-    assert low - 0.02 < omega < high + 0.02 and high - low < 0.1
+    assert low - 0.02 < omega < high + 0.02
+    assert high - low < 0.1
     assert not lb.Window(3).analyse(120).exact("small_world")
 
 
@@ -429,19 +457,26 @@ def test_small_worlds() -> None:
     ring, small, random = (
         lb.WattsStrogatz(k, beta).analyse(n).small_world for beta in (0.0, 0.05, 1.0)
     )
-    assert ring and small and random
-    assert ring.omega < -0.8 and abs(small.omega) < 0.4 and random.omega > 0.8
-    assert small.sigma > 5 and random.sigma == pytest.approx(1, abs=0.2)
+    assert ring
+    assert small
+    assert random
+    assert ring.omega < -0.8
+    assert abs(small.omega) < 0.4
+    assert random.omega > 0.8
+    assert small.sigma > 5
+    assert random.sigma == pytest.approx(1, abs=0.2)
     assert ring.lattice_clustering == pytest.approx(ring.clustering)
     drawn = nx.gnp_random_graph(n, k / (n - 1), seed=1)
     drawn = drawn.subgraph(max(nx.connected_components(drawn), key=len))
     length = nx.average_shortest_path_length(drawn)
     assert ring.random_path_length == pytest.approx(length, rel=0.02)
     full = lb.Full().analyse(100).small_world
-    assert full and (full.sigma, full.omega) == pytest.approx((1, 0), abs=1e-9)
+    assert full
+    assert (full.sigma, full.omega) == pytest.approx((1, 0), abs=1e-9)
     # Globals alone make paths short; without them it is a lattice again.
     found = (lb.Window(5) | lb.GlobalTokens([0])).analyse(n)
-    assert found.small_world and found.small_world_without_globals
+    assert found.small_world
+    assert found.small_world_without_globals
     assert found.small_world_without_globals.omega < found.small_world.omega - 0.5
 
 
@@ -473,4 +508,5 @@ def test_long_sequences(graph: lb.Graph) -> None:
     n = 65536
     found = graph.analyse(n)
     assert found.density == pytest.approx(graph.layout(n).density)
-    assert found.diameter is not None and found.reached[-1] == pytest.approx(1)
+    assert found.diameter is not None
+    assert found.reached[-1] == pytest.approx(1)

@@ -20,7 +20,8 @@ def test_paths_grow_as_stated() -> None:
     assert window[1:] / window[:-1] == pytest.approx([2, 2], rel=0.05)
     assert np.diff(random) == pytest.approx(np.log(2) / np.log(16), rel=0.4)
     laws = [[value for _, value in points] for points in plot.laws.values()]
-    assert window == pytest.approx(laws[0], rel=0.02) and random == pytest.approx(laws[1], rel=0.1)
+    assert window == pytest.approx(laws[0], rel=0.02)
+    assert random == pytest.approx(laws[1], rel=0.1)
     assert (y(plot, "window and 2 random keys") < window).all()
 
 
@@ -44,7 +45,8 @@ def test_clustering_falls_after_paths_do() -> None:
     (law,) = plot.laws.values()
     assert y(plot, "clustering") == pytest.approx([value for _, value in law], abs=0.05)
     at = [beta for beta, _ in law].index(0.03)
-    assert y(plot, "clustering")[at] > 0.8 and y(plot, "average path length")[at] < 0.5
+    assert y(plot, "clustering")[at] > 0.8
+    assert y(plot, "average path length")[at] < 0.5
 
 
 def test_random_edges_push_the_second_eigenvalue_away() -> None:
@@ -79,4 +81,5 @@ def test_layers_of_the_published_patterns() -> None:
 def test_all_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plots, "PLOTS", {"layers": lambda: plots.layers_until_seen((128, 256))})
     (file,) = plots.draw_all(tmp_path / "new")
-    assert file.name == "layers.png" and file.stat().st_size > 10_000
+    assert file.name == "layers.png"
+    assert file.stat().st_size > 10_000

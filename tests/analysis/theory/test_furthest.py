@@ -40,8 +40,10 @@ def by_distance(u: torch.Tensor) -> list[set[int]]:
 @pytest.mark.parametrize("make", [planted, close, bits])
 def test_instances_are_unit_vectors(make, n: int) -> None:
     u = make(n, 3)
-    assert len(u) == n and torch.allclose(u.norm(dim=1), torch.ones(n, dtype=torch.float64))
-    assert torch.equal(u, make(n, 3)) and not torch.equal(u, make(n, 4))
+    assert len(u) == n
+    assert torch.allclose(u.norm(dim=1), torch.ones(n, dtype=torch.float64))
+    assert torch.equal(u, make(n, 3))
+    assert not torch.equal(u, make(n, 4))
 
 
 def test_the_planted_vector_is_the_furthest() -> None:
@@ -93,7 +95,8 @@ def test_full_attention_takes_one_layer(make, n: int) -> None:
 )
 def test_layers_of_sparse_solutions(solution, n: int, layers: int) -> None:
     outcome = solve(solution, planted(n))
-    assert outcome.layers is not None and outcome.layers <= layers == solution.takes(n)
+    assert outcome.layers is not None
+    assert outcome.layers <= layers == solution.takes(n)
     if n % 2 == 0:
         assert outcome.layers == layers
     for make in (close, bits):
@@ -103,7 +106,8 @@ def test_layers_of_sparse_solutions(solution, n: int, layers: int) -> None:
 def test_ring_before_its_last_layer() -> None:
     outcome = solve(Ring(), planted(32))
     assert len(outcome.accuracy) == 32
-    assert outcome.accuracy[30] == 0.5 and outcome.accuracy[31] == 1
+    assert outcome.accuracy[30] == 0.5
+    assert outcome.accuracy[31] == 1
 
 
 @pytest.mark.parametrize("solution", [FullLayer(), Ring(2), Hub(2)])
@@ -115,7 +119,8 @@ def test_no_solution_is_better_than_its_bounds(solution, make) -> None:
     # On the planted instance there is one furthest, and nobody knows it without having met it.
     outcome = solve(solution, planted(24))
     assert all(a <= b for a, b in zip(outcome.accuracy, outcome.within, strict=True))
-    assert outcome.layers is not None and outcome.layers >= outcome.comparisons
+    assert outcome.layers is not None
+    assert outcome.layers >= outcome.comparisons
 
 
 def test_bounds_grow_with_n_on_sparse_graphs_alone() -> None:
@@ -288,7 +293,8 @@ def test_a_vector_that_is_met_twice() -> None:
         draw = torch.Generator().manual_seed(seed)
         u = torch.randn(8, 4, generator=draw, dtype=torch.float64)
         u = torch.nn.functional.normalize(u, dim=1)
-        assert solve(Ring(7), u).layers is not None and solve(Ring(5), u).layers is not None
+        assert solve(Ring(7), u).layers is not None
+        assert solve(Ring(5), u).layers is not None
 
 
 def test_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:

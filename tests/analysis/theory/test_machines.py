@@ -19,8 +19,10 @@ go _ -> _ L end
 
 def test_a_machine_is_read() -> None:
     machine = Machine.parse(GOOD)
-    assert machine.states == ("go", "end") and machine.symbols == ("_", "a", "b")
-    assert machine.halts == {"end"} and machine.blank == "_"
+    assert machine.states == ("go", "end")
+    assert machine.symbols == ("_", "a", "b")
+    assert machine.halts == {"end"}
+    assert machine.blank == "_"
     assert machine.table["go", "a"] == ("b", 1, "go")
     assert machine.tape_after() == dict(enumerate("bbb"))
     assert [tuple(each) for each in machine.simulate("a")] == [
@@ -71,22 +73,26 @@ def test_a_machine_without_transitions_is_refused() -> None:
 def test_symbols_of_several_characters() -> None:
     machine = Machine.parse("start: q\nblank: []\nq x1 -> # L q\nq # -> x1 L q\nq [] -> [] S q")
     assert machine.read("x1 # x1") == ("x1", "#", "x1")
-    assert machine.read("x1") == ("x1",) and machine.read("") == ()
+    assert machine.read("x1") == ("x1",)
+    assert machine.read("") == ()
     with pytest.raises(ValueError, match="spaces between them"):
         machine.read("x1#")
 
 
 def test_an_arrow_is_a_symbol() -> None:
     machine = Machine.parse("start: a\nblank: ->\nsymbols: -> 0\na -> -> 0 R a\na 0 -> -> L a")
-    assert machine.symbols == ("->", "0") and machine.table["a", "->"] == ("0", 1, "a")
+    assert machine.symbols == ("->", "0")
+    assert machine.table["a", "->"] == ("0", 1, "a")
     machine = Machine.parse("start: a\nblank: 0\nsymbols: 0 -> 1 _ x\na 0 -> 1 R a")
     assert set(machine.symbols) == {"0", "->", "1", "_", "x"}
 
 
 def test_an_input_that_can_be_read_in_two_ways() -> None:
     machine = Machine.parse("start: a\nblank: _\nsymbols: _ 1 11\na 1 -> 11 R a")
-    assert machine.read("1") == ("1",) and machine.read("1 11") == ("1", "11")
-    assert machine.read(["11"]) == ("11",) and machine.read("111") == ("1", "1", "1")
+    assert machine.read("1") == ("1",)
+    assert machine.read("1 11") == ("1", "11")
+    assert machine.read(["11"]) == ("11",)
+    assert machine.read("111") == ("1", "1", "1")
     with pytest.raises(ValueError, match="is a symbol, and so are its characters"):
         machine.read("11")
 
@@ -106,7 +112,8 @@ def test_it_stops_where_there_is_no_transition() -> None:
 def test_busy_beavers(states: int, steps: int, ones: int) -> None:
     machine = Machine.load(f"busy-beaver-{states}")
     run = list(machine.simulate())
-    assert len(run) - 1 == steps and run[-1].state == "H"
+    assert len(run) - 1 == steps
+    assert run[-1].state == "H"
     assert len(machine.tape_after()) == ones
 
 

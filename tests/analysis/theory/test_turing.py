@@ -52,7 +52,9 @@ def test_built_in_machines_agree_with_the_simulation(name: str) -> None:
 )
 def test_what_machines_compute(name: str, text: str, steps: int, state: str, tape: str) -> None:
     run = Decoder(Machine.load(name)).run(text).raise_if_failed()
-    assert run.halted and run.steps == steps and run.configurations[-1].state == state
+    assert run.halted
+    assert run.steps == steps
+    assert run.configurations[-1].state == state
     assert "".join(run.tape().values()) == tape
     assert run.tape() == Machine.load(name).tape_after(text)
     assert run.nodes == (steps + 1) * (steps + 2) // 2
@@ -70,7 +72,8 @@ def test_random_machines_are_worth_running() -> None:
     runs = [
         Decoder(machine).run(text, steps=12) for machine, text in map(random_machine, range(12))
     ]
-    assert any(run.halted for run in runs) and not all(run.halted for run in runs)
+    assert any(run.halted for run in runs)
+    assert not all(run.halted for run in runs)
     moves = {
         b.cell - a.cell
         for run in runs
@@ -84,7 +87,9 @@ def test_random_machines_are_worth_running() -> None:
 @pytest.mark.slow  # a hundred thousand nodes take ten seconds
 def test_a_hundred_thousand_nodes() -> None:
     run = Decoder(Machine.load("busy-beaver-5")).run(steps=447).raise_if_failed()
-    assert run.steps == 447 and run.nodes == 100_576 and run.most_edges == 2
+    assert run.steps == 447
+    assert run.nodes == 100_576
+    assert run.most_edges == 2
 
 
 def test_the_number_of_edges_a_node_does_not_grow() -> None:
@@ -96,7 +101,8 @@ def test_the_graph_sees_backwards_alone() -> None:
     nodes = np.arange(first_node(30))
     graph = lb.Edges(turing.self_edges(nodes))
     mask = graph.mask(len(nodes))[0]
-    assert not np.triu(mask, 1).any() and mask.sum(1).max() == 2
+    assert not np.triu(mask, 1).any()
+    assert mask.sum(1).max() == 2
 
 
 def test_places_of_nodes() -> None:
@@ -112,7 +118,9 @@ def test_softmax_is_hardmax_at_this_scale() -> None:
 
 def test_small_cases() -> None:
     run = Decoder(Machine.load("increment")).run("1", steps=0).raise_if_failed()
-    assert run.steps == 0 and run.nodes == 1 and not run.halted
+    assert run.steps == 0
+    assert run.nodes == 1
+    assert not run.halted
     halting = Machine.parse("start: end\nhalt: end\nblank: _\ngo _ -> _ R end")
     assert Decoder(halting).run().raise_if_failed().halted
     assert Decoder(halting).run(steps=10**7).steps == 0
@@ -123,12 +131,17 @@ def test_small_cases() -> None:
 def test_a_machine_without_a_line_is_stuck() -> None:
     table = "blank: _\nright 1 -> 1 R right\nright _ -> 1 S done"
     run = Decoder(Machine.parse(f"start: right\nhalt: done\nsymbols: _ 0 1\n{table}")).run("10")
-    assert run.ok and run.halted and run.stuck
-    assert "is stuck in right" in str(run) and "no line for right on 0" in str(run)
+    assert run.ok
+    assert run.halted
+    assert run.stuck
+    assert "is stuck in right" in str(run)
+    assert "no line for right on 0" in str(run)
     # If no halt state is named, this is how it halts.
     table = table.replace("S done", "S right")
     run = Decoder(Machine.parse(f"start: right\nsymbols: _ 0 1\n{table}")).run("10")
-    assert run.halted and not run.stuck and "halts in right" in str(run)
+    assert run.halted
+    assert not run.stuck
+    assert "halts in right" in str(run)
 
 
 def test_many_states_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,8 @@ def test_what_ships_is_small_and_has_a_card() -> None:
     """Without weights the card says that there are none."""
     card = (default.SHIPPED / "README.md").read_text("utf-8")
     if not SHIPS:
-        assert "no weights" in card and not [*default.SHIPPED.rglob("*.safetensors")]
+        assert "no weights" in card
+        assert not [*default.SHIPPED.rglob("*.safetensors")]
         return
     files = [each for each in default.SHIPPED.rglob("*") if each.is_file()]
     assert sum(each.stat().st_size for each in files) < SIZE
@@ -70,7 +71,8 @@ def test_an_annotated_genome_may_be_its_own_labels(tmp_path: Path) -> None:
     file = tmp_path / "twelve_chars.gb"
     SeqIO.write(record, file, "genbank")
     found = evaluate("default", file, [file], say=lambda _: None).metrics
-    assert found["promoters"] == 3 and found["windows"] == 3 * 12
+    assert found["promoters"] == 3
+    assert found["windows"] == 3 * 12
 
 
 @pytest.fixture
@@ -142,5 +144,8 @@ def test_a_copy_without_weights_says_so(
         done = CliRunner().invoke(app, ["dna", *words])
         assert isinstance(done.exception, FileNotFoundError)
         line, code = describe(done.exception)
-        assert code == 2 and "without a model of DNA" in line and "recipes/dna/train.sh" in line
-    assert not Path("run").exists() and not Path("s.bed").exists()
+        assert code == 2
+        assert "without a model of DNA" in line
+        assert "recipes/dna/train.sh" in line
+    assert not Path("run").exists()
+    assert not Path("s.bed").exists()

@@ -63,7 +63,8 @@ def test_a_gap_lies_between_what_is_held_out_too(
         asked = {
             at for text in texts for x in stretches(text, genome) for at in range(x.start, x.end)
         }
-        assert parts[part] <= asked and len(asked - parts[part]) <= 2 * gap
+        assert parts[part] <= asked
+        assert len(asked - parts[part]) <= 2 * gap
 
 
 def test_a_window_is_of_the_part_that_has_all_of_it(tmp_path: Path) -> None:
@@ -97,7 +98,8 @@ def test_stretches_that_overlap_are_measured_once(tmp_path: Path) -> None:
 def test_whole_sequences_are_held_out_where_none_is_most_of_the_genome(tmp_path: Path) -> None:
     many = {f"c{number}": "ACGT" * 25 for number in range(10)}
     chosen = usual(open_genome(write_fasta(tmp_path / "many.fa", **many)), 0)
-    assert len(chosen) == 2 and set(chosen) < set(many)
+    assert len(chosen) == 2
+    assert set(chosen) < set(many)
     assert usual(open_genome(write_fasta(tmp_path / "one.fa", c="ACGT" * 25, d="AC")), 0) == [
         "5/5"
     ]
@@ -125,7 +127,8 @@ def test_many_sequences_are_divided_in_a_moment(tmp_path: Path) -> None:
     division = Division(genome, {"validation": held}, 2)
     parts = [division.part_of(Interval(name, 0, 4)) for name in many]
     assert time.process_time() - begun < 5
-    assert parts.count("validation") == 4000 and parts.count("train") == 16_000
+    assert parts.count("validation") == 4000
+    assert parts.count("train") == 16_000
 
 
 @pytest.mark.parametrize("text", ["chrZ", "c:0-10", "c:5-501", "c:9-5", "6/5"])

@@ -39,7 +39,8 @@ def test_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     exec(compile(toy, str(PAGE), "exec"), {})
     lines = [line for text in blocks("") for line in text.splitlines() if line.startswith("longb")]
     own = [line for line in lines if " default " not in line]
-    assert len(own) == 4 and len(lines) == 5
+    assert len(own) == 4
+    assert len(lines) == 5
     said = {line: call(line) for line in own}
 
     assert "negatives: random" in next(x for line, x in said.items() if "evaluate" in line)
@@ -57,7 +58,8 @@ def test_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ]
     assert sum(near) > 0.8 * len(near)  # most starts have a call, and most calls have a start
     assert len(found) < 1.5 * len(known)
-    assert Path("new.png").read_bytes()[:4] == b"\x89PNG" and Path("promoters.bw").stat().st_size
+    assert Path("new.png").read_bytes()[:4] == b"\x89PNG"
+    assert Path("promoters.bw").stat().st_size
 
     # What ships, on a genome with the name that the page uses; if there is none, another model.
     if not (default.SHIPPED / default.PROMOTER / "model.safetensors").is_file():

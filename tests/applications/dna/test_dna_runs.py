@@ -51,12 +51,14 @@ def test_pretraining_measures_bits_per_base(tmp_path: Path, genome: Planted) -> 
     assert found["pseudo_bits_per_base"] == pytest.approx(bits)
     said = evaluate(run.path, genome.genome, on=["1/5"], say=lambda _: None).metrics
     assert said["pseudo_bits_per_base"] == pytest.approx(found["pseudo_bits_per_base"])
-    assert "pseudo-likelihood" in said["notes"][0] and "15% of the tokens" in said["notes"][0]
+    assert "pseudo-likelihood" in said["notes"][0]
+    assert "15% of the tokens" in said["notes"][0]
     fewer = evaluate(run.path, genome.genome, on=["1/5"], mask=0.05, say=lambda _: None).metrics
     assert "5% of the tokens" in fewer["notes"][0]
     share = fewer["predicted_tokens"] / said["predicted_tokens"]
     assert share == pytest.approx(1 / 3, rel=0.2)
-    assert (run.path / "report.html").exists() and (run.path / "tokenizer").is_dir()
+    assert (run.path / "report.html").exists()
+    assert (run.path / "tokenizer").is_dir()
 
 
 def test_scores_lie_where_the_model_says(trained: tuple[Planted, Path], tmp_path: Path) -> None:
@@ -67,7 +69,8 @@ def test_scores_lie_where_the_model_says(trained: tuple[Planted, Path], tmp_path
 
     table = pq.read_table(tmp_path / "s.parquet").to_pydict()
     model = load(run)
-    assert table["start"][0] == 0 and table["end"][-1] == len(genome.bases)
+    assert table["start"][0] == 0
+    assert table["end"][-1] == len(genome.bases)
     assert table["start"][1:] == table["end"][:-1]
     around = "N" * 40 + genome.bases + "N" * 40
     rows = len(table["start"])
@@ -124,7 +127,8 @@ def test_formats_say_the_same(trained: tuple[Planted, Path], tmp_path: Path) -> 
         for name in ("s.bed", "s.gff3"):
             scan(run, genome.genome, tmp_path / name, threshold=level, **options)
             features = read_features(tmp_path / name, opened)
-            assert features and {each.interval.strand for each in features} <= {"+", "-"}
+            assert features
+            assert {each.interval.strand for each in features} <= {"+", "-"}
             for (
                 feature
             ) in features:  # a bin that reaches the threshold, and no neighbour is higher
@@ -280,7 +284,8 @@ def test_a_killed_run_ends_with_the_same_weights(tmp_path: Path, genome: Planted
         safetensors.torch.load_file(tmp_path / name / "model" / "model.safetensors")
         for name in ("whole", "killed")
     )
-    assert whole.finished and all(torch.equal(one[name], other[name]) for name in one)
+    assert whole.finished
+    assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 @pytest.mark.slow  # learns
@@ -302,9 +307,11 @@ def test_a_planted_motif_is_found(tmp_path: Path, genome: Planted) -> None:
     said = json.loads(
         call("evaluate", "prom", genome.genome, genome.labels, "--on", "5/5", "--json")
     )
-    assert said["negatives"] == "random" and "random" in said["notes"][0]
+    assert said["negatives"] == "random"
+    assert "random" in said["notes"][0]
     low, high = said["intervals"]["auroc"]
-    assert low <= said["auroc"] <= high and said["auroc"] > 0.9
+    assert low <= said["auroc"] <= high
+    assert said["auroc"] > 0.9
     part = write_fasta(tmp_path / "part.fa", chrA=genome.bases[:4000])
     call("scan", "prom", part, "--out", "found.bed", "--threshold", 0.5, "--step", 1)
     with open_genome(part) as opened:

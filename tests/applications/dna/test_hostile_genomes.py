@@ -80,7 +80,8 @@ def test_a_genome_that_is_too_short(tmp_path: Path) -> None:
     bed = tmp_path / "s.bed"
     bed.write_text("c\t9\t10\tp\t0\t+\n")
     said = complaint("finetune", "promoter", genome, bed, "--out", tmp_path / "run")
-    assert "nothing is left to learn from" in said and "300 bases" in said
+    assert "nothing is left to learn from" in said
+    assert "300 bases" in said
 
 
 def test_a_model_that_is_not_there_is_not_looked_for_on_the_hub(
@@ -179,7 +180,8 @@ def test_a_genbank_file_has_its_labels(tmp_path: Path) -> None:
     run = finetune(
         "coding", file, [], tmp_path / "run", length=34, steps=1, tokens_per_batch=256, **QUIET
     )
-    assert run.finished and 0 <= run.metrics["validation"]["auroc"] <= 1
+    assert run.finished
+    assert 0 <= run.metrics["validation"]["auroc"] <= 1
 
 
 def test_labels_say_that_a_sequence_is_circular(tmp_path: Path) -> None:
@@ -201,7 +203,9 @@ def test_starts_are_the_same_from_both_ends(length: int, step: int) -> None:
     places = [sweep.first + job * sweep.step for job in range(sweep.jobs)]
     assert places[-1] + places[0] == length - 1
     starts, ends = sweep.edges(0, sweep.jobs)
-    assert starts[0] == 0 and ends[-1] == length and (starts[1:] == ends[:-1]).all()
+    assert starts[0] == 0
+    assert ends[-1] == length
+    assert (starts[1:] == ends[:-1]).all()
     assert all(a <= place < b for a, place, b in zip(starts, places, ends, strict=True))
 
 
@@ -210,7 +214,8 @@ def test_starts_are_the_same_from_both_ends(length: int, step: int) -> None:
 def test_tiles_cover_every_bin_once_with_context(length: int, bin: int) -> None:
     sweep = Tiles(Contig("c", length), 64, bin, 1)
     borders = [sweep.first_bin(job) for job in range(sweep.jobs + 1)]
-    assert borders[0] == 0 and borders[-1] == sweep.bins == -(-length // bin)
+    assert borders[0] == 0
+    assert borders[-1] == sweep.bins == -(-length // bin)
     assert all(a < b for a, b in itertools.pairwise(borders))
     assert borders == [sweep.bins - each for each in borders[::-1]]
     longest = max(b - a for a, b in itertools.pairwise(borders)) * bin

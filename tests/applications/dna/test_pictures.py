@@ -97,5 +97,6 @@ def test_long_lines_keep_their_ends_and_peaks(
     places, values = (np.asarray(each) for each in line.get_data())
     joined = -(-bases // 4000)
     assert len(values) == -(-bases // joined)
-    assert values[values > 0].tolist() == [3, 5, 7] and np.isnan(values).any()
+    assert values[values > 0].tolist() == [3, 5, 7]
+    assert np.isnan(values).any()
     assert (places[values > 0] - 1).tolist() == peaks  # as people count, from 1

@@ -115,7 +115,8 @@ def test_promoters_start_at_their_base(
                 wanted.add((name, at % size, "+"))
             if other_strand(around[at : at + 3]) == WORD:
                 wanted.add((name, (at + 2) % size, "-"))
-    assert {strand for _, _, strand in wanted} == {"+", "-"} and len(wanted) > 15
+    assert {strand for _, _, strand in wanted} == {"+", "-"}
+    assert len(wanted) > 15
     assert (("c", 700, "+") in wanted) == bool(circular)
     options: dict[str, Any] = {"step": 1, "circular": circular, **QUIET}
     for ending in ("bed", "gff3", "bw", "bedgraph", "parquet"):
@@ -134,7 +135,8 @@ def test_promoters_start_at_their_base(
         for ending in ("bw", "bedgraph"):
             values = along(tmp_path / f"s.{ending}", lengths)[name]
             assert set(np.flatnonzero(values > 0.5).tolist()) == starts
-            assert not np.isnan(values).any() and len(values) == size
+            assert not np.isnan(values).any()
+            assert len(values) == size
         for strand in "+-":
             over = {
                 start
@@ -288,7 +290,8 @@ def test_a_scan_goes_on_wherever_it_was_stopped(
         assert picture.exists() == (name in ("os", "shutil"))
         scan(runs["promoter"], genome, out, picture=picture, **options)
         assert out.read_bytes() == whole.read_bytes()
-        assert picture.exists() and not (tmp_path / f".{out.name}.scan").exists()
+        assert picture.exists()
+        assert not (tmp_path / f".{out.name}.scan").exists()
 
 
 def test_what_was_there_before_is_not_overwritten(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -304,7 +307,8 @@ def test_what_was_there_before_is_not_overwritten(runs: dict[str, Path], tmp_pat
         scan(runs["promoter"], genome, out, step=9, **QUIET)
     assert out.read_text() == "mine\n"
     scan(runs["promoter"], genome, out, step=9, force=True, **QUIET)
-    assert out.read_text().startswith("track") and not folder.exists()
+    assert out.read_text().startswith("track")
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("out", [True, False])
@@ -347,7 +351,8 @@ def test_nobody_else_gets_the_folder_of_a_scan_that_ends(
 
     monkeypatch.setattr(resume, "shutil", SimpleNamespace(rmtree=watched))
     scan(runs["promoter"], genome, tmp_path / "s.bed", step=9, **QUIET)
-    assert tried == [tmp_path / ".s.bed.scan"] and not tried[0].exists()
+    assert tried == [tmp_path / ".s.bed.scan"]
+    assert not tried[0].exists()
 
 
 @pytest.mark.parametrize("ending", ["bw", "bed", "parquet"])
@@ -356,7 +361,8 @@ def test_a_genome_of_n_has_no_scores(runs: dict[str, Path], tmp_path: Path, endi
     out = tmp_path / f"s.{ending}"
     with pytest.raises(ValueError, match="nothing but N"):
         scan(runs["coding"], genome, out, **QUIET)
-    assert not out.exists() and not (tmp_path / f".{out.name}.scan").exists()
+    assert not out.exists()
+    assert not (tmp_path / f".{out.name}.scan").exists()
     said: list[str] = []
     half = write_fasta(tmp_path / "h.fa", c="N" * 300, d="ACGTA" * 40)
     scan(runs["coding"], half, out, say=said.append, **UNMERGED)
@@ -369,7 +375,8 @@ def test_a_genome_of_n_has_no_scores(runs: dict[str, Path], tmp_path: Path, endi
         import pyBigWig
 
         with pyBigWig.open(str(out)) as opened:
-            assert opened.header()["nBasesCovered"] == 200 and opened.header()["maxVal"] <= 1
+            assert opened.header()["nBasesCovered"] == 200
+            assert opened.header()["maxVal"] <= 1
 
 
 def test_labels_say_for_a_scan_that_a_sequence_is_circular(
@@ -442,7 +449,8 @@ def test_short_sequences_are_the_same_on_both_strands(
         plus, minus = (a[f"promoter {strand}"].to_numpy() for strand in "+-")
         np.testing.assert_allclose(plus, b["promoter -"].to_numpy()[::-1], atol=1e-6)
         np.testing.assert_allclose(minus, b["promoter +"].to_numpy()[::-1], atol=1e-6)
-        assert a["start"].iloc[0] == 0 and a["end"].iloc[-1] == len(bases)
+        assert a["start"].iloc[0] == 0
+        assert a["end"].iloc[-1] == len(bases)
 
 
 def test_odd_names_come_back_or_are_refused(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -544,7 +552,8 @@ def test_several_files_of_one_scan(
         scan(runs["coding"], genome, files, say=said.append)
     assert [file.exists() for file in files] == [True, True, False, False, False]
     scan(runs["coding"], genome, files, say=said.append)
-    assert len(times) == 1 and said[0].startswith("resuming")
+    assert len(times) == 1
+    assert said[0].startswith("resuming")
     for file in files:
         assert file.read_bytes() == (tmp_path / f"alone{file.suffix}").read_bytes()
         assert [each.name for each in file.parent.iterdir()] == [file.name]
@@ -589,7 +598,8 @@ def test_a_promoter_at_the_origin_is_one(
             out = tmp_path / f"{bases}-{circular is None}.bed"
             scan(runs["promoter"], genome, out, step=1, circular=circular, **QUIET)
             found[circular is None] = {(int(row[1]), row[5]) for row in read_lines(out)}
-        assert found[False] == kept and len(found[True]) == 4
+        assert found[False] == kept
+        assert len(found[True]) == 4
 
 
 def test_what_is_for_pictures_needs_a_stretch(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -603,4 +613,5 @@ def test_a_link_is_followed(runs: dict[str, Path], tmp_path: Path) -> None:
     link, file = tmp_path / "link.bed", tmp_path / "far" / "s.bed"
     link.symlink_to(file)
     scan(runs["promoter"], planted(tmp_path, 600).genome, link, step=9, **QUIET)
-    assert link.is_symlink() and file.read_text().startswith("track")
+    assert link.is_symlink()
+    assert file.read_text().startswith("track")

@@ -46,7 +46,8 @@ def test_windows_have_every_base_and_fit(tmp_path: Path, kind: str) -> None:
         for strand in (each["bases"], other_strand(each["bases"])):
             assert 2 + len(task.tokens.encode(strand)) <= 34
     letters = np.array(list(bases))
-    assert covered.max() == 1 and (covered[letters != "N"] == 1).all()
+    assert covered.max() == 1
+    assert (covered[letters != "N"] == 1).all()
     assert (covered == 0).any()  # windows of nothing but N are left out
 
 
@@ -89,4 +90,5 @@ def test_bits_are_divided_by_the_bases_of_hidden_tokens(tmp_path: Path, kind: st
     bases = sum(len(task.tokens.dna.pieces[label]) for label in hidden)
     expected = -sum(chances[label] for label in hidden) / bases
     assert measured["pseudo_bits_per_base"] == pytest.approx(expected, rel=1e-5)
-    assert measured["predicted_bases"] == bases and measured["predicted_tokens"] == len(hidden)
+    assert measured["predicted_bases"] == bases
+    assert measured["predicted_tokens"] == len(hidden)

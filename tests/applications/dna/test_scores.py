@@ -88,7 +88,9 @@ def test_examples_of_any_size_are_counted() -> None:
 
 def test_one_class_alone_has_no_score() -> None:
     found = Ranked.each(np.array([0.1, 0.6, 0.9]), np.ones(3, bool)).whole()
-    assert np.isnan(found["auroc"]) and np.isnan(found["mcc"]) and found["recall"] == 2 / 3
+    assert np.isnan(found["auroc"])
+    assert np.isnan(found["mcc"])
+    assert found["recall"] == 2 / 3
     none = Ranked.each(np.array([0.1, 0.6, 0.9]), np.zeros(3, bool)).whole()
     assert all(np.isnan(each) for each in none.values())  # or it would count as 0 in a mean
 

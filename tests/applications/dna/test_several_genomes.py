@@ -131,7 +131,8 @@ def test_names_of_several_genomes_reach_a_run_and_its_evaluation(tmp_path: Path)
     run = finetune(
         "coding", genome, more, tmp_path / "run", validation_on=("none",), **QUICK, **options
     )
-    assert run.finished and evaluate(run.path, genome, more, **options).examples
+    assert run.finished
+    assert evaluate(run.path, genome, more, **options).examples
 
 
 @pytest.mark.slow  # trains

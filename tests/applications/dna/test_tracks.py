@@ -130,7 +130,8 @@ def test_profiles_are_of_features_and_of_signals(tmp_path: Path) -> None:
         opened.addHeader([("c", 230)])
         opened.addEntries("c", 0, values=values[:150].tolist(), span=1, step=1)
     task = task_of(Profile, tmp_path, genome, bed, tmp_path / "chip.bw", bin=10, quantile=0.8)
-    assert task.channels == ("sites", "chip") and task.window == 60
+    assert task.channels == ("sites", "chip")
+    assert task.window == 60
     truth = np.concatenate([each["truth"] for each in examples(task)]).reshape(-1, 2)
     assert np.flatnonzero(truth[:, 0]).tolist() == [1, 2, 10, 22]
     means = values[:150].reshape(15, 10).mean(1)
@@ -275,7 +276,8 @@ def test_scores_of_both_strands_are_the_same(
         for each in (bases, other_strand(bases))
     )
     columns = list(found)[3:]
-    assert found["start"][0] == 0 and found["end"][-1] == len(bases)
+    assert found["start"][0] == 0
+    assert found["end"][-1] == len(bases)
     assert found["start"] == [len(bases) - end for end in other["end"][::-1]]
     swapped = columns[::-1] if "coding" in name else columns
     for own, theirs in zip(columns, swapped, strict=True):
@@ -388,7 +390,8 @@ def test_targets_are_known_by_their_names(tmp_path: Path) -> None:
         evaluate(tmp_path / "run", genome, labels, **QUIET).metrics
         for labels in (given, given[::-1], [files["other"], files["often"]])
     )
-    assert same == turned == named and same["prevalence rare"] < same["prevalence often"]
+    assert same == turned == named
+    assert same["prevalence rare"] < same["prevalence often"]
     with pytest.raises(ValueError, match="rare, often, and the labels are often, other: give"):
         evaluate(tmp_path / "run", genome, [files["often"], files["other"]], **QUIET)
     with pytest.raises(ValueError, match=r"bin is part of a model, and .* has 8: received 7"):
@@ -473,7 +476,8 @@ def test_one_target_with_labels_is_enough_to_measure(tmp_path: Path) -> None:
     rows = Dataset.from_list([each for each in examples(task) if each["part"] == "validation"])
     task.check({"validation": rows}, task.settings)
     measured = task.measure(list(rows), task.predictions(Guess(), batch_of(task, rows)))
-    assert measured["auroc"] == measured["auroc +"] == 0.5 and "auroc -" not in measured
+    assert measured["auroc"] == measured["auroc +"] == 0.5
+    assert "auroc -" not in measured
 
 
 @pytest.mark.slow  # learns
@@ -504,13 +508,16 @@ def test_profile_and_coding_learn_what_is_planted(tmp_path: Path) -> None:
     }  # fmt: skip
     run = finetune("coding", genome, [tmp_path / "g.gff3"], tmp_path / "coding", **options)
     found = evaluate(run.path, genome, [tmp_path / "g.gff3"], on=["5/5"], **QUIET).metrics
-    assert found["auroc +"] > 0.9 and found["auroc -"] > 0.9 and found["mcc"] > 0.5
+    assert found["auroc +"] > 0.9
+    assert found["auroc -"] > 0.9
+    assert found["mcc"] > 0.5
     files = [tmp_path / "sites.bed", tmp_path / "g.gff3"]
     run = finetune(
         "profile", genome, files, tmp_path / "profile", bin=20, kind=("CDS",), **options
     )
     found = evaluate(run.path, genome, files, on=["5/5"], kind=("CDS",), **QUIET).metrics
-    assert found["auroc CDS"] > 0.9 and found["auroc sites"] > 0.8
+    assert found["auroc CDS"] > 0.9
+    assert found["auroc sites"] > 0.8
     scan(run.path, genome, tmp_path / "p.bed", **QUIET)
     with open_genome(genome) as opened:
         known = Cover(

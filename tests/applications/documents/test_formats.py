@@ -88,17 +88,20 @@ def test_a_named_encoding_holds(tmp_path: Path) -> None:
 def test_a_few_wrong_bytes_do_not_change_the_rest(tmp_path: Path) -> None:
     data = ("Größe, Maß und Übermut. " * 20).encode()
     document = read(tmp_path, "a.txt", data + b"\xff" + data)
-    assert document.text.count("Größe") == 40 and "\ufffd" in document.text
+    assert document.text.count("Größe") == 40
+    assert "\ufffd" in document.text
     assert "1 character is not valid UTF-8" in document.notes[0]
     few = read(tmp_path, "c.txt", ("It’s old. " * 5).encode() + b"caf\xe9")  # noqa: RUF001
     assert few.text == "It’s old. " * 5 + "caf\ufffd"  # noqa: RUF001
     cut = read(tmp_path, "b.txt", "Ein Café".encode()[:-1])
-    assert cut.text.startswith("Ein Caf") and cut.notes
+    assert cut.text.startswith("Ein Caf")
+    assert cut.notes
 
 
 def test_a_few_nul_bytes_are_spaces(tmp_path: Path) -> None:
     document = read(tmp_path, "a.txt", b"words " * 100 + b"\0" + b"words")
-    assert "\0" not in document.text and "NUL" in document.notes[0]
+    assert "\0" not in document.text
+    assert "NUL" in document.notes[0]
     assert len(document.text) == 606
 
 
@@ -147,7 +150,8 @@ def test_pages_nested_deeply(tmp_path: Path) -> None:
 
 def test_pdf(tmp_path: Path) -> None:
     document = read(tmp_path, "a.pdf", files.pdf([["Cover"], [], HOUSE]))
-    assert document.kind == "pdf" and len(document.pages) == 3
+    assert document.kind == "pdf"
+    assert len(document.pages) == 3
     assert [document.text[a:b] for a, b in document.paragraphs()] == [
         "Cover",
         "The House at Kestrel Point",
@@ -219,11 +223,13 @@ def test_lines_are_counted_from_the_top_of_their_page(tmp_path: Path) -> None:
 def test_what_differs_on_two_pages_is_no_running_head(tmp_path: Path) -> None:
     bodies = [["The first of them", "went home."], ["The second", "stayed here."]]
     document = read(tmp_path, "a.pdf", files.pdf(with_feet(bodies, "Patient {}")))
-    assert "Patient 1" in document.text and "Patient 2" in document.text
+    assert "Patient 1" in document.text
+    assert "Patient 2" in document.text
     assert "Page" not in document.text
     same = [["A title", "", "The first of them went home."], ["", "A title", "", "They stayed."]]
     document = read(tmp_path, "b.pdf", files.pdf(same))
-    assert document.text.count("A title") == 2 and not document.notes  # not at the same height
+    assert document.text.count("A title") == 2
+    assert not document.notes
 
 
 def test_pdf_of_another_program(tmp_path: Path) -> None:

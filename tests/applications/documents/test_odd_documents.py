@@ -115,7 +115,8 @@ def test_what_it_is(tmp_path: Path, case: str) -> None:
     file.write_bytes(content() if callable(content) else content)
     with pytest.raises(UnreadableError, match=expected) as caught:
         read_document(file)
-    assert str(caught.value).startswith(f"{file} ") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{file} ")
+    assert "\n" not in str(caught.value)
 
 
 def test_garbled_fonts_are_no_drm(tmp_path: Path) -> None:
@@ -154,10 +155,12 @@ def test_content_counts_more_than_the_name(tmp_path: Path) -> None:
 
 def bomb(size: int) -> bytes:
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("word/document.xml", "w") as part:
-            for _ in range(size // 2**20):
-                part.write(b" " * 2**20)
+    with (
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("word/document.xml", "w") as part,
+    ):
+        for _ in range(size // 2**20):
+            part.write(b" " * 2**20)
     return out.getvalue()
 
 
@@ -385,8 +388,11 @@ def test_a_folder_is_read_to_the_bottom_and_says_what_it_leaves_out(folder: Path
     names = ["a.text", "b/1.txt", "b/deep/2.md", "c.txt"]
     assert found == [str(folder / name) for name in names]
     assert [line.startswith("skipped: ") for line in told] == [True] * 4
-    assert "broken.pdf is a damaged" in told[0] and "gone.txt" in told[1] and "self.txt" in told[2]
-    assert "2 files of other kinds" in told[3] and "picture.jpg" in told[3]
+    assert "broken.pdf is a damaged" in told[0]
+    assert "gone.txt" in told[1]
+    assert "self.txt" in told[2]
+    assert "2 files of other kinds" in told[3]
+    assert "picture.jpg" in told[3]
 
 
 def test_links_to_folders_outside_are_not_followed(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ WRITTEN = st.text(st.sampled_from("ab A.!? \n\"'()1\u00e9\u3002"), max_size=200)
 def test_they_cover_all_but_space_once(text: str) -> None:
     places = sentences(text)
     inside = [at for start, end in places for at in range(start, end)]
-    assert len(inside) == len(set(inside)) and inside == sorted(inside)
+    assert len(inside) == len(set(inside))
+    assert inside == sorted(inside)
     assert all(text[at].isspace() for at in set(range(len(text))) - set(inside))
     assert all(text[start:end] == text[start:end].strip() != "" for start, end in places)
 

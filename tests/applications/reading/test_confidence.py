@@ -60,7 +60,8 @@ def test_both_looks_may_agree() -> None:
     other = looked_twice(first, found(said(0, 1, 9.0, types), said(7, 7, 2.0, types)))
     differs = np.array(features(same)) - features(other)
     agrees, beside = differs[[7, 2]]
-    assert agrees == 1.0 and beside == -2.0  # of another sentence
+    assert agrees == 1.0
+    assert beside == -2.0
     assert np.count_nonzero(differs) == 2
     assert features(same)[5:7] == [9.0, 4.0]  # the logits of both looks
     assert features(first)[7] == 1.0  # one look agrees with itself
@@ -70,7 +71,8 @@ def test_an_answer_is_surer_the_more_speaks_for_it() -> None:
     sure = Confidence(tuple([0.1] * 10), 0.0, 0.0)
     logits = np.linspace(-30, 30, 9)
     every = [sure.of(found(said(7, 7, logit, [1.0, 0.0, 0.0, -1.0]))) for logit in logits]
-    assert every == sorted(every) and 0 < every[0] < every[-1] < 1
+    assert every == sorted(every)
+    assert 0 < every[0] < every[-1] < 1
 
 
 def test_a_confidence_of_another_version_is_refused() -> None:

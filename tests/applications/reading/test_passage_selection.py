@@ -76,9 +76,8 @@ def test_what_a_text_repeats_counts_once() -> None:
     text = "\n\n".join([repeated] * 50 + ["The bad cafe closed in May. " + "jig " * 180])
     found = Narrow([text, repeated], letters, letters).closest("When did the bad cafe close?")
     assert sorted((each.text, each.start) for each in found)[::2] == [(0, 0), (1, 0)]
-    assert len(found) == 3 and max(each.start for each in found) == text.index(
-        "The bad cafe closed"
-    )
+    assert len(found) == 3
+    assert max(each.start for each in found) == text.index("The bad cafe closed")
 
 
 def test_a_word_counts_for_the_passage_that_it_stands_in() -> None:
@@ -90,7 +89,8 @@ def test_a_word_counts_for_the_passage_that_it_stands_in() -> None:
     having = [
         each for each in found if "Kestrel" in [second, text][each.text][each.start : each.end]
     ]
-    assert len(found) == 4 and len(having) == 1
+    assert len(found) == 4
+    assert len(having) == 1
     for each in found:
         cosine = (
             letters([[second, text][each.text][each.start : each.end]]) @ letters(["kestrel"])[0]
@@ -177,11 +177,14 @@ def test_a_corpus_is_narrowed_and_keeps_its_characters(most: int, finder: lb.Rea
     assert not asking.whole
     assert "passages closest to the question" in next(asking.about())
     first, second = asking.ask("bad cafes face cab ?")
-    assert first.answer.text is None and first.narrowed
+    assert first.answer.text is None
+    assert first.narrowed
     if most == 200:
-        assert not first.answer.passages and not first.answer.evidence  # it was not read
+        assert not first.answer.passages
+        assert not first.answer.evidence
     answer = second.answer
-    assert answer.text == "zero" and answer.start is not None
+    assert answer.text == "zero"
+    assert answer.start is not None
     assert texts[1][answer.start : answer.end] == "zero"
     for asked in (first, second):
         for each in asked.answer.evidence:
@@ -219,5 +222,6 @@ def test_the_file_that_is_read_is_named(
     told: list[str] = []
     answers = Asking(finder, documents, Letters).ask("the ship ?", told.append)
     for document, _ in zip(documents, answers, strict=True):
-        assert told and all(line.startswith(f"Reading {document.file}: ") for line in told)
+        assert told
+        assert all(line.startswith(f"Reading {document.file}: ") for line in told)
         told.clear()

@@ -33,7 +33,8 @@ def test_the_answer_is_found_with_its_place(paragraphs: int, at: int, finder: lb
     text = document(paragraphs, at)
     answer = finder.ask(text, "the ship ?")
     assert answer.text == "zero"
-    assert answer.start is not None and text[answer.start : answer.end] == "zero"
+    assert answer.start is not None
+    assert text[answer.start : answer.end] == "zero"
     assert [each.text for each in answer.evidence] == ["Then the zero ship."]
     for each in answer.evidence:
         assert text[each.start : each.end] == each.text
@@ -43,7 +44,9 @@ def test_the_answer_is_found_with_its_place(paragraphs: int, at: int, finder: lb
 def test_silence_shows_the_closest_sentences(finder: lb.Reader) -> None:
     text = document(10, None)
     answer = finder.ask(text, "the ship ?")
-    assert answer.text is None and answer.start is None and answer.end is None
+    assert answer.text is None
+    assert answer.start is None
+    assert answer.end is None
     assert len(answer.evidence) == 3
     assert all(text[each.start : each.end] == each.text for each in answer.evidence)
 
@@ -68,7 +71,8 @@ def test_a_heading_does_not_support_an_answer(
 ) -> None:
     monkeypatch.setattr(finder, "support", 0.0)  # so that the three best do
     answer = finder.ask(f"III.\n\nIV.\n\n{document(3, 1)}", "the ship ?")
-    assert answer.text == "zero" and len(answer.evidence) > 1
+    assert answer.text == "zero"
+    assert len(answer.evidence) > 1
     assert all("the" in each.text.lower() for each in answer.evidence)
 
 
@@ -208,7 +212,8 @@ def test_an_accent_belongs_to_its_letter(
 def test_half_of_a_surrogate_pair_is_read_as_a_character(finder: lb.Reader) -> None:
     text = "The ship \udce9 sank. Then \ud83d it had zero men."
     answer = finder.ask(text, "the \udcff ship ?")
-    assert answer.text == "zero" and text[answer.start : answer.end] == "zero"
+    assert answer.text == "zero"
+    assert text[answer.start : answer.end] == "zero"
     assert all(text[each.start : each.end] == each.text for each in answer.evidence)
 
 

@@ -48,9 +48,11 @@ def check_passages(drawn: random.Random) -> None:
     assert 1 <= len(chosen) <= PASSAGES
     ends = dict(zip(paragraphs, [*paragraphs[1:], last], strict=True))
     for start, stop in chosen:
-        assert first <= start < stop <= last and stop - start <= most
+        assert first <= start < stop <= last
+        assert stop - start <= most
         if stop - start < most:  # else it may be part of a paragraph
-            assert start in ends and stop in ends.values()
+            assert start in ends
+            assert stop in ends.values()
         if stop - start < min(LEAST, most):  # then neighbours would be too many tokens with it
             before = max((p for p in paragraphs if p < start), default=None)
             assert stop == last or ends[stop] - start > most
@@ -102,12 +104,15 @@ def test_the_second_look_says_what_the_answer_is(length: int, tokenizer: Any) ->
     reader = lb.Reader(model, tokenizer)
     done: list[tuple[int, int]] = []
     (twice,) = reader.ask_all([(text, "the ship ?")], advance=lambda *x: done.append(x))
-    assert twice.text == "zero" and text[twice.start : twice.end] == "zero"
+    assert twice.text == "zero"
+    assert text[twice.start : twice.end] == "zero"
     assert [each.text for each in twice.evidence] == ["Then the zero ship."]
-    assert done[-1][0] == done[-1][1] and all(a <= b for a, b in done)
+    assert done[-1][0] == done[-1][1]
+    assert all(a <= b for a, b in done)
     reader.twice = False
     once = reader.ask(text, "the ship ?")
-    assert once.text == "Then" and once.evidence == twice.evidence
+    assert once.text == "Then"
+    assert once.evidence == twice.evidence
 
 
 def test_a_short_text_is_read_once(tokenizer: Any) -> None:

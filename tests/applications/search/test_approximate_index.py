@@ -30,7 +30,8 @@ def test_recall(tmp_path: Path) -> None:
         assert np.mean(shared) / 10 > 0.97
         products = np.einsum("qw,qtw->qt", queries, every[found])
         np.testing.assert_allclose(near, products, atol=1e-6)
-        assert (np.diff(near, axis=1) <= 0).all() and near.max() == pytest.approx(scores.max())
+        assert (np.diff(near, axis=1) <= 0).all()
+        assert near.max() == pytest.approx(scores.max())
 
 
 def test_every_vector_of_a_small_index_is_found(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def test_documents_are_means_over_all_tokens(
 ) -> None:
     found = embedder.embed(texts)
     assert found.documents.tolist() == list(range(len(texts)))
-    assert found.vectors.dtype == np.float32 and found.vectors.shape == (len(texts), 16)
+    assert found.vectors.dtype == np.float32
+    assert found.vectors.shape == (len(texts), 16)
     for number, text in enumerate(texts):
         states, _ = by_hand(folder, text)
         np.testing.assert_allclose(found.vectors[number], unit_length(states.mean(0)), atol=2e-6)
@@ -133,7 +134,8 @@ def test_nothing_to_embed(embedder: Embedder, unit: str) -> None:
     assert embedder.embed([], unit).vectors.shape == (0, 16)
     found = embedder.embed(["", "  \n\n ", "\u200b"], unit)
     assert len(found) == (3 if unit == "document" else 0)
-    assert np.isfinite(found.vectors).all() and found.tokens.tolist() == [0, 0, 0]
+    assert np.isfinite(found.vectors).all()
+    assert found.tokens.tolist() == [0, 0, 0]
 
 
 def test_half_of_a_surrogate_pair_is_read_as_a_character(embedder: Embedder) -> None:
@@ -188,7 +190,8 @@ def test_a_short_bert_is_made_longer_in_memory(tmp_path: Path) -> None:
     add_tokenizer(tmp_path)
     before = sorted(tmp_path.iterdir())
     embedder = Embedder.from_pretrained(tmp_path)
-    assert embedder.length == 4096 and sorted(tmp_path.iterdir()) == before
+    assert embedder.length == 4096
+    assert sorted(tmp_path.iterdir()) == before
     tokenizer = hf.AutoTokenizer.from_pretrained(tmp_path)
     with torch.no_grad():
         states = theirs(**tokenizer(SHORT[0], return_tensors="pt")).last_hidden_state[0]

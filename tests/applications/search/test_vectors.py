@@ -77,7 +77,8 @@ def test_files_to_vectors_and_back(folder: Path, tmp_path: Path, ending: str) ->
         row = vectors.row(number)
         text = TEXTS[Path(row["file"]).name]
         assert row["text"] == text[row["start"] : row["end"]]
-        assert row["line"] == text[: row["start"]].count("\n") + 1 and row["page"] is None
+        assert row["line"] == text[: row["start"]].count("\n") + 1
+        assert row["page"] is None
     queries = embedder.embed_queries(["it closed", "birds"])
     with pytest.raises(ValueError, match=r"a whole number of at least 1, received 1\.5"):
         Vectors.load(out).search(["birds"], top=1.5)  # type: ignore[arg-type]
@@ -91,7 +92,8 @@ def test_files_to_vectors_and_back(folder: Path, tmp_path: Path, ending: str) ->
     closed = next(
         hit for hit in Vectors.load(out).search(queries, 9)[0] if hit.text == "It closed."
     )
-    assert closed.before == "The mill was built." and closed.after == "Today it is é museum 😀."
+    assert closed.before == "The mill was built."
+    assert closed.after == "Today it is é museum 😀."
     if ending == "npy":
         np.testing.assert_array_equal(np.load(out), vectors.array)  # anyone can read it
         assert sorted(each.name for each in tmp_path.iterdir()) == [
@@ -215,7 +217,8 @@ def test_one_bad_file_among_many(folder: Path, tmp_path: Path) -> None:
     said: list[str] = []
     files = [empty, folder / "texts" / "one.txt"]
     vectors = lb.embed_files(files, tmp_path / "out.npy", folder / "model", say=said.append)
-    assert len(vectors) == 1 and "empty.txt" in said[0]
+    assert len(vectors) == 1
+    assert "empty.txt" in said[0]
     with pytest.raises(ValueError, match="is empty"):
         lb.embed_files([empty], tmp_path / "none.npy", folder / "model")
     assert not list(tmp_path.glob("*none*"))
@@ -269,7 +272,8 @@ def test_many_units(folder: Path, tmp_path: Path) -> None:
     """In one document that is far longer than the model reads at once."""
     embedder = lb.Embedder.from_pretrained(folder / "model")
     found = embedder.embed(["It is. " * 2000], "sentence")
-    assert len(found) == 2000 and found.ends[-1] == 13999
+    assert len(found) == 2000
+    assert found.ends[-1] == 13999
     assert np.isfinite(found.vectors).all()
 
 
@@ -279,7 +283,8 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     out, model = str(tmp_path / "out.npy"), str(folder / "model")
     texts = str(folder / "texts")
     done = run(app, ["embed", texts, "--out", out, "--unit", "sentence", "--model", model])
-    assert done.exit_code == 0 and "8 vectors of 16 numbers" in done.stdout, done.output
+    assert done.exit_code == 0, done.output
+    assert "8 vectors of 16 numbers" in done.stdout
     done = run(app, ["search", out, "It closed.", "bird", "--top", "3", "--json"])
     found = json.loads(done.stdout)
     assert [each["query"] for each in found] == ["It closed.", "bird"]
@@ -287,7 +292,8 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     first = found[0]["results"][0]
     assert set(first) >= {"file", "page", "line", "start", "end", "text", "score"}
     done = run(app, ["search", out, "It closed."])
-    assert "mill.txt, line 1" in done.stdout and "**It closed.**" in done.stdout
+    assert "mill.txt, line 1" in done.stdout
+    assert "**It closed.**" in done.stdout
     for line, message in [
         (["embed", texts, "--out", out, "--model", model], "--force"),
         (["embed", "nowhere.txt", "--out", out], "there is no file"),

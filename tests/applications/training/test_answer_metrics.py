@@ -143,8 +143,10 @@ def test_what_the_official_scripts_say_of_the_same_answers() -> None:
 def test_hotpot_by_hand() -> None:
     assert hotpot.score("yes sir", "yes", [], [("A", 0)])["f1"] == 0.0
     found = hotpot.score("red car", "car", [("A", 0), ("A", 1)], [("A", 0)])
-    assert found["joint_precision"] == 0.25 and found["joint_recall"] == 1.0
-    assert found["joint_f1"] == pytest.approx(0.4) and found["joint_em"] == 0.0
+    assert found["joint_precision"] == 0.25
+    assert found["joint_recall"] == 1.0
+    assert found["joint_f1"] == pytest.approx(0.4)
+    assert found["joint_em"] == 0.0
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -64,10 +64,13 @@ def test_squad_is_recognised(tmp_path: Path) -> None:
     file = squad_file(tmp_path / "x.json", second=True)
     found = read(file, lines.append)
     assert lines == [f"{file} is in SQuAD's format"]
-    assert len(found) == 40 and found[0].kind == "none" and found[0].answers == []
+    assert len(found) == 40
+    assert found[0].kind == "none"
+    assert found[0].answers == []
     for each in found:
         assert all(each.text[slice(*span)] in ORE for span in each.spans)
-        assert bool(each.spans) == (each.kind == "span") and each.metric == "squad2"
+        assert bool(each.spans) == (each.kind == "span")
+        assert each.metric == "squad2"
     assert read(squad_file(file, second=False))[0].metric == "squad1"
 
 
@@ -130,7 +133,8 @@ def test_columns(tmp_path: Path) -> None:
     found = read(file, lines.append, separator="|")
     assert any("query is taken as the question" in line for line in lines)
     assert [each.kind for each in found] == ["span", "yes", "none", "span"]
-    assert found[0].spans == [(9, 14)] and found[3].spans == [(7, 10), (0, 3)]
+    assert found[0].spans == [(9, 14)]
+    assert found[3].spans == [(7, 10), (0, 3)]
     lines_file = tmp_path / "x.jsonl"
     values = {"question": "Is it?", "context": "a b a", "answer": True}
     lines_file.write_text(
@@ -139,13 +143,15 @@ def test_columns(tmp_path: Path) -> None:
         + json.dumps({**values, "answer": {"text": ["a"], "answer_start": [4]}})
     )
     yes, span = read(lines_file)
-    assert yes.kind == "yes" and span.spans == [(4, 5)]
+    assert yes.kind == "yes"
+    assert span.spans == [(4, 5)]
 
 
 def test_mentions() -> None:
     assert mentions("Ann, Anna and ann", "Ann") == [(0, 3)]
     assert mentions("C++ (in C++)", "C++") == [(0, 3), (8, 11)]
-    assert mentions("x", " ") == [] and mentions("abc", "d") == []
+    assert mentions("x", " ") == []
+    assert mentions("abc", "d") == []
 
 
 @pytest.mark.parametrize(
@@ -249,7 +255,9 @@ def test_token_types_are_given_where_the_tokenizer_knows_them(tiny: Path, tmp_pa
         types = torch.tensor([inputs["token_type_ids"]])
         marks = torch.tensor([inputs["global_attention_mask"]])
         assert types.any() == ("token_type_ids" in names)
-        assert (marks[0, :5] == 1).all() and marks[0, -1] == 1 and not marks[0, 5:-1].any()
+        assert (marks[0, :5] == 1).all()
+        assert marks[0, -1] == 1
+        assert not marks[0, 5:-1].any()
         assert ("token_type_ids" in task.collate({"token_type_ids": types})) == types.any()
 
 
@@ -264,14 +272,18 @@ def test_the_window_to_learn_from_has_the_answer(at: int, tiny: Path, tmp_path: 
     examples = list(task.examples(rows([write(tmp_path / "x.json", value)]), settings, silent))
     (row,) = task.training_features(examples, tokenizer, 40)
     (again,) = task.training_features(examples, tokenizer, 40)
-    assert row == again and row["tokens"] == 104 and len(row["windows"]) == 1
+    assert row == again
+    assert row["tokens"] == 104
+    assert len(row["windows"]) == 1
     inputs = task.inputs_of(row, 0, 0, None)
     assert task.lengths(row) == [len(inputs["input_ids"])] == [40]
     (start,) = {x for x in inputs["start_positions"] if x >= 0}
     (end,) = {x for x in inputs["end_positions"] if x >= 0}
-    assert start == end and tokenizer.convert_ids_to_tokens(inputs["input_ids"][start]) == "gold"
+    assert start == end
+    assert tokenizer.convert_ids_to_tokens(inputs["input_ids"][start]) == "gold"
     (everywhere,) = task.features(examples, tokenizer, 40)
-    assert row["windows"][0] in everywhere["windows"] and len(everywhere["windows"]) > 2
+    assert row["windows"][0] in everywhere["windows"]
+    assert len(everywhere["windows"]) > 2
 
 
 def test_an_answer_longer_than_the_overlap_has_a_window(tiny: Path, tmp_path: Path) -> None:
@@ -369,7 +381,8 @@ def test_it_learns_and_says_what_becomes_of_long_documents(
     assert any("the window with the answer is learned from" in line for line in lines)
     assert any("windows that overlap" in line for line in lines)
     found = evaluate(run, file, say=silent).metrics
-    assert found["has_answer_f1"] > 0.8 and found["documents"] == 40
+    assert found["has_answer_f1"] > 0.8
+    assert found["documents"] == 40
     low, high = found["intervals"]["f1"]
     assert low <= found["f1"] <= high
     config = load_trained(run).model.config
@@ -467,7 +480,8 @@ def test_hotpot_is_learned(tiny: Path, tmp_path: Path) -> None:
     assert found.metrics["thresholds"]["no_answer"] is None  # every question had an answer
     # A second set of questions of another format, with the same model.
     other = evaluate(run.path, squad_file(tmp_path / "squad.json", second=True), say=silent)
-    assert "sp_f1" not in other.metrics and "no_answer_f1" in other.metrics
+    assert "sp_f1" not in other.metrics
+    assert "no_answer_f1" in other.metrics
 
 
 def test_formats_can_be_mixed(tiny: Path, tmp_path: Path) -> None:
@@ -475,7 +489,8 @@ def test_formats_can_be_mixed(tiny: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {**OPTIONS, "epochs": 1, "validation": files[1]}
     run = finetune("ask", files, tmp_path / "run", model=str(tiny), say=silent, **options)
     validation = run.metrics["validation"]
-    assert "joint_f1" not in validation and validation["quality"] == validation["f1"]
+    assert "joint_f1" not in validation
+    assert validation["quality"] == validation["f1"]
     found = evaluate(run.path, files, say=silent).metrics
     assert found["quality"] == pytest.approx((found["joint_f1"] + _f1(run.path, files[1])) / 2)
 
@@ -495,7 +510,8 @@ def test_options(options: dict[str, Any], tiny: Path, tmp_path: Path) -> None:
     file = hotpot_file(tmp_path / "train.json", count=12)
     short: dict[str, Any] = {**OPTIONS, "length": 128, "epochs": 1, **options}
     run = finetune("ask", file, tmp_path / "run", model=str(tiny), say=silent, **short)
-    assert run.finished and "joint_f1" in run.metrics["validation"]
+    assert run.finished
+    assert "joint_f1" in run.metrics["validation"]
     start = lb.LongbirdForQuestionAnswering.from_pretrained(run.model).sentence.out.weight
     assert start.abs().sum() > 0
 
@@ -511,7 +527,8 @@ def test_answers_come_with_their_characters(
     found = evaluate(run, file, say=silent)
     by_text = {each["text"][-4:]: each["given"] for each in found.worst}
     of_empty = next(each for each in found.worst if each["text"] == "in the mine\n")["given"]
-    assert of_empty["answer"] in ("", "yes", "no") and of_empty["start"] is None
+    assert of_empty["answer"] in ("", "yes", "no")
+    assert of_empty["start"] is None
     given = next(each["given"] for each in found.worst if "rain" in each["text"])
     if given["type"] == "span":
         assert text[given["start"] : given["end"]] == given["answer"] == "gold"
@@ -540,7 +557,8 @@ def test_thresholds_are_chosen_by_what_is_held_out() -> None:
     assert task.measure(examples, said)["f1"] == 0.5
     config = lb.LongbirdConfig()
     task.calibrate(examples, said, config)
-    assert task.no_answer is not None and 1.0 < task.no_answer < 3.0
+    assert task.no_answer is not None
+    assert 1.0 < task.no_answer < 3.0
     assert Ask.of_model(config).no_answer == task.no_answer
     assert task.measure(examples, said)["f1"] == 1.0
     counts = np.random.default_rng(0).multinomial(20, [0.05] * 20, 5)
@@ -589,7 +607,8 @@ def test_confidence_is_how_often_answers_are_right() -> None:
     few = np.flatnonzero(chances < 0.6)
     task.calibrate([examples[x] for x in few], [said[x] for x in few], config)
     given = np.array([task.confidence.of(said[x]) >= task.confidence.least for x in few])
-    assert 0.1 < given.mean() < 0.9 and right[few][given].mean() >= 0.5
+    assert 0.1 < given.mean() < 0.9
+    assert right[few][given].mean() >= 0.5
 
 
 def test_a_row_of_another_format_is_read_as_what_it_is(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ def test_every_document_once_within_the_budget(lengths: list[int], budget: int, 
     batches = by_tokens(lengths, budget, seed)
     assert sorted(each for batch in batches for each in batch) == list(range(len(lengths)))
     for batch in batches:
-        assert batch and (len(batch) == 1 or sum(lengths[each] for each in batch) <= budget)
+        assert batch
+        assert len(batch) == 1 or sum(lengths[each] for each in batch) <= budget
     assert batches == by_tokens(lengths, budget, seed)
 
 

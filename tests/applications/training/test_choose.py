@@ -83,7 +83,8 @@ def test_what_is_right(row: dict[str, Any], right: int, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(json.dumps(row))
     (example,) = read(file)
-    assert example["label"] == right and example["text"] == "q"
+    assert example["label"] == right
+    assert example["text"] == "q"
 
 
 def test_swag_and_race(tmp_path: Path) -> None:
@@ -93,14 +94,16 @@ def test_swag_and_race(tmp_path: Path) -> None:
         writer.writerow(["id", "startphrase", "sent1", "sent2", "ending0", "ending1", "label"])
         writer.writerow(["7", "A ship. It", "A ship.", "It", "sails.", "sings.", "0"])
     (example,) = read(file)
-    assert example["text"] == "A ship." and example["label"] == 0
+    assert example["text"] == "A ship."
+    assert example["label"] == 0
     assert example["choices"] == ["It sails.", "It sings."]
     file = tmp_path / "race.jsonl"
     file.write_text(
         json.dumps({"article": "long", "question": "who?", "options": ["a", "b"], "answer": "B"})
     )
     (example,) = read(file)
-    assert example["text"] == "who?\nlong" and example["label"] == 1
+    assert example["text"] == "who?\nlong"
+    assert example["label"] == 1
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ def run(tiny: Path, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""  # what is going on is said on stderr
-    assert "histogram" not in done.stderr and "lengths" in done.stderr
+    assert "histogram" not in done.stderr
+    assert "lengths" in done.stderr
     return out
 
 
@@ -49,12 +50,14 @@ def test_evaluate_and_classify(run: Path, table: Path, tmp_path: Path) -> None:
     report.write_text("the ship and the sail")
     done = longbird("classify", run, report)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\n") == 1 and "caf\\udce9 report.txt: " in done.stdout
+    assert done.stdout.count("\n") == 1
+    assert "caf\\udce9 report.txt: " in done.stdout
     done = CliRunner().invoke(app, ["classify", str(run), str(report), str(table), "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert len(found) == 41
-    assert found[0]["file"] == str(report) and found[0]["label"] in ("sea", "mine")
+    assert found[0]["file"] == str(report)
+    assert found[0]["label"] in ("sea", "mine")
     assert set(found[0]["scores"]) == {"sea", "mine"}
     assert sum(found[0]["scores"].values()) == pytest.approx(1, abs=1e-5)
     right = [row["label"] for row in found[1:]]
@@ -88,4 +91,5 @@ def test_mistakes_are_one_line(
         main()
     assert stopped.value.code == 2
     told = capsys.readouterr().err
-    assert said in told and "Traceback" not in told
+    assert said in told
+    assert "Traceback" not in told

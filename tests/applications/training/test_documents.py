@@ -48,7 +48,8 @@ def test_parts_are_those_of_brute_force(chosen: list[int]) -> None:
     assert len(documents) == len(every)
     for number, (at, row, part, length) in enumerate(every):
         assert documents.lengths[number] == length
-        assert documents.row_of[number] == at and documents.part_of[number] == part
+        assert documents.row_of[number] == at
+        assert documents.part_of[number] == part
         assert documents[number] == {"asked": (row, part, number, None), "number": number}
         # One that does not count has the same inputs.
         (drawn,) = documents.__getitems__(Batch([~number], epoch=3))
@@ -59,4 +60,5 @@ def test_columns_of_numbers() -> None:
     some = rows().select([3, 0])
     assert numbers_of(some, "tokens").tolist() == [30, 0]
     flat, sizes = lists_of(some, "lengths")
-    assert flat.tolist() == [1, 5, 6] and sizes.tolist() == [1, 2]
+    assert flat.tolist() == [1, 5, 6]
+    assert sizes.tolist() == [1, 2]

@@ -115,8 +115,10 @@ def test_a_guess_is_said(tmp_path: Path) -> None:
     lines: list[str] = []
     row = {"anchor": "q", "passage": "p", "hard_negatives": ["n"]}
     read(write(tmp_path / "a.jsonl", [row]), lines.append)
-    assert "anchor is taken as the query" in lines[0] and "passage" in lines[1]
-    assert "hard_negatives" in lines[2] and len(lines) == 3
+    assert "anchor is taken as the query" in lines[0]
+    assert "passage" in lines[1]
+    assert "hard_negatives" in lines[2]
+    assert len(lines) == 3
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,8 @@ def test_a_positive_is_drawn_anew_by_seed_and_epoch_alone(
 
     labels = {made[number]["keys"][0]: examples[number]["class"] for number in range(len(made))}
     first, second = partners(0), partners(1)
-    assert first == partners(0) and first != second
+    assert first == partners(0)
+    assert first != second
     paired = [keys for keys in first if len(keys) == 2]
     assert len(paired) > 50
     assert all(labels[one] == labels[other] and one != other for one, other in paired)
@@ -327,11 +330,14 @@ def test_what_does_not_count_is_no_negative(tiny: Path, files: dict[str, Path]) 
     counted = collate([{**each, "number": 0} for each in inputs])
     assert counted["items"] == 3
     nothing = collate([{**inputs[0], "number": ~0}])
-    assert nothing["items"] == 0 and (nothing["kinds"] == NOTHING).all()
+    assert nothing["items"] == 0
+    assert (nothing["kinds"] == NOTHING).all()
     vectors = torch.randn(2, 4, requires_grad=True)
     loss = contrastive_loss(vectors, {name: nothing[name] for name in texts_of([])}, 0.05, True)
     loss.backward()
-    assert loss == 0 and vectors.grad is not None and not vectors.grad.any()
+    assert loss == 0
+    assert vectors.grad is not None
+    assert not vectors.grad.any()
 
 
 # ---- metrics
@@ -411,9 +417,11 @@ def test_it_learns_and_is_measured_as_one_by_one(run: Path, tiny: Path, tmp_path
 def test_worst_and_against(run: Path, files: dict[str, Path], tmp_path: Path) -> None:
     found = evaluate(run, files["pairs"], against=run, say=lambda _: None)
     compared = found.metrics["against"]["metrics"]["ndcg_at_10"]
-    assert compared["difference"] == 0 and compared["p_value"] == 1
+    assert compared["difference"] == 0
+    assert compared["p_value"] == 1
     ranks = [each["given"]["rank"] for each in found.worst]
-    assert ranks == sorted(ranks, reverse=True) and ranks[0] > 1
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0] > 1
     found.write_worst(tmp_path / "worst.jsonl")
     worst = json.loads((tmp_path / "worst.jsonl").read_text().splitlines()[0])
     assert {"query": worst["text"], "positive": worst["expected"][0]} in [

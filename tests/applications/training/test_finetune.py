@@ -148,7 +148,8 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
         patched.setattr(LongbirdTrainer, "training_step", interrupts)
         stopped = finetune("classify", table, out, say=lines.append, model=str(tiny), **OPTIONS)
     assert not stopped.finished
-    assert "step 5" in lines[-1] and "the same command" in lines[-1]
+    assert "step 5" in lines[-1]
+    assert "the same command" in lines[-1]
     assert finetune("classify", table, out, model=str(tiny), **OPTIONS).finished
     assert_same_weights(whole, out)
 
@@ -246,7 +247,8 @@ def test_options(options: dict[str, Any], tiny: Path, table: Path, tmp_path: Pat
     }
     frozen = {name for name, changed in moved.items() if not changed}
     if "frozen_layers" in options:
-        assert all(name.startswith(("embeddings", "layers.0")) for name in frozen) and frozen
+        assert all(name.startswith(("embeddings", "layers.0")) for name in frozen)
+        assert frozen
     elif "frozen_words" in options:
         assert frozen == {"embeddings.tokens.weight"}
     elif "lora" in options:

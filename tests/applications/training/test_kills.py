@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -55,16 +56,16 @@ class Server:
 
     def run(self, options: dict[str, object], kill_after: float | None) -> tuple[int, float]:
         """The exit code and the seconds of a run, which is killed after a while."""
-        assert self.process.stdin and self.process.stdout and self.process.stderr
+        assert self.process.stdin
+        assert self.process.stdout
+        assert self.process.stderr
         self.process.stdin.write(json.dumps(options) + "\n")
         self.process.stdin.flush()
         child, started = int(self.process.stdout.readline()), time.monotonic()
         if kill_after is not None:
             time.sleep(kill_after)
-            try:
+            with suppress(ProcessLookupError):  # it was quicker
                 os.kill(child, signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # it was quicker
         code = int(self.process.stdout.readline())
         if code == 1:
             self.process.kill()

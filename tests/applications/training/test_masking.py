@@ -22,10 +22,12 @@ def test_what_is_hidden(ids: list[int], begins: list[bool], rate: float, seed: i
     draws = [np.random.default_rng(seed) for _ in range(2)]
     seen, labels = masked(before, words, SPECIAL, ORDINARY, MASK, rate, draws[0])
     again = masked(before, words, SPECIAL, ORDINARY, MASK, rate, draws[1])
-    assert np.array_equal(seen, again[0]) and np.array_equal(labels, again[1])
+    assert np.array_equal(seen, again[0])
+    assert np.array_equal(labels, again[1])
     drawn = labels != -100
     free = ~np.isin(before, SPECIAL)
-    assert not (drawn & ~free).any() and drawn.any() == free.any()
+    assert not (drawn & ~free).any()
+    assert drawn.any() == free.any()
     assert np.array_equal(labels[drawn], before[drawn])
     assert np.array_equal(seen[~drawn], before[~drawn])
     # All of a word, or nothing.

@@ -21,10 +21,7 @@ def drawn(several: bool, labels: int = 4, documents: int = 60) -> tuple[np.ndarr
 def test_against_scikit_learn(several: bool) -> None:
     truth, scores = drawn(several)
     found = measure(truth, scores, list("abcd"), several)
-    if several:
-        chosen = scores >= 0.5
-    else:
-        chosen = scores == scores.max(1, keepdims=True)
+    chosen = scores >= 0.5 if several else scores == scores.max(1, keepdims=True)
     assert found["accuracy"] == sklearn.metrics.accuracy_score(truth, chosen)
     by_hand = []
     for label in range(4):
@@ -53,7 +50,9 @@ def test_samples_at_once_are_samples_one_by_one(several: bool) -> None:
 def test_one_label_alone_has_no_area() -> None:
     truth = np.array([[True, False]] * 3)
     found = measure(truth, np.array([[0.9, 0.1]] * 3), ["a", "b"], False)
-    assert found["auc"] is None and found["accuracy"] == 1.0 and found["macro_f1"] == 1.0
+    assert found["auc"] is None
+    assert found["accuracy"] == 1.0
+    assert found["macro_f1"] == 1.0
 
 
 def test_a_sample_without_an_area_has_none() -> None:
@@ -62,7 +61,8 @@ def test_a_sample_without_an_area_has_none() -> None:
         np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]),
     )
     found = resampled(truth, scores, False, np.array([[2, 1, 0], [1, 1, 1]]))
-    assert np.isnan(found["auc"][0]) and found["auc"][1] == 0.5
+    assert np.isnan(found["auc"][0])
+    assert found["auc"][1] == 0.5
     assert np.isnan(found["average_precision"][0])
     alike = resampled(truth[:2], scores[:2], False, np.array([[1, 1]]))
     assert "auc" not in alike

@@ -183,7 +183,8 @@ def whole(
 def test_it_learns(whole: tuple[str, Path]) -> None:
     objective, out = whole
     losses = [line["eval_loss"] for line in RunFolder(out).logged() if "eval_loss" in line]
-    assert losses[-1] < losses[0] and len(losses) == 2
+    assert losses[-1] < losses[0]
+    assert len(losses) == 2
     result = json.loads(RunFolder(out).result.read_text())
     assert result["metrics"]["validation"]["loss"] == pytest.approx(min(losses), abs=1e-6)
     auto = AutoModelForMaskedLM if objective == "mlm" else AutoModelForCausalLM
@@ -252,7 +253,8 @@ def test_evaluation_is_what_brute_force_gives(
     size = sum(file.stat().st_size for file in corpus.iterdir())
     loss = nats.sum() / predicted.sum()
     metrics = found.metrics
-    assert metrics["documents"] == 20 and metrics["bytes"] == size
+    assert metrics["documents"] == 20
+    assert metrics["bytes"] == size
     assert metrics["predicted_tokens"] == predicted.sum()
     assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
     if objective == "causal":
@@ -269,7 +271,8 @@ def test_evaluation_is_what_brute_force_gives(
     low, high = np.quantile((drawn @ nats) / (drawn @ predicted), [0.025, 0.975])
     assert metrics["intervals"]["loss"] == pytest.approx((low, high), abs=1e-5)
     worst = [each["place"] for each in found.worst]
-    assert len(worst) == 20 and worst[0].endswith(f"{(nats / predicted).argmax():02}.txt")
+    assert len(worst) == 20
+    assert worst[0].endswith(f"{(nats / predicted).argmax():02}.txt")
 
 
 @pytest.mark.slow  # trains
@@ -307,7 +310,8 @@ def test_from_scratch_and_from_a_short_bert(
         assert evaluate(out, files).metrics["loss"] > 0
     config = transformers.AutoConfig.from_pretrained(RunFolder(tmp_path / "scratch:tiny").model)
     sizes = (config.num_hidden_layers, config.hidden_size, config.intermediate_size)
-    assert sizes == (2, 128, 512) and config.longest_document == 96
+    assert sizes == (2, 128, 512)
+    assert config.longest_document == 96
 
 
 @pytest.mark.slow  # trains
@@ -329,7 +333,7 @@ def test_the_head_of_a_masked_model_is_kept(tiny: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options,message",
+    ("options", "message"),
     [
         ({"model": "scratch:tiny"}, "needs --tokenizer FOLDER"),
         ({"model": "scratch:huge", "tokenizer": "x"}, "one of tiny, mini"),

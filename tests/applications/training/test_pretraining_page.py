@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from longbird.cli.app import app
 
-PAGE = Path(__file__).parents[2] / "docs" / "pretraining.md"
+PAGE = Path(__file__).parents[3] / "docs" / "pretraining.md"
 SMALLER = {
     "--vocabulary 30000": "--vocabulary 120",
     "scratch:small": "scratch:tiny",

@@ -73,7 +73,8 @@ def test_a_damaged_best_checkpoint(
     content[-1] ^= 1
     weights.write_bytes(content)
     again = run(file, tmp_path / "run", tiny, said, epochs=3)
-    assert whole.finished and again.finished
+    assert whole.finished
+    assert again.finished
     assert any(line.startswith("warning") and str(weights) in line for line in said)
     assert json.loads(folder.result.read_text())["best step"] == last
 
@@ -113,7 +114,8 @@ def test_what_is_in_use(tiny: Any, tmp_path: Path) -> None:
             signal.pause()
     """
     process = subprocess.Popen([sys.executable, "-c", holding], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stdout.readline() == "holds\n"
+    assert process.stdout is not None
+    assert process.stdout.readline() == "holds\n"
     with pytest.raises(FileExistsError, match="another process is training in"):
         run(rows(tmp_path), out, tiny)
     process.kill()

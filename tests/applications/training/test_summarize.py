@@ -89,7 +89,9 @@ def test_columns_are_guessed_where_that_is_certain(tmp_path: Path) -> None:
     settings = Settings("summarize", (str(file),))
     (example,) = Summarize().examples(rows([file]), settings, lines.append)
     assert (example["text"], example["summary"]) == ("long", "short")
-    assert len(lines) == 2 and "--summary" in lines[0] and "--text" in lines[1]
+    assert len(lines) == 2
+    assert "--summary" in lines[0]
+    assert "--text" in lines[1]
 
 
 def test_lists_of_sentences(tmp_path: Path) -> None:
@@ -161,12 +163,15 @@ def test_documents_and_summaries_of_all_lengths(tiny: Path) -> None:
     ]
     empty, long = task.features(examples, tokenizer, 16)
     cls, sep, ship = (tokenizer.convert_tokens_to_ids(x) for x in ("[CLS]", "[SEP]", "ship"))
-    assert empty["input_ids"] == [cls, sep] and empty["labels"] == [cls, ship, sep]
-    assert len(long["input_ids"]) == 16 and long["tokens"] > 16
+    assert empty["input_ids"] == [cls, sep]
+    assert empty["labels"] == [cls, ship, sep]
+    assert len(long["input_ids"]) == 16
+    assert long["tokens"] > 16
     assert long["labels"] == [cls, ship, ship, sep]
     assert task.lengths(long) == [20]
     lines = list(task.about(Dataset.from_list([empty, long]), 16))
-    assert "1 are longer than the 16 tokens" in lines[0] and "1 summaries" in lines[1]
+    assert "1 are longer than the 16 tokens" in lines[0]
+    assert "1 summaries" in lines[1]
 
 
 # ---- learning
@@ -180,7 +185,8 @@ def test_it_starts_from_an_encoder_with_its_certificate(run: Path, said: list[st
 @pytest.mark.slow  # trains
 def test_it_learns_and_loads_as_a_model_of_transformers(run: Path, documents: Path) -> None:
     found = evaluate(run, documents, say=quiet).metrics
-    assert found["rougeL"] > 0.8 and found["rougeL"] > found["lead_rougeL"] + 0.5
+    assert found["rougeL"] > 0.8
+    assert found["rougeL"] > found["lead_rougeL"] + 0.5
     folder = RunFolder(run).model
     model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
@@ -227,7 +233,8 @@ def test_evaluation_is_what_brute_force_gives(run: Path, documents: Path) -> Non
     assert found.metrics["loss"] == pytest.approx(nats / tokens, rel=1e-4)
     low, high = found.metrics["intervals"]["rouge1"]
     assert low <= found.metrics["rouge1"] <= high
-    assert found.worst[0]["given"].keys() == {"summary"} and found.worst[0]["expected"]
+    assert found.worst[0]["given"].keys() == {"summary"}
+    assert found.worst[0]["expected"]
 
 
 def test_intervals_are_those_of_samples_measured_one_by_one() -> None:
@@ -336,7 +343,8 @@ def test_from_led(documents: Path, tiny: Path, tmp_path: Path, monkeypatch: Any)
     assert "measuring 2 of the validation documents" in lines
     assert run.metrics["validation"]["documents"] == 2
     model = lb.LongbirdForConditionalGeneration.from_pretrained(run.model)
-    assert model.config.global_projections and model.generation_config.min_length == 0
+    assert model.config.global_projections
+    assert model.generation_config.min_length == 0
     # The first token was global: its projections have learned.
     before = lb.LongbirdForConditionalGeneration.from_pretrained(source).state_dict()
     name = "model.encoder.layers.0.attention.query_global.weight"
@@ -383,7 +391,8 @@ def test_from_scratch(documents: Path, tiny: Path, tmp_path: Path) -> None:
     run = finetune(
         "summarize", documents, tmp_path / "r", say=quiet, model="scratch:tiny", **given
     )
-    assert run.finished and run.metrics["validation"]["documents"] > 0
+    assert run.finished
+    assert run.metrics["validation"]["documents"] > 0
 
 
 # ---- writing
@@ -423,9 +432,12 @@ def test_the_command(run: Path, documents: Path) -> None:
     as_json = CliRunner().invoke(app, ["summarize", str(run), str(documents), "--json"])
     assert as_json.exit_code == 0, as_json.output
     found = json.loads(as_json.stdout)
-    assert len(found) == 60 and found[1] == {
-        "file": str(documents), "line": 2, "summary": found[1]["summary"],
-    }  # fmt: skip
+    assert len(found) == 60
+    assert found[1] == {
+        "file": str(documents),
+        "line": 2,
+        "summary": found[1]["summary"],
+    }
     plain = CliRunner().invoke(app, ["summarize", str(run), str(documents)])
     assert found[1]["summary"] in plain.stdout
 

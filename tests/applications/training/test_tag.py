@@ -349,7 +349,8 @@ def test_spans_inside_a_token(tiny: Path) -> None:
     assert row["truth"].tolist() == [2, 0, 2]
     assert (row["widened"], row["unseen"]) == (1, 1)
     lines = list(task.about(Dataset.from_list([row]), 32))
-    assert "1 spans begin or end inside a token" in lines[0] and "no token" in lines[1]
+    assert "1 spans begin or end inside a token" in lines[0]
+    assert "no token" in lines[1]
 
 
 def test_a_text_of_many_pieces(tiny: Path, monkeypatch: Any) -> None:
@@ -373,7 +374,8 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
 
 def test_it_learns_words(run: Path, word_file: Path) -> None:
     found = evaluate(run, word_file, say=lambda _: None).metrics
-    assert found["entity_f1"] > 0.6 and found["accuracy"] > 0.8
+    assert found["entity_f1"] > 0.6
+    assert found["accuracy"] > 0.8
     assert found["scheme"] == "IOB2, strict"
     low, high = found["intervals"]["entity_f1"]
     assert low <= found["entity_f1"] <= high
@@ -459,7 +461,8 @@ def test_tags_without_a_scheme_empty_documents_and_weights(tiny: Path, tmp_path:
     options = {**OPTIONS, "tokens_per_batch": 64, "class_weights": "balanced", "epochs": 3}
     done = finetune("tag", file, out, model=str(tiny), **options)
     found = done.metrics["validation"]
-    assert found["macro_f1"] > 0.6 and "entity_f1" not in found
+    assert found["macro_f1"] > 0.6
+    assert "entity_f1" not in found
     assert set(found["f1_by_label"]) <= {"mine", "other", "sea"}
 
 
@@ -498,13 +501,17 @@ def test_files_are_tagged(run: Path, tmp_path: Path) -> None:
         ("iron", "mine"),
     ]
     for each in found[0]["entities"]:
-        assert whole[each["start"] : each["end"]] == each["text"] and 0 < each["score"] <= 1
-    assert found[1]["text"] == "the ship" and found[1]["entities"][0]["start"] == 4
+        assert whole[each["start"] : each["end"]] == each["text"]
+        assert 0 < each["score"] <= 1
+    assert found[1]["text"] == "the ship"
+    assert found[1]["entities"][0]["start"] == 4
     assert found[2]["entities"] == []
     said = CliRunner().invoke(app, ["tag", str(run), str(text), str(words), "--json"])
-    assert said.exit_code == 0 and json.loads(said.stdout.splitlines()[-1]) == found[:3]
+    assert said.exit_code == 0
+    assert json.loads(said.stdout.splitlines()[-1]) == found[:3]
     said = CliRunner().invoke(app, ["tag", str(run), str(text)])
-    assert "sea (" in said.stdout and "4 to 13: ship port" in said.stdout
+    assert "sea (" in said.stdout
+    assert "4 to 13: ship port" in said.stdout
 
 
 @pytest.mark.slow  # trains

@@ -146,7 +146,9 @@ def facts(graph: Graph, n: int, heads: int = 1) -> list[str]:
 def test_false_facts_are_found(graph, fact, n):
     (found,) = false_facts(graph, n)
     assert found.fact == fact
-    assert repr(graph) in str(found) and "query" in str(found) and "key" in str(found)
+    assert repr(graph) in str(found)
+    assert "query" in str(found)
+    assert "key" in str(found)
 
 
 @pytest.mark.parametrize("n", LENGTHS)

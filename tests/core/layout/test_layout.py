@@ -314,7 +314,8 @@ def test_layouts_from_several_threads():
 
     def work():
         for seed in range(200, 220):
-            found.append(bigbird(16, seed=seed).layout(600, 2).columns.tobytes())
+            layout = bigbird(16, seed=seed).layout(600, 2)
+            found.append(layout.columns.tobytes())
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

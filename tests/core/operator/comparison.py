@@ -19,7 +19,8 @@ def results(case: Case, impl: str) -> dict[str, Tensor]:
     case = replace(case, q=leaves["q"], k=leaves["k"], v=leaves["v"], options=options)
     out, lse = case(impl)
     assert out.dtype == case.q.dtype
-    assert out.shape == case.q.shape and lse.shape == case.q.shape[:-1]
+    assert out.shape == case.q.shape
+    assert lse.shape == case.q.shape[:-1]
     assert lse.dtype == (torch.float64 if out.dtype == torch.float64 else torch.float32)
 
     generator = torch.Generator().manual_seed(1)

@@ -113,7 +113,7 @@ BAD_PACKED = {
 }
 
 
-@pytest.mark.parametrize("bad, error, message", BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("bad", "error", "message"), BAD.values(), ids=BAD)
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_bad_input(name, bad, error, message, request):
     if name == "native":
@@ -122,7 +122,7 @@ def test_bad_input(name, bad, error, message, request):
         lb.attention(**good() | bad, impl=name)
 
 
-@pytest.mark.parametrize("bad, error, message", BAD_PACKED.values(), ids=BAD_PACKED)
+@pytest.mark.parametrize(("bad", "error", "message"), BAD_PACKED.values(), ids=BAD_PACKED)
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_bad_packed_input(name, bad, error, message, request):
     if name == "native":
@@ -139,23 +139,27 @@ def test_good_input_is_good():
 def test_sequences():
     padded = Call.checked(**good(), lengths=[50, 7])
     assert sequences(padded) == [(0, 50), (50, 7)]
-    assert not padded.packed and (padded.heads, padded.head_dim) == (3, 8)
+    assert not padded.packed
+    assert (padded.heads, padded.head_dim) == (3, 8)
     packed = Call.checked(**good_packed())
     assert sequences(packed) == [(0, 20), (20, 30)]
-    assert packed.packed and (packed.heads, packed.head_dim) == (3, 8)
+    assert packed.packed
+    assert (packed.heads, packed.head_dim) == (3, 8)
 
 
 def test_defaults():
     call = Call.checked(**good())
     assert call.scale == pytest.approx(8**-0.5)
-    assert call.dropout_p == 0.0 and call.dropout_seed is None
+    assert call.dropout_p == 0.0
+    assert call.dropout_seed is None
     assert Call.checked(**good(), dropout_p=0.5, dropout_seed=-1).dropout_seed.item() == -1
 
 
 def test_returns_lse_only_if_asked():
     assert isinstance(lb.attention(**good(), impl="gather"), torch.Tensor)
     out, lse = lb.attention(**good(), impl="gather", return_lse=True)
-    assert out.shape == (2, 3, 50, 8) and lse.shape == (2, 3, 50)
+    assert out.shape == (2, 3, 50, 8)
+    assert lse.shape == (2, 3, 50)
     _, lse = lb.attention_packed(**good_packed(), impl="gather", return_lse=True)
     assert lse.shape == (50, 3)
 

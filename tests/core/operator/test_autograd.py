@@ -106,7 +106,8 @@ def test_hardmax_is_uniform_over_the_largest():
     torch.testing.assert_close(out, expected)
     torch.testing.assert_close(top, scores.amax(-1))
     out, top = reference.attend(q, k, v, lb.Edges([(1, 2)]), scoring="hardmax")
-    assert torch.equal(out[:, :, 1], v[:, :, 2]) and not out[:, :, 2:].any()
+    assert torch.equal(out[:, :, 1], v[:, :, 2])
+    assert not out[:, :, 2:].any()
     with pytest.raises(ValueError, match="hardmax"):
         reference.attend(q, k, v, lb.Full(), scoring="max")
 

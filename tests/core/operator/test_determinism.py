@@ -23,7 +23,7 @@ def case(batch: int, heads: int, n=500, **options) -> Case:
     return Case(q, k, v, GRAPH, options)
 
 
-@pytest.mark.parametrize("batch, heads", [(1, 1), (1, 3), (3, 4)])
+@pytest.mark.parametrize(("batch", "heads"), [(1, 1), (1, 3), (3, 4)])
 def test_bitwise_equal_for_any_number_of_threads(native, batch, heads):
     bias = torch.randn(heads, 9, generator=torch.Generator().manual_seed(2))
     marked = torch.rand(batch, 500, generator=torch.Generator().manual_seed(3)) < 0.01

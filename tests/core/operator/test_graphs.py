@@ -270,7 +270,7 @@ BOTH = [(impl, name) for impl in ("gather", "reference") for name in ("list", "f
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("impl, name", CASES)
+@pytest.mark.parametrize(("impl", "name"), CASES)
 def test_compile_without_graph_breaks(impl, name):
     torch.compiler.reset()
     graph = COMPILED[name]
@@ -303,7 +303,7 @@ def test_compile_ragged_native_without_graph_breaks(native, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("impl, name", BOTH)
+@pytest.mark.parametrize(("impl", "name"), BOTH)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # torch's own, at graph breaks
 def test_compile_around_what_reads_values(impl, name):
     torch.compiler.reset()
@@ -330,7 +330,7 @@ EXPORTED = [("native", False), ("native", True), ("gather", False)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("impl, strict", EXPORTED)
+@pytest.mark.parametrize(("impl", "strict"), EXPORTED)
 @pytest.mark.parametrize("name", ["list", "texts", "function"])
 def test_export(impl, name, strict, tmp_path):
     args = tuple(x.detach() for x in inputs(20, batch=2))
@@ -342,7 +342,7 @@ def test_export(impl, name, strict, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("impl, strict", EXPORTED)
+@pytest.mark.parametrize(("impl", "strict"), EXPORTED)
 def test_export_with_lengths(impl, strict):
     args = (*(x.detach() for x in inputs(20, batch=2)), torch.tensor([20, 7]))
     program = torch.export.export(Attention(PAIR, impl), args, strict=strict)

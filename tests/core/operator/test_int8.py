@@ -36,7 +36,8 @@ def reference(x, weight, bias):
         return numbers.astype(np.int64), largest / np.float32(steps)
 
     (q, s), (w, ws) = rows(x, 127), rows(weight, 64)
-    assert np.abs(q).max(initial=0) <= 127 and np.abs(w).max(initial=0) <= 64
+    assert np.abs(q).max(initial=0) <= 127
+    assert np.abs(w).max(initial=0) <= 64
     return (q @ w.T).astype(np.float32) * ws * s[:, None] + bias
 
 
@@ -97,7 +98,8 @@ def test_rows_and_weights_of_zeros():
     x, weight, bias = numbers(3, 8), numbers(5, 8, seed=1), torch.arange(5.0)
     x[1], weight[2] = 0, 0
     out = computed(x, weight, bias)
-    assert torch.equal(out[1], bias) and bool((out[:, 2] == bias[2]).all())
+    assert torch.equal(out[1], bias)
+    assert bool((out[:, 2] == bias[2]).all())
 
 
 @pytest.mark.parametrize("size", [1e-38, 1e-32, 1e-29, 1e-20, 1e20, 1e36])

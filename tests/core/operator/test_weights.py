@@ -107,7 +107,8 @@ def test_dense_has_room_for_every_key():
     q, k = inputs(20)
     weights = lb.attention_weights(q, k, lb.Edges([(0, 0), (0, 9), (1, 5)]), rows=[0, 1])
     wide = weights.dense(20)
-    assert torch.equal(weights.dense(10), wide[..., :10]) and not wide[..., 10:].any()
+    assert torch.equal(weights.dense(10), wide[..., :10])
+    assert not wide[..., 10:].any()
     for n in (9, 8, 1, 0):
         with pytest.raises(ValueError, match=rf"key 9; received n = {n}"):
             weights.dense(n)
@@ -174,7 +175,7 @@ def test_differentiable():
 
 
 @pytest.mark.parametrize(
-    "rows, error",
+    ("rows", "error"),
     [
         ([-1], ValueError),
         ([50], ValueError),

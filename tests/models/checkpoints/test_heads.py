@@ -84,7 +84,9 @@ def test_any_head_to_any_head(
     causal = loaded == "LongbirdForCausalLM", saved == "LongbirdForCausalLM"
     assert len(warned) == bool(new or left or lost_pooler or causal[0] != causal[1])
     for line in warned:
-        assert loaded in line and str(tmp_path) in line and "\n" not in line
+        assert loaded in line
+        assert str(tmp_path) in line
+        assert "\n" not in line
         assert named(line, "new, with random weights to be trained: ", prefix) == {
             name.removeprefix(prefix) for name in new
         }
@@ -123,21 +125,24 @@ def test_auto_classes_from_another_head(tmp_path: Path, caplog: pytest.LogCaptur
     model = made("LongbirdForMaskedLM")
     model.save_pretrained(tmp_path)
     base = transformers.AutoModel.from_pretrained(tmp_path)
-    assert type(base) is lb.LongbirdModel and base.pooler is None
+    assert type(base) is lb.LongbirdModel
+    assert base.pooler is None
     auto = transformers.AutoModelForSequenceClassification
     caplog.clear()
     sorter = auto.from_pretrained(tmp_path, num_labels=6)
     assert sorter.config.num_labels == len(sorter.config.id2label) == 6
     assert sorter(torch.tensor([[5, 6, 7]])).logits.shape == (1, 6)
     (line,) = lines(caplog)
-    assert "classifier.out.weight" in line and "lm_transform.dense.bias" in line
+    assert "classifier.out.weight" in line
+    assert "lm_transform.dense.bias" in line
     for weight in (sorter.classifier.dense.weight, sorter.classifier.out.weight):
         assert 0.005 < float(weight.detach().std()) < 0.05  # initializer_range is 0.02
     sorter.save_pretrained(tmp_path / "sorter")
     caplog.clear()
     other = auto.from_pretrained(tmp_path / "sorter", num_labels=3)
     (line,) = lines(caplog)
-    assert "classifier.out.bias, classifier.out.weight" in line and "left out" not in line
+    assert "classifier.out.bias, classifier.out.weight" in line
+    assert "left out" not in line
     assert torch.equal(other.classifier.dense.weight, sorter.classifier.dense.weight)
     assert other.config.num_labels == 3
 
@@ -161,7 +166,8 @@ def test_foreign_heads(family: str, tmp_path: Path, caplog: pytest.LogCaptureFix
             ours = loaded.from_pretrained(folder)
             found = body(ours)
             assert all(torch.equal(same[name], found[name]) for name in same)
-            assert len(lines(caplog)) <= 1 and "LOAD REPORT" not in caplog.text
+            assert len(lines(caplog)) <= 1
+            assert "LOAD REPORT" not in caplog.text
 
 
 def test_a_head_of_their_own_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -355,7 +361,7 @@ def test_names_of_labels_are_those_of_the_caller(
 def test_another_width_goes_on_where_that_is_allowed(
     options: dict[str, Any], width: int, tmp_path: Path
 ) -> None:
-    sizes = dict(vocab_size=40, hidden_size=8, num_attention_heads=2, num_hidden_layers=1)
+    sizes = {"vocab_size": 40, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
     lb.LongbirdModel(lb.LongbirdConfig(**sizes, intermediate_size=8)).save_pretrained(tmp_path)
     model = lb.LongbirdModel.from_pretrained(tmp_path, hidden_size=width, **options)
     assert model.pooler.weight.shape == (width, width)
@@ -373,7 +379,7 @@ def test_another_width_goes_on_where_that_is_allowed(
 def test_options_are_checked_for_every_family(
     options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
 ) -> None:
-    sizes = dict(vocab_size=40, hidden_size=8, num_attention_heads=2, num_hidden_layers=1)
+    sizes = {"vocab_size": 40, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
     transformers.BertModel(transformers.BertConfig(**sizes, intermediate_size=8)).save_pretrained(
         tmp_path
     )

@@ -28,17 +28,20 @@ def small(tmp_path: Path) -> Path:
 def test_the_file_is_a_quarter(small: Path) -> None:
     tensors = load_file(small / "model.safetensors")
     layers = {name: x for name, x in tensors.items() if ".layers." in name and x.ndim == 2}
-    assert layers and all(x.dtype == torch.int8 for x in layers.values())
+    assert layers
+    assert all(x.dtype == torch.int8 for x in layers.values())
     assert {x.dtype for name, x in tensors.items() if name not in layers} == {torch.float32}
 
 
 def test_auto_classes(small: Path, own: Path) -> None:
     known = longbird.LongbirdForMaskedLM.from_pretrained(small)
     found = transformers.AutoModelForMaskedLM.from_pretrained(small)
-    assert type(found) is type(known) and not states_differ(found, known)
+    assert type(found) is type(known)
+    assert not states_differ(found, known)
     rounded = transformers.AutoModel.from_pretrained(own, quantize="int8")
     want = longbird.quantize(longbird.LongbirdModel.from_pretrained(own))
-    assert rounded.config.quantize == "int8" and not states_differ(rounded, want)
+    assert rounded.config.quantize == "int8"
+    assert not states_differ(rounded, want)
 
 
 def test_another_head(small: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -51,7 +54,8 @@ def test_another_head(small: Path, caplog: pytest.LogCaptureFixture) -> None:
 def test_a_checkpoint_of_another_library(bert: Path) -> None:
     found = longbird.LongbirdModel.from_pretrained(bert, quantize="int8")
     want = longbird.quantize(longbird.LongbirdModel.from_pretrained(bert))
-    assert found.config.quantize == "int8" and not states_differ(found, want)
+    assert found.config.quantize == "int8"
+    assert not states_differ(found, want)
     with pytest.raises(ValueError, match=r"quantize='int8'.*Save the model with save_pretrained"):
         longbird.save_checkpoint(found, bert.parent / "other", "bert")
 

@@ -156,7 +156,8 @@ def test_training(tmp_path: Path) -> None:
     trainer = SentenceTransformerTrainer(model, arguments, train_dataset=data, loss=loss)
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    assert len(losses) == 4 and losses[-1] < losses[0]
+    assert len(losses) == 4
+    assert losses[-1] < losses[0]
     moved = [name for name, x in model.state_dict().items() if not torch.equal(x, before[name])]
     assert len(moved) > len(before) // 2
     model.save(str(tmp_path / "trained"))
@@ -278,4 +279,5 @@ def test_a_folder_that_sentence_transformers_saved_is_read(tmp_path: Path) -> No
     embedder(tmp_path / "own", pooling="first")
     sentence_transformer(tmp_path / "own").save(str(tmp_path / "saved"))
     pipeline = read_pipeline(tmp_path / "saved")
-    assert pipeline is not None and (pipeline.pooling, pipeline.normalized) == ("first", True)
+    assert pipeline is not None
+    assert (pipeline.pooling, pipeline.normalized) == ("first", True)

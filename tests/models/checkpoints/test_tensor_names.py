@@ -111,7 +111,8 @@ def test_an_encoder_is_not_an_encoder_decoder(
     with pytest.raises(ValueError, match="has an encoder, not an encoder-decoder") as caught:
         longbird.LongbirdForConditionalGeneration.from_pretrained(folder, strict=strict)
     named = str(caught.value).partition("load it with one of ")[2].split(", ")
-    assert "LongbirdForMaskedLM" in named and "LongbirdSeq2SeqModel" not in named
+    assert "LongbirdForMaskedLM" in named
+    assert "LongbirdSeq2SeqModel" not in named
     assert "weight" not in str(caught.value)
 
 
@@ -132,8 +133,11 @@ def test_fields_that_the_caller_changed_are_named(
     with pytest.raises(ValueError) as caught:
         longbird.LongbirdModel.from_pretrained(folder, **given)
     first, *rest = str(caught.value).splitlines()
-    assert "hidden_size=64" in first and "vocab_size=5" in first and "num_hidden" not in first
-    assert "leave" in rest[-1] and "hidden_size" in rest[-1]
+    assert "hidden_size=64" in first
+    assert "vocab_size=5" in first
+    assert "num_hidden" not in first
+    assert "leave" in rest[-1]
+    assert "hidden_size" in rest[-1]
     longbird.LongbirdModel.from_pretrained(folder, **given, ignore_mismatched_sizes=True)
 
 

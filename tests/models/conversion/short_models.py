@@ -12,13 +12,13 @@ import transformers as hf
 import longbird as lb
 from longbird.models.conversion import Certificate
 
-SIZES = dict(
-    vocab_size=200,
-    hidden_size=32,
-    num_attention_heads=4,
-    intermediate_size=48,
-    num_hidden_layers=2,
-)
+SIZES = {
+    "vocab_size": 200,
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+}
 CONFIGS = {
     "Bert": lambda **more: hf.BertConfig(**SIZES, max_position_embeddings=64, **more),
     "Roberta": lambda **more: hf.RobertaConfig(**SIZES, max_position_embeddings=66, **more),

@@ -31,7 +31,8 @@ def test_the_certificate_accounts_for_every_tensor(short: Path, tmp_path: Path) 
     assert records(certificate, "left out") == ["pooler.dense.bias", "pooler.dense.weight"]
 
     saved = json.loads((tmp_path / "long" / "certificate.json").read_text())
-    assert saved["graph"] == ["Full()", str(GRAPH)] and saved["tokens"] == [64, 150]
+    assert saved["graph"] == ["Full()", str(GRAPH)]
+    assert saved["tokens"] == [64, 150]
     assert len(saved["tensors"]) == len(source)
     assert saved["versions"]["transformers"] == hf.__version__
     weights = (short / "model.safetensors").read_bytes()

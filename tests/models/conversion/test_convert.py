@@ -30,8 +30,10 @@ def test_every_head(tmp_path: Path, name: str, ours: str) -> None:
     more = {"is_decoder": True} if ours == "LongbirdForCausalLM" else {}
     theirs = make(tmp_path / "short", name, **more)
     certificate = convert_checkpoint(tmp_path / "short", tmp_path / "long", 150, graph=GRAPH)
-    assert certificate.model == (name, ours) and certificate.tokens == (64, 150)
-    assert certificate.exact and not records(certificate, "new")
+    assert certificate.model == (name, ours)
+    assert certificate.tokens == (64, 150)
+    assert certificate.exact
+    assert not records(certificate, "new")
 
     full = getattr(lb, ours).from_pretrained(tmp_path / "long", graph=lb.Full())
     ids, kept = ids_of(64, 31)
@@ -48,7 +50,8 @@ def test_every_head(tmp_path: Path, name: str, ours: str) -> None:
         torch.testing.assert_close(b, a, atol=2e-5, rtol=0)
 
     converted = getattr(lb, ours).from_pretrained(tmp_path / "long")
-    assert len(converted.config.layer_graphs) == 2 and converted.config.graph != lb.Full()
+    assert len(converted.config.layer_graphs) == 2
+    assert converted.config.graph != lb.Full()
     long = torch.randint(4, 200, (1, 1, 150) if ours == "LongbirdForMultipleChoice" else (1, 150))
     with torch.no_grad():
         converted(long)
@@ -74,7 +77,8 @@ def test_longformer_with_global_projections(tmp_path: Path) -> None:
         global_projections=True,
     )  # fmt: skip
     copied = [r for r in certificate.tensors if "_global." in str(r.name)]
-    assert len(copied) == 2 * 3 * 2 and {r.status for r in copied} == {"copied"}
+    assert len(copied) == 2 * 3 * 2
+    assert {r.status for r in copied} == {"copied"}
     assert copied[0].origin == "encoder.layer.0.attention.self.query.weight"
     assert "`layers.*.attention.query_global.weight` of `query`" in certificate.markdown()
 

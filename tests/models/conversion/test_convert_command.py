@@ -21,7 +21,7 @@ from longbird.files.sources import minilm, mpnet
 from longbird.files.sources.packages import cache_folder
 from longbird.models.conversion import Certificate, convert_checkpoint
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "convert_minilm.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "convert_minilm.py"
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: Any) -> int:
@@ -46,12 +46,14 @@ def test_command(
     assert "layers.*.attention.query_global.weight" in printed
     assert "…" not in printed  # nothing is cut
     model = lb.LongbirdModel.from_pretrained(tmp_path / "long")
-    assert model.config.graph == lb.longformer(window=16) and model.config.global_projections
+    assert model.config.graph == lb.longformer(window=16)
+    assert model.config.global_projections
 
     assert run(monkeypatch, short, tmp_path / "other", "--tolerance", 1e-12) == 2
     captured = capsys.readouterr()
     assert "error: the new model was not written" in captured.err
-    assert "Traceback" not in captured.err and not (tmp_path / "other").exists()
+    assert "Traceback" not in captured.err
+    assert not (tmp_path / "other").exists()
 
 
 def test_command_makes_a_new_head(
@@ -67,7 +69,8 @@ def test_command_makes_a_new_head(
     assert model.config.num_labels == 6
     assert run(monkeypatch, short, tmp_path / "huge", "--length", 10**9) == 2
     captured = capsys.readouterr()
-    assert "128 GB" in captured.err and "Traceback" not in captured.err
+    assert "128 GB" in captured.err
+    assert "Traceback" not in captured.err
     assert not (tmp_path / "huge").exists()
 
 
@@ -125,7 +128,8 @@ def embeddings(model: Any, batch: Any) -> torch.Tensor:
 
 def check_real_weights(folder: Path, theirs: Any, out: Path, length: int) -> Certificate:
     certificate = convert_checkpoint(folder, out, length, task="embedding")
-    assert certificate.exact and certificate.tokens == (512, length)
+    assert certificate.exact
+    assert certificate.tokens == (512, length)
     assert records(certificate, "new") == []
     assert records(certificate, "extended") == ["longbird.embeddings.positions.weight"]
     left_out = {"embeddings.position_ids", "pooler.dense.bias", "pooler.dense.weight"}
@@ -134,7 +138,8 @@ def check_real_weights(folder: Path, theirs: Any, out: Path, length: int) -> Cer
     old = load_file(folder / "model.safetensors")["embeddings.position_embeddings.weight"]
     model = lb.LongbirdForEmbedding.from_pretrained(out)
     new, kept = model.longbird.embeddings.positions.weight, len(old) - 512
-    assert len(new) == kept + length and torch.equal(new[:kept], old[:kept])
+    assert len(new) == kept + length
+    assert torch.equal(new[:kept], old[:kept])
     assert torch.equal(new[kept:], old[kept:].repeat(length // 512, 1))
 
     tokenizer = hf.AutoTokenizer.from_pretrained(out)

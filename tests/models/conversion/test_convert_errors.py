@@ -92,7 +92,7 @@ def test_advice_for_families_that_are_loaded_first(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_made_longer(tmp_path: Path) -> None:
-    sizes = dict(d_model=16, encoder_layers=1, decoder_layers=1, vocab_size=60)
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 60}
     hf.LEDModel(
         hf.LEDConfig(**sizes, encoder_attention_heads=2, decoder_attention_heads=2)
     ).save_pretrained(tmp_path / "led")

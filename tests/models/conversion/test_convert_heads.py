@@ -32,7 +32,8 @@ def test_a_missing_head_is_an_error_unless_it_may_be_new(tmp_path: Path) -> None
     assert records(certificate, "new") == ["span.weight", "span.bias"]
     assert all(name.startswith("cls.") for name in records(certificate, "left out"))
     assert len(records(certificate, "left out")) == 5
-    assert certificate.model[0] == "BertModel" and certificate.exact
+    assert certificate.model[0] == "BertModel"
+    assert certificate.exact
     long, again = (tmp_path / name / "model.safetensors" for name in ("long", "again"))
     assert long.read_bytes() == again.read_bytes()
 
@@ -63,7 +64,8 @@ def test_labels_of_a_new_head(tmp_path: Path) -> None:
         tmp_path / "short", tmp_path / "long", 100, task="sequence-classification", num_labels=6,
         problem_type="multi_label_classification",
     )  # fmt: skip
-    assert "classifier.out.weight" in records(certificate, "new") and certificate.exact
+    assert "classifier.out.weight" in records(certificate, "new")
+    assert certificate.exact
     model = lb.LongbirdForSequenceClassification.from_pretrained(tmp_path / "long")
     assert model.config.num_labels == len(model.config.id2label) == 6
     labels = torch.zeros(1, 6)
@@ -91,7 +93,8 @@ def test_answers_of_a_new_head(tmp_path: Path) -> None:
     )  # fmt: skip
     model = lb.LongbirdForQuestionAnswering.from_pretrained(tmp_path / "long")
     out = model(ids_of(90)[0], sentence_positions=torch.tensor([[5]]))
-    assert out.answer_type_logits.shape == (1, 3) and out.sentence_logits.shape == (1, 1)
+    assert out.answer_type_logits.shape == (1, 3)
+    assert out.sentence_logits.shape == (1, 1)
 
 
 def test_options_that_no_head_has(short: Path, tmp_path: Path) -> None:

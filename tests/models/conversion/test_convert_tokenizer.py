@@ -16,7 +16,9 @@ def test_the_tokenizer_cuts_at_the_new_length_alone(short: Path, tmp_path: Path)
     certificate = convert_checkpoint(short, tmp_path / "long", 150)
     assert {file.name: file.read_bytes() for file in short.iterdir()} == before
     notes = " ".join(certificate.tokenizer)
-    assert "model_max_length was 64" in notes and "is 150" in notes and "at 16 tokens" in notes
+    assert "model_max_length was 64" in notes
+    assert "is 150" in notes
+    assert "at 16 tokens" in notes
     tokenizer = hf.AutoTokenizer.from_pretrained(tmp_path / "long")
     assert type(tokenizer) is hf.BertTokenizer
     assert len(tokenizer("a " * 120).input_ids) == 122
@@ -34,7 +36,8 @@ def test_a_tokenizer_that_does_not_say_its_class(short: Path, tmp_path: Path) ->
     (short / "tokenizer_config.json").unlink()
     convert_checkpoint(short, tmp_path / "long", 150)
     tokenizer = hf.AutoTokenizer.from_pretrained(tmp_path / "long")
-    assert type(tokenizer) is hf.BertTokenizer and tokenizer.model_max_length == 150
+    assert type(tokenizer) is hf.BertTokenizer
+    assert tokenizer.model_max_length == 150
 
 
 def test_a_source_without_a_tokenizer(tmp_path: Path) -> None:

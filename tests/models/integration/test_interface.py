@@ -199,7 +199,8 @@ def test_gradients(name: str):
         expected = gradients()
     on_graph(model, GRAPHS["bigbird"])
     found = gradients()
-    assert found.keys() == expected.keys() and len(found) > 10
+    assert found.keys() == expected.keys()
+    assert len(found) > 10
     for key in found:
         torch.testing.assert_close(found[key], expected[key], atol=2e-4, rtol=2e-4, msg=key)
 
@@ -393,7 +394,7 @@ EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
 
 
 @pytest.mark.parametrize(
-    "name, config",
+    ("name", "config"),
     [
         ("softcap", hf.Gemma2Config(**GROUPED)),
         ("s_aux", hf.GptOssConfig(**GROUPED, **EXPERTS)),

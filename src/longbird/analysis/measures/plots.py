@@ -100,7 +100,7 @@ def path_lengths(lengths: Sequence[int] = LENGTHS) -> Plot:
     """Paths grow as log n on a random graph, and linearly in a window."""
     degree = 2 * RADIUS
     graphs: dict[str, Callable[[int], Graph]] = {
-        f"window, radius {RADIUS}": lambda n: Window(RADIUS),
+        f"window, radius {RADIUS}": lambda _n: Window(RADIUS),
         f"random, {degree} keys": lambda n: ErdosRenyi(degree / n),
         "window and 2 random keys": lambda n: Window(RADIUS) | ErdosRenyi(2 / n),
     }
@@ -198,7 +198,7 @@ def spectral_gaps(lengths: Sequence[int] = LENGTHS) -> Plot:
     degree = 2 * RADIUS
     steps = (RADIUS + 1) * (2 * RADIUS + 1) / 6
     graphs: dict[str, Callable[[int], Graph]] = {
-        f"window, radius {RADIUS}": lambda n: Window(RADIUS),
+        f"window, radius {RADIUS}": lambda _n: Window(RADIUS),
         "window and 2 random keys": lambda n: Window(RADIUS) | ErdosRenyi(2 / n),
         # Either direction joins two tokens: half of the degree is enough as keys.
         f"random, {degree} neighbours": lambda n: ErdosRenyi(degree / 2 / n),

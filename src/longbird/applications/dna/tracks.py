@@ -137,7 +137,7 @@ class Tracks(Genomic):
             if part == "train":  # which `learn` has seen
                 continue
             _, there, true = self._counted(rows.select_columns(["truth"]).with_format("numpy"))
-            if not ((0 < true) & (true < there)).any():
+            if not ((true > 0) & (true < there)).any():
                 counts = ", ".join(
                     f"{found:,.0f} of {known:,.0f} as {channel}"
                     for channel, found, known in zip(self.channels, true, there, strict=True)

@@ -54,7 +54,7 @@ CLOSED_BY_OTHERS = VOID | frozenset(
 HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
 
-def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
+def read(data: bytes, _limits: Limits, encoding: str | None = None) -> Parsed:
     """Read a page as a document."""
     text, notes = page(data, encoding)
     if not text:

@@ -49,7 +49,7 @@ class Line:
     kept: bool = True
 
 
-def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
+def read(data: bytes, _limits: Limits, _encoding: str | None = None) -> Parsed:
     """Read a pdf with its pages and lines.
 
     Raises:

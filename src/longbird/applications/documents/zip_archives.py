@@ -24,7 +24,7 @@ OTHERS = {
 }
 
 
-def read(data: bytes, limits: Limits, encoding: str | None = None) -> Parsed:
+def read(data: bytes, limits: Limits, _encoding: str | None = None) -> Parsed:
     """Read a docx or epub file.
 
     Raises:

@@ -45,7 +45,7 @@ def shipped_name() -> str:
     return f"reader-{'-'.join(parts)}"
 
 
-def _fill(folder: Path, scratch: Path) -> None:
+def _fill(folder: Path, _scratch: Path) -> None:
     from safetensors.torch import save_file
 
     from longbird.applications.reading.weight_difference import apply_difference

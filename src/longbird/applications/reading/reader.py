@@ -164,7 +164,7 @@ class Reader:
     def ask_all(
         self,
         pairs: Iterable[tuple[str, str]],
-        advance: Callable[[int, int], None] = lambda done, of: None,
+        advance: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> Iterator[Answer]:
         """The answers to several questions, each with its text, in their order.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -238,10 +239,8 @@ class _Columns:
         else:
             values = row.values[self.choices[0]]
             if isinstance(values, str):  # a table has only text
-                try:
+                with contextlib.suppress(json.JSONDecodeError):
                     values = json.loads(values)
-                except json.JSONDecodeError:
-                    pass
             if isinstance(values, dict) and isinstance(values.get("text"), list):  # ARC
                 names, values = values.get("label") or [], values["text"]
         if not isinstance(values, list) or len(values) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
@@ -160,10 +161,8 @@ def _spans(value: Any, text: str, row: Row, column: str) -> list[tuple[int, int,
     """Spans by where they begin, from a list of objects or of [start, end, label]."""
     where = f"{row.place}: the column {column}"
     if isinstance(value, str):  # a table has only text
-        try:
+        with contextlib.suppress(json.JSONDecodeError):
             value = json.loads(value)
-        except json.JSONDecodeError:
-            pass
     if not isinstance(value, list):
         raise InvalidValueError(
             f'{where} holds {value!r:.60}, expected a list of {{"start": 0, "end": 4, "label": '

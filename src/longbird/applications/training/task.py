@@ -128,7 +128,7 @@ class Task:
 
     def reader(self, rows: Dataset) -> Callable[[int, int | None], Example]:
         """What gives the `inputs` of a row in an epoch, as those of `inputs_of`."""
-        return lambda row, epoch: rows[row]
+        return lambda row, _epoch: rows[row]
 
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
         """The inputs of a part of a row as they are in an epoch.

@@ -300,7 +300,7 @@ class Interruptions(TrainerCallback):
     def listening(self) -> Generator[None, None, None]:
         """Lets Ctrl-C and SIGTERM end the run after its step; a second Ctrl-C ends it at once."""
 
-        def stop(number: int, frame: Any) -> None:
+        def stop(number: int, _frame: Any) -> None:
             if self.asked and number == signal.SIGINT:
                 raise KeyboardInterrupt
             self.asked = True

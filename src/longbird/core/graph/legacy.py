@@ -158,7 +158,7 @@ class LegacyBigBird(Graph):
             )
         middle = np.arange(1, total - 1, dtype=np.int32)
         last = total - 1
-        if PAPER_REACH > 2 * self.block:
+        if 2 * self.block < PAPER_REACH:
             last = PAPER_REACH // self.block - 1
         for head in range(heads):
             for row in range(1, total - 1):

@@ -58,7 +58,7 @@ def compile_tiles(
 
 
 @singledispatch
-def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
+def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
     """What `compile_tiles` does for a certain piece: by default, by its rule."""
     if graph.period is None:
         _check_pairs(graph, grid, limit)
@@ -110,7 +110,7 @@ def _check_pairs(graph: Graph, grid: Grid, limit: TileSet | None) -> None:
 
 
 @tiles_of.register
-def _(graph: Full, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
+def _(_graph: Full, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
     if limit is not None:
         return TileSet.full(grid, limit.codes, limit.heads)
     return TileSet.full(grid, np.arange(grid.cells))
@@ -173,7 +173,7 @@ def _(graph: PerHead, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
 
 
 @tiles_of.register
-def _(graph: _Global, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
+def _(graph: _Global, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
     flags = graph.flags(grid.keys.tokens)
     query_kinds, query_kind = _kinds(grid.queries, flags)
     key_kinds, key_kind = query_kinds, query_kind
@@ -223,7 +223,7 @@ def _kinds(
 
 
 @tiles_of.register
-def _(graph: _Pairs, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
+def _(graph: _Pairs, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
     edges = graph.edges(grid.keys.tokens)
     if grid.queries.tokens < grid.keys.tokens:
         start, stop = grid.queries.extent
@@ -232,7 +232,7 @@ def _(graph: _Pairs, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
 
 
 @tiles_of.register
-def _(graph: RandomBlocks, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
+def _(graph: RandomBlocks, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
     n, block, heads = grid.keys.tokens, graph.block, grid.heads
     blocks = -(-n // block)
     start, stop = grid.queries.extent

@@ -229,10 +229,7 @@ def _combine(masks: Masks, a: Codes, b: Codes, operate: np.ufunc) -> tuple[Codes
     Returns:
         The ids of the results, and the masks with the new ones appended.
     """
-    if operate is np.bitwise_or:
-        ids = np.where(a == b, a, FULL)
-    else:
-        ids = np.where(a == FULL, b, a)
+    ids = np.where(a == b, a, FULL) if operate is np.bitwise_or else np.where(a == FULL, b, a)
     mixed = np.flatnonzero((a != b) & (a != FULL) & (b != FULL))
     if not len(mixed):
         return ids, masks

@@ -84,7 +84,7 @@ def choose(call: Call, impl: str) -> Implementation:
     if impl == "auto":
         return _first(call)
     for implementation in ALL:
-        if implementation.NAME == impl:
+        if impl == implementation.NAME:
             against = reasons(implementation, call)
             if against:
                 raise InvalidValueError(

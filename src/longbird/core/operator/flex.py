@@ -76,7 +76,7 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
     """Sequences of one length together, others one after the other."""
 
     def attend(
-        q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, first: int, marked: Tensor | None
+        q: Tensor, k: Tensor, v: Tensor, _numbers: Tensor, first: int, marked: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         n, heads = q.shape[2], q.shape[1]
         layout = call.graph.of(first, n).layout(n, heads, BLOCK)
@@ -103,7 +103,7 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, slots: _Slots, call: Call) -> tuple
         bias = call.relative_bias.detach().float()
         m = bias.shape[1] // 2
 
-        def biased(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        def biased(score: Tensor, _b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             return score + bias[h, (token[j] - token[i]).clamp(-m, m) + m]
 
         score_mod = biased
@@ -179,7 +179,7 @@ def _arranged(layout: Layout, hubs: tuple[int, ...], device: torch.device) -> _S
     hub_t = torch.from_numpy(is_hub.reshape(-1)).to(device)
     per_head = int(heads > 1)
 
-    def mask_mod(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    def mask_mod(_b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         mask = number_t[h * per_head, i // size, j // size]
         return (masks_t[mask, j % size, i % size] | hub_t[i] | hub_t[j]) & exists_t[j]
 

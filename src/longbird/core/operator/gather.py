@@ -47,7 +47,7 @@ def missing() -> str | None:
     return None
 
 
-def unsupported(call: Call) -> list[str]:
+def unsupported(call: Call) -> list[str]:  # noqa: ARG001
     """Why it cannot run this call."""
     return []
 

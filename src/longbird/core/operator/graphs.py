@@ -207,6 +207,6 @@ def _read(text: str) -> Graph:
 
 
 @functools.lru_cache(maxsize=256)
-def _parsed(text: str, definitions: int) -> Graph:
+def _parsed(text: str, _definitions: int) -> Graph:
     """The graph of a text, read again once a piece has been defined again."""
     return as_graph(text)

@@ -196,9 +196,9 @@ def native_attention_backward(
 
 @native_attention_backward.register_fake
 def _(
-    grad_out: Tensor, grad_lse: Tensor, out: Tensor, lse: Tensor, q: Tensor, k: Tensor, v: Tensor,
-    graph: str, lengths: Tensor | None, cu_seqlens: Tensor | None, global_tokens: Tensor | None,
-    relative_bias: Tensor | None, *_: Any,
+    _grad_out: Tensor, _grad_lse: Tensor, _out: Tensor, _lse: Tensor, q: Tensor, k: Tensor,
+    v: Tensor, _graph: str, _lengths: Tensor | None, _packed: Tensor | None,
+    _global_tokens: Tensor | None, relative_bias: Tensor | None, *_: Any,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     grad_bias = _empty_bias_gradient(q, relative_bias)
     if relative_bias is not None:
@@ -227,7 +227,7 @@ def _backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor) -> tuple[Tensor | No
 native_attention.register_autograd(_backward, setup_context=_setup_context)
 
 
-def _refuse_second_derivative(ctx: Any, *grads: Tensor) -> Any:
+def _refuse_second_derivative(_ctx: Any, *_grads: Tensor) -> Any:
     raise UnsupportedError(
         "the native attention can be differentiated once, not twice; "
         'use impl="gather" where a second derivative is needed'

@@ -90,7 +90,7 @@ def shared(config: Any) -> dict[str, Any]:
     return {name: getattr(config, name) for name in SHARED}
 
 
-def read_bert(theirs: Any, random_blocks: str) -> dict[str, Any]:
+def read_bert(theirs: Any, _random_blocks: str) -> dict[str, Any]:
     """Our fields."""
     rate = getattr(theirs, "classifier_dropout", None)
     return {
@@ -133,7 +133,7 @@ MPNET_BUCKETS = 32
 """What MPNet of transformers computes with, whatever its configuration says."""
 
 
-def read_mpnet(theirs: Any, random_blocks: str) -> dict[str, Any]:
+def read_mpnet(theirs: Any, _random_blocks: str) -> dict[str, Any]:
     """Our fields; some are numbers in MPNet's code, whatever its configuration says."""
     if theirs.relative_attention_num_buckets < MPNET_BUCKETS:
         raise InvalidValueError(

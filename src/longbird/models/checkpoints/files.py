@@ -122,7 +122,7 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
     found: dict[str, Stored] = {}
     for file in files_of(folder):
         with _reading(file), safe_open(file, "np") as tensors:
-            for name in tensors.keys():
+            for name in tensors.keys():  # noqa: SIM118
                 if name in found:  # which of them counts would be a guess
                     raise InvalidValueError(
                         f"it has {name}, which {found[name].file.name} has, too"
@@ -188,9 +188,12 @@ def _stored_array(file: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo)
 
 
 def _read_array(stored: Stored) -> Tensor:
-    with _unpacking(stored.file), zipfile.ZipFile(stored.file) as archive:
-        with archive.open(f"{stored.name}.npy") as stream:
-            array = np.lib.format.read_array(stream, allow_pickle=False)
+    with (
+        _unpacking(stored.file),
+        zipfile.ZipFile(stored.file) as archive,
+        archive.open(f"{stored.name}.npy") as stream,
+    ):
+        array = np.lib.format.read_array(stream, allow_pickle=False)
     return torch.from_numpy(np.ascontiguousarray(array))
 
 

@@ -62,7 +62,7 @@ def write_windows(ours: Any) -> list[int]:
     return [2 * graph.radius for graph in ours.layer_graphs]
 
 
-def read_longformer(theirs: Any, random_blocks: str) -> dict[str, Any]:
+def read_longformer(theirs: Any, _random_blocks: str) -> dict[str, Any]:
     """Our fields."""
     return {
         **shared(theirs),
@@ -85,7 +85,7 @@ def write_longformer(ours: Any) -> dict[str, Any]:
     }
 
 
-def read_led(theirs: Any, random_blocks: str) -> dict[str, Any]:
+def read_led(theirs: Any, _random_blocks: str) -> dict[str, Any]:
     """Our fields."""
     return {
         **read_seq2seq(theirs),

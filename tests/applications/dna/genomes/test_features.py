@@ -66,7 +66,8 @@ def test_gff3_base_by_base(genome: Genome):
         wanted.append((one_based(first, last, strand), last - first + 1))
     for feature, (bases, length) in zip(read(genome, gff(*rows)), wanted, strict=True):
         assert feature.bases(genome) == genome.bases(feature.interval) == bases
-        assert len(feature.interval) == length and feature.parts == (feature.interval,)
+        assert len(feature.interval) == length
+        assert feature.parts == (feature.interval,)
 
 
 def test_gff3_columns(genome: Genome):
@@ -97,7 +98,8 @@ def test_parts_of_a_cds_are_joined(genome: Genome, strand: str, named: str):
         exon = "line me exon 1 60 . + . Parent=m"  # which is not joined to them
         (cds, *exons) = read(genome, gff(*rows, exon, exon))
         assert len(exons) == 2
-        assert cds.bases(genome) == joined and len(cds.parts) == 3
+        assert cds.bases(genome) == joined
+        assert len(cds.parts) == 3
         assert cds.interval == Interval("line", 10, 60, strand)
         assert cds.phase == (0 if strand == "+" else 2)
     # The same ID elsewhere is something else.
@@ -118,7 +120,8 @@ def test_parts_over_the_origin(genome: Genome, strand: str):
     wanted = one_based(391, 405, "+") + one_based(20, 30, "+")
     if strand == "-":
         wanted = "".join(COMPLEMENT[base] for base in reversed(wanted))
-    assert cds.bases(genome) == wanted and len(cds.parts) == 2
+    assert cds.bases(genome) == wanted
+    assert len(cds.parts) == 2
     (whole,) = read(genome, gff(f"circle me gene 301 700 . {strand} . ID=c"))
     assert whole.bases(genome) == one_based(301, 700, strand)
 
@@ -384,7 +387,8 @@ def test_what_labels_say_of_circles(genome: Genome, tmp_path: Path):
     lines: list[str] = []
     read(genome, gff(*rows), alias={"L": "line"}, tell=lines.append)
     (line,) = lines
-    assert "says that line is circular" in line and "circular=['line']" in line
+    assert "says that line is circular" in line
+    assert "circular=['line']" in line
     assert circular_in(tmp_path / "labels", {"L": "line"}) == ["line", "circle"]
     (tmp_path / "x.bed").write_text("line\t0\t5\n")
     assert circular_in(tmp_path / "x.bed") == []

@@ -193,7 +193,8 @@ def test_each_thread_of_each_process_has_a_file_of_its_own():
     number = len(opened)
     with get_context("fork").Pool(1) as processes:
         ((other, process), again) = processes.map(_handle, range(2))
-    assert other == number + 1 and process != os.getpid()
+    assert other == number + 1
+    assert process != os.getpid()
     assert again == (other, process)
     assert pickle.loads(pickle.dumps(handles)).get() != first
     handles.close()
@@ -215,7 +216,8 @@ def test_what_is_deleted_from_the_cache_is_made_again(form: str, tmp_path: Path,
 
 
 def test_intervals():
-    assert Interval("a", 3, 3) and len(Interval("a", 3, 3)) == 0
+    assert Interval("a", 3, 3)
+    assert len(Interval("a", 3, 3)) == 0
     for text in ("chr1:1-1", "HLA-A*01:01:5-20(-)", "x y:7-9(+)"):
         assert str(Interval.parse(text)) == text
     assert Interval.parse("NC_000913.3:1,000..2,000") == Interval("NC_000913.3", 999, 2000)

@@ -40,8 +40,10 @@ def test_windows_cover_every_base(lengths, size, data):
         for contig in contigs
         for start, end in brute(contig, size, step)
     ]
-    assert list(made) == wanted and len(made) == len(wanted)
-    assert made[-1] == wanted[-1] and made[1:3] == wanted[1:3]
+    assert list(made) == wanted
+    assert len(made) == len(wanted)
+    assert made[-1] == wanted[-1]
+    assert made[1:3] == wanted[1:3]
     for contig in contigs:
         mine = [window for window in made if window.name == contig.name]
         covered = {place % contig.length for w in mine for place in range(w.start, w.end)}

@@ -308,7 +308,7 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
     )
     name = f"genome-{path_hash}-{state_hash}"
 
-    def fill(folder: Path, scratch: Path) -> None:
+    def fill(folder: Path, _scratch: Path) -> None:
         found = Found() if kind in COPIED else fasta.scan(file)
         source = file
         if kind in COPIED or not found.even:
