@@ -177,6 +177,8 @@ def test_what_is_a_question(tmp_path: Path) -> None:
         _sorted_out([str(file), "nowhere.txt"], [])
     with pytest.raises(ValueError, match="which file"):
         _sorted_out(["Who came?"], [])
+    for question in ("\U0001f914", "\u2753"):  # emoji
+        assert _sorted_out([str(file), question], []) == ([str(file)], [question])
     assert _sorted_out([str(file), "工場はいつ閉鎖されましたか？"], [])[1]  # noqa: RUF001
     for files, questions in (([str(file)], [" "]), ([str(file), ""], []), ([str(file), " "], [])):
         with pytest.raises(ValueError, match="a question is empty"):

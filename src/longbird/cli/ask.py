@@ -113,10 +113,11 @@ def ask(
 
 
 def _sorted_out(files: list[str], questions: list[str]) -> tuple[list[str], list[str]]:
-    """Files and questions; the last argument is a question if it is no file and looks like one."""
+    """Return files and questions; the last argument may be a question instead of a file."""
     names, asked = list(files), list(questions)
     last = names[-1]
-    like_one = len(last.split()) != 1 or last.rstrip().endswith(MARKS)
+    like_file = any(letter.isalnum() or letter in "./~" for letter in last)
+    like_one = len(last.split()) != 1 or last.rstrip().endswith(MARKS) or not like_file
     if not asked and last != "-" and like_one and not os.path.exists(last):
         asked = [names.pop()]
     for each in asked:

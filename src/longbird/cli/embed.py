@@ -66,7 +66,7 @@ def embed(
     """
     check_there(files)
     check_model(model)
-    from longbird.applications.search.vectors import check_out
+    from longbird.applications.search.vector_files import check_out
 
     check_out(out, force)
     with working("Embedding") as show:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,9 +48,8 @@ def search(
         raise InvalidValueError("a query must have at least one word, received an empty one")
     from longbird.applications.search.approximate_index import WORTH
     from longbird.applications.search.vectors import Vectors
-    from longbird.applications.search.vectors import as_json as plain
 
-    opened = Vectors.load(vectors)
+    opened = Vectors.load(vectors, tell=note)
     if index and len(opened) < WORTH:
         note(
             f"no index for {len(opened):,} vectors: going through all of them is quick, and exact"
@@ -62,7 +62,7 @@ def search(
         found = opened.search(queries, top, index=index)
     if as_json:
         every = [
-            {"query": query, "results": [plain(hit) for hit in hits]}
+            {"query": query, "results": [asdict(hit) for hit in hits]}
             for query, hits in zip(queries, found, strict=True)
         ]
         echo_json(every)

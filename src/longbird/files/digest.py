@@ -1,4 +1,4 @@
-"""The sha256 of a file, however large."""
+"""Checksums of files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sha256_of(file: Path) -> str:
-    """In hexadecimal digits."""
+    """Return the sha256 of a file of any size, in hexadecimal digits."""
     digest = hashlib.sha256()
     with file.open("rb") as opened:
         while piece := opened.read(2**20):

@@ -303,6 +303,7 @@ def test_html_that_would_take_minutes_is_an_error(tmp_path: Path, page: str, rea
 def test_large_pages_that_are_not_nested_are_read(tmp_path: Path) -> None:
     picture = f'<img alt="a" src="data:image/png;base64,{"A+/ " * 50_000}">'
     page = "<div><p>word" * 20_000 + "</div>" * 20_000 + "<p>text<br>" * 60_000 + picture
+    page += f"<svg>{'<path d=x />' * 60_000}</svg>"
     (tmp_path / "a.html").write_text(page)
     assert read_document(tmp_path / "a.html").text.count("word") == 20_000
 

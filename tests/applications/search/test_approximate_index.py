@@ -11,7 +11,8 @@ import pytest
 from longbird.applications.search import approximate_index
 from longbird.applications.search.approximate_index import nearest_by_index
 from longbird.applications.search.exact_search import nearest
-from longbird.applications.search.vectors import Vectors, writing_vectors
+from longbird.applications.search.vector_files import writing_vectors
+from longbird.applications.search.vectors import Vectors
 
 pytest.importorskip("usearch")
 

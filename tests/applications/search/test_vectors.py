@@ -18,7 +18,8 @@ from longbird.applications.documents import UnreadableError
 from longbird.applications.documents import file_reader as reading
 from longbird.applications.search import exact_search as searching
 from longbird.applications.search.exact_search import nearest
-from longbird.applications.search.vectors import Vectors, writing_vectors
+from longbird.applications.search.vector_files import writing_vectors
+from longbird.applications.search.vectors import Vectors
 from longbird.cli.app import app
 
 TEXTS = {
@@ -181,13 +182,14 @@ def test_files_that_are_something_else(folder: Path, tmp_path: Path) -> None:
             Vectors.load(out)
     out.write_bytes(whole)
     beside, rows = out.with_suffix(".json"), out.with_suffix(".jsonl")
-    kept = rows.read_text()
+    kept, about = rows.read_text(), json.loads(beside.read_text())
+    del about["checksums"]  # written by an earlier version
+    beside.write_text(json.dumps(about))
     for before, after in (('"start": 0', '"start": "0"'), ('"text": "', '"text": null, "was": "')):
         rows.write_text(kept.replace(before, after, 1))
         with pytest.raises(ValueError, match=r"out\.jsonl, line 1, is not a row"):
-            Vectors.load(out).row(0)
+            Vectors.load(out, tell=lambda _: None).row(0)
     rows.write_text(kept)
-    about = json.loads(beside.read_text())
     wrong = (json.dumps({**about, "width": str(about["width"])}).encode(), b"{}", b"\xff{}")
     for written in wrong:
         beside.write_bytes(written)
@@ -197,6 +199,27 @@ def test_files_that_are_something_else(folder: Path, tmp_path: Path) -> None:
         Vectors.load(tmp_path / "out.txt")
     with pytest.raises(FileNotFoundError):
         Vectors.load(tmp_path / "none.npy")
+
+
+def test_vectors_and_rows_of_different_runs(folder: Path, tmp_path: Path) -> None:
+    """Their numbers are the same, so that only checksums tell them apart."""
+    file, out, other = tmp_path / "a.txt", tmp_path / "out.npy", tmp_path / "other.npy"
+    for text, path in (("A bird sings. It is open.", out), ("Birds fly. It closed.", other)):
+        file.write_text(text)
+        lb.embed_files([file], path, folder / "model", unit="sentence")
+    for ending in (".npy", ".jsonl"):
+        kept = out.with_suffix(ending).read_bytes()
+        shutil.copy(other.with_suffix(ending), out.with_suffix(ending))
+        with pytest.raises(ValueError, match="written by different runs"):
+            Vectors.load(out)
+        out.with_suffix(ending).write_bytes(kept)
+    about = json.loads(out.with_suffix(".json").read_text())
+    del about["checksums"]  # written by an earlier version
+    out.with_suffix(".json").write_text(json.dumps(about))
+    with pytest.warns(UserWarning, match="earlier version of Longbird, without checksums"):
+        assert len(Vectors.load(out).search(["bird"])[0]) == 2
+    done = CliRunner().invoke(app, ["search", str(out), "bird"])
+    assert done.exit_code == 0 and "without checksums" in done.stderr
 
 
 def test_parquet_of_others(tmp_path: Path) -> None:
@@ -230,10 +253,10 @@ def test_files_that_may_not_be_read(
     locked, out = str(folder / "texts" / "one.txt"), tmp_path / "out.npy"
     opened = reading._open  # pyright: ignore[reportPrivateUsage]
 
-    def refusing(name: str) -> Any:
+    def refusing(name: str, limits: Any) -> Any:
         if name == locked:
             raise PermissionError(13, "Permission denied", name)
-        return opened(name)
+        return opened(name, limits)
 
     monkeypatch.setattr(reading, "_open", refusing)
     with pytest.raises(UnreadableError, match=r"Permission denied: .*one\.txt"):

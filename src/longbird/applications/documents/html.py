@@ -47,9 +47,10 @@ TAG = re.compile(r"<(/?[A-Za-z][A-Za-z0-9:-]*)")
 LONG_TAG = re.compile(r"<[A-Za-z][^<>]{20000,}")
 ATTRIBUTE = re.compile(r"""[^\s=]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"']+))?""")
 CLOSED_BY_OTHERS = VOID | frozenset(
-    "p li dt dd tr td th tbody thead tfoot colgroup caption option optgroup rb rt rp".split()
+    "p li dt dd tr td th tbody thead tfoot colgroup caption option optgroup rb rt rp "
+    "path rect circle ellipse line polyline polygon use stop".split()
 )
-"""Elements that the parser closes where their end tags are missing."""
+"""Elements without an end tag: the parser closes them itself, or they are shapes of an svg."""
 
 HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 

@@ -145,11 +145,11 @@ class Reader:
         """
         from longbird.applications.reading.default_reader import folder_of_reader
         from longbird.applications.reading.loading import load_model, load_tokenizer
-        from longbird.files.cache import mending
+        from longbird.files.cache import suggesting_deletion
 
         folder = folder_of_reader(source)
         options = {} if quantize is None else {"quantize": quantize}
-        with mending(folder):
+        with suggesting_deletion(folder):
             model = load_model(folder, "LongbirdForQuestionAnswering", **options)
             return cls(model, load_tokenizer(folder))
 

@@ -11,7 +11,8 @@ from longbird.applications.documents import Document, UnreadableError, read_docu
 from longbird.applications.search.embedder import Embedded, Embedder
 from longbird.applications.search.embedding_model import DOCUMENT
 from longbird.applications.search.units import CONTEXTS, UNITS, Range, check_one_of, units_of
-from longbird.applications.search.vectors import SHOWN, Vectors, check_out, writing_vectors
+from longbird.applications.search.vector_files import SHOWN, check_out, writing_vectors
+from longbird.applications.search.vectors import Vectors
 from longbird.errors import InvalidTypeError, InvalidValueError
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from longbird.applications.reading.loading import folder_of_model, load_tokenizer, quiet
 from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
-from longbird.files.cache import mending
+from longbird.files.cache import suggesting_deletion
 from longbird.files.digest import sha256_of
 from longbird.files.paths import check_path
 
@@ -77,7 +77,7 @@ def load_embedding_model(
     """
     check_path(path)
     name, folder = find_model(path)
-    with quiet(), mending(folder):
+    with quiet(), suggesting_deletion(folder):
         return _load(name, folder, length, graph)
 
 

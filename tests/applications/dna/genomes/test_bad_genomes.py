@@ -210,7 +210,7 @@ def test_folders_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
             "longbird.applications.dna.genomes.fasta.tempfile.TemporaryDirectory", refuse
         )
         patched.setattr("longbird.files.cache.tempfile.TemporaryDirectory", refuse)
-        with pytest.raises(OSError, match="LONGBIRD_CACHE in the environment"):
+        with pytest.raises(OSError, match="set LONGBIRD_CACHE in the environment"):
             open_genome(folder / "g.fa")
     real = os.replace
     monkeypatch.setattr(

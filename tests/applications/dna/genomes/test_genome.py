@@ -213,6 +213,12 @@ def test_what_is_deleted_from_the_cache_is_made_again(form: str, tmp_path: Path,
         (folder / name).unlink()
         assert open_genome(file).bases(Interval("chr1", 0, 200)) == wanted
         assert (folder / name).exists()
+    for name in ("index.fai", "sequence.fa"):
+        if (folder / name).exists():
+            content = (folder / name).read_bytes()
+            (folder / name).write_bytes(content.replace(b"A", b"C").replace(b"1", b"2"))
+            assert open_genome(file).bases(Interval("chr1", 0, 200)) == wanted
+            assert (folder / name).read_bytes() == content
 
 
 def test_intervals():

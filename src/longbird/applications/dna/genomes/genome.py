@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import hashlib
 import os
@@ -52,8 +51,8 @@ COPIED = {
 """What cannot be read in the middle, in words."""
 COPY, FOUND = "sequence.fa", "found.json"
 """Files in the cache."""
-FORMAT = 1
-"""Is raised when what is kept in the cache changes."""
+FORMAT = 2
+"""Version of the files in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,21 +325,8 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
                 tell(f"{shown}: {note}")
         found.write(folder / FOUND)
 
-    try:
-        folder = cached(name, [FOUND], fill, megabytes=None)
-        found = Found.read(folder / FOUND)
-        needed = ["index.fai"]
-        needed += [COPY] * (kind in COPIED or not found.even)
-        needed += ["index.gzi"] * (kind == "bgzip fasta" and found.even)
-        folder = cached(name, [FOUND, *needed], fill, megabytes=None)  # if some were deleted
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise
-        raise OSError(
-            error.errno,
-            f"the cache {cache_folder()} cannot be written: name another folder with "
-            "LONGBIRD_CACHE in the environment",
-        ) from error
+    folder = cached(name, [FOUND], fill, megabytes=None)
+    found = Found.read(folder / FOUND)
     if fasta.NO_END in found.notes:  # every time: others were read in a way that is known
         tell(f"{shown}: {fasta.NO_END}")
     for before in cache_folder().glob(f"genome-{path_hash}-*"):  # the file as it was
@@ -349,7 +335,7 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
             shutil.rmtree(before, ignore_errors=True)
     if kind.endswith("fasta"):
         fasta.check_beside(file, found.lengths)
-        if COPY not in needed:
+        if not (folder / COPY).exists():
             fasta.put_beside(file, folder)
     return folder, found
 
