@@ -163,6 +163,6 @@ def _write_checksums(folder: Path) -> None:
 
 
 @functools.cache
-def _sha256(file: Path, state: tuple[int, ...]) -> str:
+def _sha256(file: Path, state: tuple[int, ...]) -> str:  # noqa: ARG001
     """Return the sha256 of a file, computed once for each of its states."""
     return sha256_of(file)

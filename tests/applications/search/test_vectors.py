@@ -219,7 +219,8 @@ def test_vectors_and_rows_of_different_runs(folder: Path, tmp_path: Path) -> Non
     with pytest.warns(UserWarning, match="earlier version of Longbird, without checksums"):
         assert len(Vectors.load(out).search(["bird"])[0]) == 2
     done = CliRunner().invoke(app, ["search", str(out), "bird"])
-    assert done.exit_code == 0 and "without checksums" in done.stderr
+    assert done.exit_code == 0
+    assert "without checksums" in done.stderr
 
 
 def test_parquet_of_others(tmp_path: Path) -> None:
