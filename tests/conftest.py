@@ -36,7 +36,7 @@ settings.load_profile("quick")  # pytest --hypothesis-profile=thorough for more
 FAST_CASES = 2
 """Cases of a test that `make test-fast` runs."""
 TRAINED = {"long_run", "run", "runs", "trained", "whole"}
-"""Fixtures of tests/tasks and tests/dna that train a model, which takes seconds."""
+"""Fixtures of the tests of training and DNA that train a model, which takes seconds."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` looks at the marks
@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             case.add_marker("slow")
     for item in items:
         trains = TRAINED & set(getattr(item, "fixturenames", ()))
-        if trains and item.path.parent.name in {"dna", "tasks"}:
+        if trains and item.path.parent.name in {"dna", "training"}:
             item.add_marker("slow")
     if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"give ids to the parameters of {changing[0]}")

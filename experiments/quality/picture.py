@@ -1,4 +1,4 @@
-"""Figures with their intervals, one panel a metric."""
+"""Figures with their intervals, one panel for each metric."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from experiments.quality.experiment import Experiment
 from experiments.quality.intervals import Figure
+from experiments.quality.predictors import Predictors, draw_predictors
 
 REFERENCE, OTHERS = "#D55E00", "#0072B2"
 
@@ -15,15 +16,22 @@ def draw(
     experiment: Experiment,
     figures: Mapping[str, Mapping[str, Figure]],
     names: Sequence[str],
+    predictors: Predictors | None,
     path: Path,
 ) -> None:
-    """Draw each contestant's value and interval, the first at the top."""
+    """Draw the value and interval of each contestant, and below them what predicts them."""
     from matplotlib.figure import Figure as Canvas
 
-    canvas = Canvas(
-        figsize=(3 + 4 * len(experiment.metrics), 1.5 + 0.4 * len(names)), layout="constrained"
-    )
-    grid = canvas.subplots(1, len(experiment.metrics), sharey=True, squeeze=False)[0]
+    width, height = 3 + 4 * len(experiment.metrics), 1.5 + 0.4 * len(names)
+    if predictors is None:
+        canvas = Canvas(figsize=(width, height), layout="constrained")
+        upper = canvas
+    else:
+        more = 3.4 * -(-len(predictors.measures) // 3) + 0.5
+        canvas = Canvas(figsize=(max(width, 13.2), height + more), layout="constrained")
+        upper, lower = canvas.subfigures(2, 1, height_ratios=[height, more])
+        draw_predictors(predictors, lower)
+    grid = upper.subplots(1, len(experiment.metrics), sharey=True, squeeze=False)[0]
     for axes, metric in zip(grid, experiment.metrics, strict=True):
         for row, name in enumerate(names):
             found = figures[metric.name][name]
@@ -37,7 +45,7 @@ def draw(
         axes.spines[["top", "right"]].set_visible(False)
     grid[0].set_yticks(range(len(names)), names)
     grid[0].invert_yaxis()
-    canvas.suptitle(
+    upper.suptitle(
         f"{experiment.title} (bars: 95% intervals; crosses: published)",
         fontsize=10, x=0.01, ha="left",
     )  # fmt: skip

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -193,13 +192,10 @@ def _shown(x: Figure) -> str:
     return f"{x.value:+.2f} ({x.low:+.2f} to {x.high:+.2f})"
 
 
-def draw_predictors(found: Predictors, path: Path) -> None:
-    """Writes a panel for each measure, with a point for each contestant."""
-    from matplotlib.figure import Figure as Canvas
-
+def draw_predictors(found: Predictors, canvas: Any) -> None:
+    """Draw a panel for each measure, with a point for each contestant."""
     columns = min(3, len(found.measures))
     rows = -(-len(found.measures) // columns)
-    canvas = Canvas(figsize=(4.4 * columns, 3.4 * rows + 0.5), layout="constrained")
     grid = canvas.subplots(rows, columns, squeeze=False, sharey=True)
     colours = "#0072b2 #d55e00 #009e73 #e69f00 #cc79a7 #56b4e9 #000000 #999999".split()
     for axes, (measure, values) in zip(grid.flat, found.measures.items(), strict=False):
@@ -221,4 +217,3 @@ def draw_predictors(found: Predictors, path: Path) -> None:
         line[0].set_ylabel(found.metric)
     handles, labels = grid.flat[0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9)
-    canvas.savefig(path, dpi=130)

@@ -17,7 +17,7 @@ from experiments.quality.experiment import Claim, Contestant, Metric
 from experiments.quality.intervals import Bootstrap, Figure, figure_of
 from experiments.quality.ledger import Finding
 from experiments.quality.picture import draw
-from experiments.quality.predictors import Predictors, draw_predictors, predictors
+from experiments.quality.predictors import Predictors, predictors
 from experiments.quality.run import Found
 from experiments.report import Sheet, digits
 
@@ -288,7 +288,6 @@ class Report:
                 "",
                 *(each.markdown() for each in sheets),
                 f"![{experiment.metrics[0].name}]({picture})",
-                *([f"![measures]({_of_measures(picture)})"] if self.predictors else []),
                 "",
             ]
         )
@@ -317,17 +316,13 @@ class Report:
         page, data, picture = (folder / f"{name}.{ending}" for ending in ("md", "json", "png"))
         page.write_text(self.markdown(picture.name), "utf-8")
         data.write_text(self.json() + "\n", "utf-8")
-        draw(experiment, self.figures, [each.name for each in self.contestants], picture)
-        written = [page, data, picture]
-        if known := self.predictors:
-            written.append(folder / _of_measures(picture.name))
-            draw_predictors(known, written[-1])
-        return written
+        names = [each.name for each in self.contestants]
+        draw(experiment, self.figures, names, self.predictors, picture)
+        return [page, data, picture]
 
     def json(self) -> str:
-        """All figures, and what each attempt gave for every held-out document."""
+        """Return all figures, and the cost and facts of each attempt."""
         experiment = self.experiment
-        findings = [_rounded(x) for each in self.found.findings.values() for x in each]
         every = {
             "experiment": experiment.name,
             "scale": experiment.scale,
@@ -347,43 +342,18 @@ class Report:
             "differences": _plain(self.differences),
             "words": self.words(),
             "prediction": known.as_json() if (known := self.predictors) else None,
-            "documents in all findings": _in_common(findings),
-            "findings": findings,
+            "attempts": [_attempt(x) for each in self.found.findings.values() for x in each],
         }
         text = json.dumps(every, indent=1, default=str, allow_nan=False)
-        # One line for each list of numbers, so that a person can look through the file, and 1 for
-        # 1.0: most of them are right or wrong.
-        lists = re.sub(r"\[[\s\d.,e+-]+\]", lambda found: " ".join(found[0].split()), text)
-        return re.sub(r"(?<=[\[ ])(-?\d+)\.0(?=[,\]])", r"\1", lists)
+        # One line for each list of numbers, so that a person can read the file.
+        return re.sub(r"\[[\s\d.,e+-]+\]", lambda found: " ".join(found[0].split()), text)
 
 
-def _rounded(finding: Finding) -> dict[str, Any]:
-    """With as many digits for each document as say something."""
-    documents = {
-        name: [round(value, 6) for value in values] for name, values in finding.documents.items()
-    }
-    return {**asdict(finding), "documents": documents}
-
-
-def _in_common(findings: list[dict[str, Any]]) -> dict[str, list[float]]:
-    """Takes what all findings say alike, such as what is true, out of them: it is kept once."""
-    if len(findings) < 2:
-        return {}
-    every = [finding["documents"] for finding in findings]
-    alike = {
-        name: values
-        for name, values in every[0].items()
-        if all(each.get(name) == values for each in every[1:])
-    }
-    for each in every:
-        for name in alike:
-            del each[name]
-    return alike
-
-
-def _of_measures(picture: str) -> str:
-    """The name of the picture of measures beside that of figures."""
-    return picture.replace(".png", "_measures.png")
+def _attempt(finding: Finding) -> dict[str, Any]:
+    """Return an attempt without its columns, of which there is a number for each document."""
+    attempt = asdict(finding)
+    del attempt["documents"]
+    return attempt
 
 
 def _keys(findings: Any) -> list[str]:

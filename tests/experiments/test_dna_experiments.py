@@ -229,10 +229,10 @@ def test_profile(small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     figures = data["figures"]["AP, ChIP peak"]
     assert set(figures) == set(wanted)
     assert figures[profile.SEARCH][0] > 0.5
-    [one] = [x for x in data["findings"] if x["contestant"] == PRETRAINED]
-    assert len(set(one["documents"]["score coding +"])) > 1
-    assert "true coding +" not in one["documents"]  # but once, for all
-    assert set(data["documents in all findings"]["true coding +"]) == {0, 1}
+    [one] = found.findings[PRETRAINED]
+    assert len(set(one.documents["score coding +"])) > 1
+    assert set(one.documents["true coding +"]) == {0, 1}
+    assert all("documents" not in each for each in data["attempts"])
 
 
 def test_tracks_as_files_are_those_of_the_bins(

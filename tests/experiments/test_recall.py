@@ -283,4 +283,4 @@ def test_the_experiment_runs_and_asks_which_measure(cli, tmp_path: Path) -> None
     assert diameter["Longformer"] == 2
     (page,) = (tmp_path / "out").glob("*.md")
     assert "Which measure goes with accuracy?" in page.read_text()
-    assert len(list((tmp_path / "out").glob("*_measures.png"))) == 1
+    assert len(list((tmp_path / "out").glob("*.png"))) == 1
