@@ -1,4 +1,4 @@
-"""`longbird embed`: vectors of documents, for `longbird search` or for anything else."""
+"""`longbird embed`: write vectors of documents, for `longbird search` or other programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longbird.cli.terminal import note, say, working
 
 
 class Unit(str, Enum):
-    """What gets a vector of its own."""
+    """Parts of documents that get a vector."""
 
     document = "document"
     paragraph = "paragraph"
@@ -22,7 +22,7 @@ class Unit(str, Enum):
 
 
 class Context(str, Enum):
-    """What a part of a document is read with."""
+    """Context in which a part of a document is read."""
 
     document = "document"
     alone = "alone"
@@ -31,32 +31,35 @@ class Context(str, Enum):
 def embed(
     files: Annotated[
         list[Path],
-        typer.Argument(  # one that may not be read is left out, with a line that says so
-            help="txt, md, html, pdf, docx, epub, and folders of these.", readable=False
+        typer.Argument(  # unreadable files are skipped with a message
+            help="txt, md, html, pdf, docx or epub files, and folders of these.", readable=False
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The .npy or .parquet file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output file (.npy or .parquet).")],
     unit: Annotated[
         Unit,
-        typer.Option(metavar="UNIT", help="What gets a vector: document, paragraph or sentence."),
+        typer.Option(
+            metavar="UNIT", help="Parts that get a vector: document, paragraph or sentence."
+        ),
     ] = Unit.document,
     context: Annotated[
         Context,
         typer.Option(
             metavar="CONTEXT",
-            help="What a part is read with: its whole document, or nothing else (alone).",
+            help="Context of a part: its whole document, or alone.",
         ),
     ] = Context.document,
     model: Annotated[
-        str, typer.Option(help="minilm, mpnet, or the folder of a run or a model.")
+        str, typer.Option(help="minilm, mpnet, or the folder of a run or of a model.")
     ] = "minilm",
     prompt: Annotated[
-        str | None, typer.Option(help="Text to read before each document; the model's by default.")
+        str | None,
+        typer.Option(help="Text to read before each document. Default: the model's own."),
     ] = None,
     encoding: Encoding = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Make vectors for documents, or for their paragraphs or sentences.
+    """Write vectors of documents, or of their paragraphs or sentences.
 
     For example:
 
@@ -77,5 +80,5 @@ def embed(
             encoding=encoding, force=force, say=note,
             advance=lambda file, count: show(f"Embedding: {count:,} vectors, {file} is done"),
         )  # fmt: skip
-    many = "vector" if len(vectors) == 1 else "vectors"
-    say(f"{len(vectors):,} {many} of {vectors.array.shape[1]:,} numbers in {out}")
+    noun = "vector" if len(vectors) == 1 else "vectors"
+    say(f"{len(vectors):,} {noun} of {vectors.array.shape[1]:,} numbers in {out}")

@@ -1,4 +1,4 @@
-"""`longbird search`: what was embedded, by what it says."""
+"""`longbird search`: find embedded documents by their meaning."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
     from longbird.applications.search.vectors import Hit
 
 AROUND = 160
-"""Characters that are shown of what stands before and behind."""
+"""Maximum number of characters of the previous and the next part that are shown."""
 
 
 def search(
-    vectors: Annotated[Path, typer.Argument(help="What `longbird embed` wrote.")],
-    queries: Annotated[list[str], typer.Argument(help="What to look for.")],
-    top: Annotated[int, typer.Option(help="Results for each query.", min=1)] = 10,
+    vectors: Annotated[Path, typer.Argument(help="File that `longbird embed` wrote.")],
+    queries: Annotated[list[str], typer.Argument(help="Texts to search for.")],
+    top: Annotated[int, typer.Option(help="Number of results per query.", min=1)] = 10,
     model: Annotated[
-        str | None, typer.Option(help="The model, if it is no longer where it was.")
+        str | None, typer.Option(help="Folder of the model, if it was moved.")
     ] = None,
     index: Annotated[
-        bool, typer.Option("--index", help="From a million vectors on: look them up in an index.")
+        bool,
+        typer.Option("--index", help="Use an approximate index for a million vectors or more."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find the documents, paragraphs or sentences that are nearest to a query.
+    """Find the documents, paragraphs or sentences that are closest in meaning to a query.
 
     For example:
 
@@ -46,14 +47,12 @@ def search(
         check_model(model)
     if not all(query.strip() for query in queries):
         raise InvalidValueError("a query must have at least one word, received an empty one")
-    from longbird.applications.search.approximate_index import WORTH
+    from longbird.applications.search.nearest_vectors import WORTH
     from longbird.applications.search.vectors import Vectors
 
     opened = Vectors.load(vectors, tell=note)
     if index and len(opened) < WORTH:
-        note(
-            f"no index for {len(opened):,} vectors: going through all of them is quick, and exact"
-        )
+        note(f"--index has no effect: an exact search of {len(opened):,} vectors is fast enough")
     with working("Searching"):
         if model is not None:
             from longbird.applications.search.embedder import Embedder

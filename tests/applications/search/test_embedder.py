@@ -16,9 +16,9 @@ from theirs import large_weights
 
 import longbird as lb
 from longbird.applications.documents.windows import owned, windows
-from longbird.applications.search import tokens as tokenizing
+from longbird.applications.search import text_tokens
 from longbird.applications.search.embedder import Embedder
-from longbird.applications.search.tokens import tokenized
+from longbird.applications.search.text_tokens import tokenized
 from longbird.files import sources as data
 
 SHORT = ["a bird", "no", "Sparse graphs.", "", "wordß 😀 é abc"]
@@ -264,7 +264,7 @@ def test_long_texts_become_tokens_piece_by_piece(
     text = (LONG + ODD) * 30
     tokenizer = embedder.about.tokenizer
     whole = tokenized(text, tokenizer)
-    monkeypatch.setattr(tokenizing, "AT_ONCE", 5000)
+    monkeypatch.setattr(text_tokens, "AT_ONCE", 5000)
     pieces = tokenized(text, tokenizer)
     for name in ("ids", "starts", "ends"):
         assert np.array_equal(getattr(whole, name), getattr(pieces, name)), name

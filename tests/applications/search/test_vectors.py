@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import longbird as lb
 from longbird.applications.documents import UnreadableError
 from longbird.applications.documents import file_reader as reading
-from longbird.applications.search import exact_search as searching
-from longbird.applications.search.exact_search import nearest
+from longbird.applications.search import nearest_vectors
+from longbird.applications.search.nearest_vectors import nearest
 from longbird.applications.search.vector_files import writing_vectors
 from longbird.applications.search.vectors import Vectors
 from longbird.cli.app import app
@@ -35,7 +35,7 @@ def test_nearest_against_brute_force(
     top: int, normalized: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In quarters, so that products are exact and many are equal."""
-    monkeypatch.setattr(searching, "PIECE", 64)
+    monkeypatch.setattr(nearest_vectors, "PIECE", 64)
     numbers = np.random.default_rng(0)
     vectors = numbers.integers(-2, 3, (300, 4)).astype(np.float32) / 4
     queries = numbers.integers(-2, 3, (5, 4)).astype(np.float32)

@@ -1,1 +1,1 @@
-"""Embeddings of documents and of their parts, and finding them by meaning."""
+"""Embeddings of documents and of their parts, and searching them by meaning."""

@@ -1,4 +1,4 @@
-"""People's files to vectors in a file."""
+"""Writing the vectors of files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from longbird.applications.documents import Document, UnreadableError, read_documents
-from longbird.applications.search.embedder import Embedded, Embedder
+from longbird.applications.search.embedder import CONTEXTS, Embedded, Embedder, check_choice
 from longbird.applications.search.embedding_model import DOCUMENT
-from longbird.applications.search.units import CONTEXTS, UNITS, Range, check_one_of, units_of
+from longbird.applications.search.text_tokens import UNITS, Range, units_of
 from longbird.applications.search.vector_files import SHOWN, check_out, writing_vectors
 from longbird.applications.search.vectors import Vectors
 from longbird.errors import InvalidTypeError, InvalidValueError
@@ -29,27 +29,28 @@ def embed_files(
     say: Callable[[str], None] | None = None,
     advance: Callable[[str, int], None] | None = None,
 ) -> Vectors:
-    r"""Writes the vectors of files, or of their paragraphs or sentences, for `Vectors.search`.
+    r"""Write the vectors of files, or of their paragraphs or sentences, for `Vectors.search`.
 
     Args:
         files: txt, md, html, pdf, docx or epub files, and folders of these.
-        out: An .npy file, beside which .jsonl gets a row for each vector and .json what is known
-            of all; or a .parquet file with everything.
-        model: As for `Embedder.from_pretrained`.
+        out: An .npy file, beside which a .jsonl file gets a row for each vector, and a .json file
+            facts about all of them; or a .parquet file with everything.
+        model: An embedder, or a model as for `Embedder.from_pretrained`.
         unit: "document", "paragraph" or "sentence".
-        context: "document", or "alone": see `Embedder.embed`.
-        prompt: Text that is read before each document; what the model has for that by default.
-        encoding: Of the files; recognised by default.
-        force: Overwrite files that are there.
-        say: Called with a line on files that are left out, or that are read in several passages.
-        advance: Called with each file that is done, and the number of vectors so far.
+        context: "document" or "alone"; see `Embedder.embed`.
+        prompt: Text to read before each document; by default the model's own.
+        encoding: Encoding of the files; detected by default.
+        force: Whether existing files are overwritten.
+        say: Function that is called with a message about each file that is skipped, or read in
+            several passages.
+        advance: Function that is called with each finished file and the number of vectors so far.
 
     Returns:
         The vectors, opened.
 
     Raises:
-        FileExistsError: There is such a file, and `force` is not given.
-        FileNotFoundError: One of the files is not there.
+        FileExistsError: The file exists, and `force` is not set.
+        FileNotFoundError: One of the files does not exist.
         ValueError: No file has text; nothing is written.
 
     Examples:
@@ -63,15 +64,15 @@ def embed_files(
     """
     if isinstance(files, (str, os.PathLike)):
         raise InvalidTypeError(
-            f"files must be several, received one: [{str(files)!r}] would be a list"
+            f"files must be a list, received one file: put it into a list, [{str(files)!r}]"
         )
-    paths, out, say = list(files), Path(out), say or _nothing
+    paths, out, say = list(files), Path(out), say or (lambda _: None)
     if not paths:
         raise InvalidValueError("give at least one file")
-    check_one_of("unit", unit, UNITS)
-    check_one_of("context", context, CONTEXTS)
+    check_choice("unit", unit, UNITS)
+    check_choice("context", context, CONTEXTS)
     check_out(out, force)
-    read_documents(paths, encoding)  # raises for a file that is not there, before any is read
+    read_documents(paths, encoding)  # raises for a missing file, before any is read
     embedder = model if isinstance(model, Embedder) else Embedder.from_pretrained(model)
     known = embedder.about
     about = {
@@ -86,53 +87,50 @@ def embed_files(
         "context": context,
         "prompt": known.prompt_for(DOCUMENT) if prompt is None else prompt,
     }
-    reading: list[Document] = []  # those that the model has not given back yet
+    waiting: list[Document] = []  # documents whose vectors are not computed yet
 
     def texts() -> Iterator[tuple[str, list[Range]]]:
         for document in _documents(paths, encoding, say):
-            reading.append(document)
+            waiting.append(document)
             yield document.text, units_of(document.text, unit)
 
     with writing_vectors(out, about) as writer:
         for found in embedder.stream(texts(), unit == "document", context, prompt):
-            document = reading.pop(0)
-            _tell(document, found, embedder.length, say)
+            document = waiting.pop(0)
+            for line in _messages(document, found, embedder.length):
+                say(line)
             writer.add(found.vectors, [*_rows(document, found)])
             if advance is not None:
                 advance(document.file, writer.count)
         if writer.count == 0:
-            raise InvalidValueError(
-                "none of the files has text to make vectors of; nothing was written"
-            )
+            raise InvalidValueError("none of the files has any text; nothing was written")
     return Vectors.load(out)
 
 
 def _documents(
     paths: list[Any], encoding: str | None, say: Callable[[str], None]
 ) -> Iterator[Document]:
-    """All that can be read: one bad file among many does not stop the others."""
+    """Yield all documents that can be read: one unreadable file does not stop the others."""
     for path in paths:
         try:
             yield from read_documents([path], encoding, tell=say)
         except (UnreadableError, OSError) as error:
-            # Of an OSError, the file that is written would be blamed.
-            what = f"{error.strerror}: {path}" if isinstance(error, OSError) else str(error)
+            # As an OSError, it would be reported as a failure to write the vectors.
+            reason = f"{error.strerror}: {path}" if isinstance(error, OSError) else str(error)
             if len(paths) == 1:
-                raise UnreadableError(what) from error
-            say(f"skipped: {what}")
+                raise UnreadableError(reason) from error
+            say(f"skipped: {reason}")
 
 
-def _tell(document: Document, found: Embedded, length: int, say: Callable[[str], None]) -> None:
-    for note in document.notes:
-        say(f"{document.file}: {note}")
-    passages = int(found.passages[0])
-    if passages > 1:
-        say(
+def _messages(document: Document, found: Embedded, length: int) -> Iterator[str]:
+    yield from (f"{document.file}: {note}" for note in document.notes)
+    if (passages := int(found.passages[0])) > 1:
+        yield (
             f"{document.file} has {int(found.tokens[0]):,} tokens, and the model reads {length:,} "
-            f"at once: it was read in {passages:,} passages that overlap"
+            f"at once: it was read in {passages:,} overlapping passages"
         )
     if len(found) == 0:
-        say(f"{document.file} has nothing to make a vector of")
+        yield f"{document.file} has no text, and so no vector"
 
 
 def _rows(document: Document, found: Embedded) -> Iterator[dict[str, Any]]:
@@ -146,7 +144,3 @@ def _rows(document: Document, found: Embedded) -> Iterator[dict[str, Any]]:
             "end": end,
             "text": document.text[start : min(end, start + SHOWN)],
         }
-
-
-def _nothing(_: str) -> None:
-    pass

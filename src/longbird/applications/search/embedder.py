@@ -1,4 +1,4 @@
-"""Vectors of whole documents, and of their parts with the whole document as context."""
+"""Embeddings of texts, and of their parts with the whole text as context."""
 
 from __future__ import annotations
 
@@ -18,34 +18,33 @@ from longbird.applications.search.embedding_model import (
     EmbeddingModel,
     load_embedding_model,
 )
-from longbird.applications.search.tokens import around, tokenized
-from longbird.applications.search.units import (
-    CONTEXTS,
+from longbird.applications.search.text_tokens import (
     UNITS,
+    Numbers,
     Range,
-    check_one_of,
-    check_ranges,
+    special_tokens,
+    tokenized,
     units_of,
 )
 from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.inputs import Inputs
 
+CONTEXTS = ("document", "alone")
 TOKENS_AT_ONCE = 16384
 
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """Vectors, and what each is the vector of.
+    """Vectors of texts or of their parts.
 
     Attributes:
         vectors: float32 [n, width].
-        documents: int64 [n], the number of the text that each is of.
-        starts: int64 [n], its first character there.
-        ends: int64 [n], the character behind its last.
-        tokens: int64 [texts], how many each text has.
-        passages: int64 [texts]. A text that has more tokens than the model reads at once is read
-            in this many passages that overlap, and each token counts in the one where it has most
-            context.
+        documents: Index of the text of each vector, int64 [n].
+        starts: Index of the first character of each part in its text, int64 [n].
+        ends: Index after the last character of each part, int64 [n].
+        tokens: Number of tokens of each text, int64 [texts].
+        passages: Number of overlapping passages in which each text was read, int64 [texts]. A
+            token counts in the passage where it has the most context.
     """
 
     vectors: npt.NDArray[np.float32]
@@ -56,15 +55,15 @@ class Embedded:
     passages: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
-        """How many vectors there are."""
+        """Return the number of vectors."""
         return len(self.vectors)
 
 
 class Embedder:
-    r"""Texts to vectors: texts that say similar things have vectors with a large product.
+    r"""Computes vectors of texts; texts with similar meanings have vectors with a large product.
 
     Args:
-        model: As `load_embedding_model` gives it; `from_pretrained` does both.
+        model: A model from `load_embedding_model`; `from_pretrained` loads it as well.
 
     Examples:
         >>> import longbird as lb
@@ -82,7 +81,7 @@ class Embedder:
 
     def __init__(self, model: EmbeddingModel) -> None:
         self.about = model
-        self._before, self._behind = around(model.tokenizer)
+        self._before, self._after = special_tokens(model.tokenizer)
 
     @classmethod
     def from_pretrained(
@@ -92,37 +91,37 @@ class Embedder:
         length: int | None = None,
         graph: Any = None,
     ) -> Embedder:
-        """Loads a model for embeddings; nothing is written.
+        """Load a model for embeddings; nothing is written.
 
         Args:
             name: minilm or mpnet, which are downloaded once; the folder of a run of `longbird
-                finetune embed`, of a model, or of sentence-transformers; or the name of a model on
-                the hub.
-            length: Tokens that it reads at once: by default what a model of Longbird was trained
-                with. A BERT, RoBERTa or MPNet is made longer in memory, for 4,096, as `longbird
-                convert` does; up to its own length, its vectors stay as they are.
-            graph: Of a model that is made longer; by default full up to its own length, and
-                `longbird.bigbird()` in longer documents.
+                finetune embed`, of a model, or of sentence-transformers; or the name of a model
+                on the hub.
+            length: Maximum number of tokens read at once: by default the training length of a
+                Longbird model. A BERT, RoBERTa or MPNet is extended in memory to 4,096 tokens,
+                as `longbird convert` does; up to its own length, its vectors do not change.
+            graph: Graph of a model that is extended; by default full attention up to its own
+                length, and `longbird.bigbird()` in longer documents.
 
         Raises:
-            FileNotFoundError: There is no such folder, or it is a run that is not finished.
-            ValueError: The model is for another task.
+            FileNotFoundError: The folder does not exist, or is a run that is not finished.
+            ValueError: The model was trained for another task.
         """
         return cls(load_embedding_model(name, length=length, graph=graph))
 
     @property
     def model(self) -> Any:
-        """The `LongbirdForEmbedding` that it runs."""
+        """The `LongbirdForEmbedding` model."""
         return self.about.model
 
     @property
     def length(self) -> int:
-        """Tokens that the model reads at once."""
+        """Maximum number of tokens that the model reads at once."""
         return self.about.length
 
     @property
     def width(self) -> int:
-        """Numbers of a vector."""
+        """Number of dimensions of a vector."""
         return self.about.width
 
     def embed(
@@ -135,58 +134,49 @@ class Embedder:
         prompt: str | None = None,
         tokens_at_once: int = TOKENS_AT_ONCE,
     ) -> Embedded:
-        """The vectors of texts, or of their parts.
+        """Return the vectors of texts, or of their parts.
 
         Args:
-            texts: Of any lengths; padding is not computed.
-            unit: "document" for one vector per text, even for an empty one; "paragraph" or
-                "sentence" for one for each of these that has a token.
-            units: Instead, for each text the parts that you want, as pairs (start, end) of
-                characters.
-            context: "document": a text is read once, as a whole, and the vector of a part is the
-                mean over its tokens, which have seen the whole text (late chunking). "alone": each
-                part is read by itself, as if there were no other.
-            prompt: Text that is read before each; by default what the model has for documents.
-            tokens_at_once: Tokens that run through the model together, which changes only
-                memory and speed.
+            texts: Texts of any lengths; padding is not computed.
+            unit: "document" for one vector per text, even if it is empty; "paragraph" or
+                "sentence" for one vector for each of these that has a token.
+            units: Parts of each text instead of `unit`, as pairs (start, end) of characters.
+            context: "document" to read each text as a whole, so that the vector of a part is the
+                mean over tokens that have seen the whole text (late chunking); "alone" to read
+                each part by itself.
+            prompt: Text to read before each text; by default the model's prompt for documents.
+            tokens_at_once: Maximum number of tokens per batch, which affects only memory and
+                speed.
 
         Raises:
-            ValueError: The model takes its vectors from one token, which parts of a text do not
+            ValueError: The model uses the vector of one token, which parts of a text do not
                 have; use `context="alone"`.
         """
         if isinstance(texts, str):
             raise InvalidTypeError(
                 "texts must be a list of texts, received one text: put it into a list"
             )
-        check_one_of("unit", unit, UNITS)
+        check_choice("unit", unit, UNITS)
         if units is not None and len(units) != len(texts):
             raise InvalidValueError(
                 f"units must have one list of pairs for each of the {len(texts)} texts, received "
                 f"{len(units)}"
             )
         pairs = (
-            (
-                text,
-                units_of(text, unit)
-                if units is None
-                else check_ranges(text, units[number], number),
-            )
-            for number, text in enumerate(map(_checked, texts))
+            (text, _checked(text, number, None if units is None else units[number], unit))
+            for number, text in enumerate(texts)
         )
         whole = unit == "document" and units is None
         found = [*self.stream(pairs, whole, context, prompt, tokens_at_once)]
         if not found:
-            nothing = np.zeros(0, np.int64)
-            return Embedded(np.zeros((0, self.width), np.float32), *[nothing] * 5)
+            return Embedded(np.zeros((0, self.width), np.float32), *[np.zeros(0, np.int64)] * 5)
+        names = ("vectors", "documents", "starts", "ends", "tokens", "passages")
         return Embedded(
-            *(
-                np.concatenate([getattr(each, name) for each in found])
-                for name in ("vectors", "documents", "starts", "ends", "tokens", "passages")
-            )
+            *(np.concatenate([getattr(each, name) for each in found]) for name in names)
         )
 
     def embed_queries(self, queries: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of queries, [queries, width], with the model's prompt for queries."""
+        """Return the vectors of queries, [queries, width], with the model's prompt for queries."""
         return self.embed(queries, prompt=self.about.prompt_for(QUERY)).vectors
 
     def stream(
@@ -197,67 +187,59 @@ class Embedder:
         prompt: str | None = None,
         tokens_at_once: int = TOKENS_AT_ONCE,
     ) -> Iterator[Embedded]:
-        """The vectors of one text after the other, in order, while the next are read.
+        """Yield the vectors of one text after the other, in order, while the next are read.
 
         Args:
-            texts: Each with the parts that are wanted.
-            whole: Is the part always the whole text? It then gets a vector even without a token.
-            context: As for `embed`.
-            prompt: Likewise.
-            tokens_at_once: Likewise.
+            texts: Texts, each with the parts that get vectors.
+            whole: Whether the only part is the whole text, which gets a vector even if it has no
+                token.
+            context: See `embed`.
+            prompt: See `embed`.
+            tokens_at_once: See `embed`.
         """
-        check_one_of("context", context, CONTEXTS)
+        check_choice("context", context, CONTEXTS)
         if tokens_at_once < 1:
             raise InvalidValueError(
                 f"tokens_at_once must be at least 1, received {tokens_at_once}"
             )
         if not whole and context == "document" and self.about.pooling != "mean":
             raise InvalidValueError(
-                f"{self.about.name} takes its vectors from one token of a document "
-                f"(pooling={self.about.pooling}), and its parts have no such token: "
-                'read them one by one, with context="alone" (--context alone), or choose a model '
-                "that takes the mean, such as minilm"
+                f"{self.about.name} uses the vector of one token of a document "
+                f"(pooling={self.about.pooling}), which its parts do not have: read them one by "
+                'one, with context="alone" (--context alone), or choose a model that uses the '
+                "mean, such as minilm"
             )
         prompt = self.about.prompt_for(DOCUMENT) if prompt is None else prompt
-        readings = (
-            _Reading(self, number, text, units, whole, context, prompt)
-            for number, (text, units) in enumerate(texts)
-        )
-        yield from self._run(readings, tokens_at_once)
-
-    def _run(self, readings: Iterable[_Reading], most: int) -> Iterator[Embedded]:
-        """Reads passages of several texts at once, and gives texts back as they are done."""
-        waiting: list[_Reading] = []
+        waiting: list[_Text] = []
         batch: list[_Passage] = []
         tokens = 0
-        for reading in readings:
-            waiting.append(reading)
-            for passage in reading.passages():
-                if batch and tokens + len(passage.ids) > most:
+        for number, (text, units) in enumerate(texts):
+            waiting.append(_Text(self, number, text, units, whole, context == "alone", prompt))
+            for passage in waiting[-1].passages():
+                if batch and tokens + len(passage.ids) > tokens_at_once:
                     self._encode(batch)
                     batch, tokens = [], 0
                 batch.append(passage)
                 tokens += len(passage.ids)
-            while waiting and waiting[0].done:
+            while waiting and not waiting[0].unread:
                 yield waiting.pop(0).result()
         if batch:
             self._encode(batch)
-        for reading in waiting:
-            yield reading.result()
+        for each in waiting:
+            yield each.result()
 
     @torch.inference_mode()
     def _encode(self, batch: Sequence[_Passage]) -> None:
-        """Runs the model over passages, and adds up the vectors of the tokens of each part."""
+        """Run the model over passages, and add the vectors of their tokens to those of parts."""
         longest, model = max(len(passage.ids) for passage in batch), self.model
-        ids = np.zeros((len(batch), longest), np.int64)
-        kept = np.zeros((len(batch), longest), np.int64)
+        ids, mask = np.zeros((2, len(batch), longest), np.int64)
         for row, passage in enumerate(batch):
             ids[row, : len(passage.ids)] = passage.ids
-            kept[row, : len(passage.ids)] = 1
+            mask[row, : len(passage.ids)] = 1
         encoded = model.longbird.encode(
             Inputs(
                 input_ids=torch.from_numpy(ids).to(model.device),
-                attention_mask=torch.from_numpy(kept).to(model.device),
+                attention_mask=torch.from_numpy(mask).to(model.device),
             )
         )
         if self.about.pooling != "mean":
@@ -265,7 +247,7 @@ class Embedder:
             for row, passage in enumerate(batch):
                 passage.add(pooled[row : row + 1], np.ones(1, np.int64))
             return
-        # Sums over any range of tokens are differences of the sums up to each.
+        # The sum over any range of tokens is the difference of two cumulative sums.
         sums = torch.nn.functional.pad(encoded.x.double().cumsum(0), (0, 0, 1, 0)).cpu().numpy()
         first = 0
         for passage in batch:
@@ -276,104 +258,102 @@ class Embedder:
 
 @dataclass(eq=False)
 class _Passage:
-    """As many tokens as a model reads at once, and the parts of a text that have some of them."""
+    """Tokens that the model reads at once, and the parts of a text that have some of them."""
 
-    reading: _Reading
-    ids: npt.NDArray[Any]
-    parts: npt.NDArray[Any]
-    """Their numbers."""
-    low: npt.NDArray[Any]
-    high: npt.NDArray[Any]
+    text: _Text
+    ids: Numbers
+    parts: Numbers
+    """Indices of the parts."""
+    low: Numbers
+    """First token of each part, within the passage."""
+    high: Numbers
+    """Token after the last one of each part."""
 
-    def add(self, sums: npt.NDArray[Any], counts: npt.NDArray[Any]) -> None:
-        """Adds what the model says of its tokens to what it said in other passages."""
-        self.reading.sums[self.parts] += sums
-        self.reading.counts[self.parts] += counts
-        self.reading.left -= 1
+    def add(self, sums: Numbers, counts: Numbers) -> None:
+        """Add the sums over its tokens to those of other passages."""
+        self.text.sums[self.parts] += sums
+        self.text.counts[self.parts] += counts
+        self.text.unread -= 1
 
 
 @dataclass(eq=False)
-class _Reading:
-    """One text on its way through the model."""
+class _Text:
+    """A text whose passages run through the model."""
 
     embedder: Embedder
     number: int
     text: str
     units: Sequence[Range]
     whole: bool
-    context: str
+    alone: bool
     prompt: str
-    sums: npt.NDArray[Any] = field(init=False)
-    counts: npt.NDArray[Any] = field(init=False)
-    left: int = 0
-    """Passages that were given out and not yet read."""
-    read: int = 0
-    """Passages of it, or of the part of it that has most."""
+    sums: Numbers = field(init=False)
+    counts: Numbers = field(init=False)
+    unread: int = 0
+    """Passages that were yielded, and not read yet."""
+    most_passages: int = 0
+    """Number of passages; if parts are read alone, of the part that has most."""
     tokens: int = 0
-    all_given: bool = False
 
     def __post_init__(self) -> None:
-        """Make room for its vectors."""
         self.sums = np.zeros((len(self.units), self.embedder.width))
         self.counts = np.zeros(len(self.units), np.int64)
 
-    @property
-    def done(self) -> bool:
-        """Was all of it read?"""
-        return self.all_given and self.left == 0
-
     def passages(self) -> Iterator[_Passage]:
-        """All that the model has to read of it."""
-        alone = self.context == "alone" and not self.whole
-        if not alone:
-            yield from self._passages(self.text, 0, self.units, self.whole)
-        else:
-            for number, (start, end) in enumerate(self.units):
-                yield from self._passages(self.text[start:end], number, None, True)
-        self.all_given = True
+        """Yield all passages that the model has to read."""
+        if self.whole or not self.alone:
+            yield from self._passages(self.text, 0, self.whole)
+            return
+        for number, (start, end) in enumerate(self.units):
+            yield from self._passages(self.text[start:end], number, True)
 
-    def _passages(
-        self, text: str, first: int, units: Sequence[Range] | None, whole: bool
-    ) -> Iterator[_Passage]:
-        """Those of a text; where it is `whole`, what stands around it counts, too."""
+    def _passages(self, text: str, first: int, whole: bool) -> Iterator[_Passage]:
+        """Yield the passages of a text; the vector of a `whole` text includes special tokens.
+
+        Args:
+            text: The text, or one of its parts.
+            first: Index of its first part.
+            whole: Whether it is a single part.
+        """
         about = self.embedder.about
-        before, behind = self.embedder._before, self.embedder._behind
-        found = tokenized(self.prompt + text, about.tokenizer)
-        prompt, found = found.behind(len(self.prompt))
+        prompt, found = tokenized(self.prompt + text, about.tokenizer).split_prompt(
+            len(self.prompt)
+        )
         self.tokens += len(found)
-        if len(found) == 0 and (not whole or units is None):
-            return  # nothing but space: such a part has no vector
-        before = np.array([*before, *prompt], np.int32)
-        room = about.length - len(before) - len(behind)
+        if len(found) == 0 and not self.whole:
+            return  # only whitespace: such a part has no vector
+        before = np.array([*self.embedder._before, *prompt], np.int32)
+        after = np.array(self.embedder._after, np.int32)
+        room = about.length - len(before) - len(after)
         if room < about.length // 2:
             raise InvalidValueError(
                 f"the prompt has {len(prompt):,} tokens, more than half of the {about.length:,} "
                 "that the model reads at once; make it shorter"
             )
         places = windows(0, len(found), room)
-        own = owned(places)
-        self.read = max(self.read, len(places))
-        counted = about.counts_prompt or len(prompt) == 0
-        if whole:
-            low, high = np.zeros(1, np.int64), np.array([len(found)])
-        else:
-            low, high = found.ranges(units or [])
-        for number, ((begin, end), (mine, others)) in enumerate(zip(places, own, strict=True)):
-            ids = np.concatenate([before, found.ids[begin:end], np.array(behind, np.int32)])
+        self.most_passages = max(self.most_passages, len(places))
+        counts_start = about.counts_prompt or len(prompt) == 0
+        low, high = np.zeros(1, np.int64), np.array([len(found)])
+        if not whole:
+            low, high = found.ranges(self.units)
+        for number, ((begin, end), (own, others)) in enumerate(
+            zip(places, owned(places), strict=True)
+        ):
+            ids = np.concatenate([before, found.ids[begin:end], after])
             if len(ids) == 0:
-                continue  # an empty text, and a model that wants nothing around it
-            here = np.flatnonzero(whole | ((low < others) & (high > mine) & (low < high)))
+                continue  # an empty text, and a model without special tokens
+            here = np.flatnonzero(whole | ((low < others) & (high > own) & (low < high)))
             shift = len(before) - begin
-            a, b = (np.clip(x[here], mine, others) + shift for x in (low, high))
-            if whole and number == 0 and counted:
-                a = np.zeros(1, np.int64)
+            starts, ends = (np.clip(x[here], own, others) + shift for x in (low, high))
+            if whole and number == 0 and counts_start:
+                starts = np.zeros(1, np.int64)
             if whole and number == len(places) - 1:
-                b = np.array([len(ids)])
-            self.left += 1
-            yield _Passage(self, ids, first + here, a, b)
+                ends = np.array([len(ids)])
+            self.unread += 1
+            yield _Passage(self, ids, first + here, starts, ends)
 
     def result(self) -> Embedded:
-        """The vectors of the parts that have tokens, or of the whole text."""
+        """Return the vectors of the parts that have tokens, or of the whole text."""
         there = np.ones(len(self.units), bool) if self.whole else self.counts > 0
         vectors = self.sums[there] / np.maximum(self.counts[there], 1)[:, None]
         if self.embedder.about.normalized:
@@ -386,11 +366,33 @@ class _Reading:
             places[:, 0],
             places[:, 1],
             np.array([self.tokens], np.int64),
-            np.array([self.read], np.int64),
+            np.array([self.most_passages], np.int64),
         )
 
 
-def _checked(text: Any) -> str:
+def check_choice(name: str, given: object, known: Sequence[str]) -> None:
+    """Raise an error if a value is none of the known ones."""
+    if given not in known:
+        raise InvalidValueError(
+            f"{name} must be one of {', '.join(known)}, received {given!r:.80}"
+        )
+
+
+def _checked(text: Any, number: int, units: Sequence[Range] | None, unit: str) -> list[Range]:
+    """Return the parts of a text that the caller chose.
+
+    Raises:
+        TypeError: It is not a text.
+        ValueError: A part is not inside the text.
+    """
     if not isinstance(text, str):
         raise InvalidTypeError(f"texts must be text, received {text!r:.80}")
-    return text
+    if units is None:
+        return units_of(text, unit)
+    for start, end in units:
+        if not 0 <= start <= end <= len(text):
+            raise InvalidValueError(
+                f"units of text {number} must be pairs (start, end) of characters with 0 <= start "
+                f"<= end <= {len(text):,}, its length; received ({start}, {end})"
+            )
+    return [(int(start), int(end)) for start, end in units]

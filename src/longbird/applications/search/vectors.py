@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.applications.search import approximate_index
-from longbird.applications.search.exact_search import nearest
+from longbird.applications.search import nearest_vectors
+from longbird.applications.search.nearest_vectors import nearest_by_index
 from longbird.applications.search.vector_files import Row, read_vectors
 from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
 
@@ -171,13 +171,15 @@ class Vectors:
         given = given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-12)
         normalized = bool(self.about["normalized"])
         try:
-            if index and len(self) >= approximate_index.WORTH:
+            if index and len(self) >= nearest_vectors.WORTH:
                 file, since = self.path.with_suffix(".usearch"), self.path.stat().st_mtime
-                numbers, scores = approximate_index.nearest_by_index(
+                numbers, scores = nearest_by_index(
                     given, self.array, top, file, since=since, normalized=normalized
                 )
             else:
-                numbers, scores = nearest(given, self.array, top, normalized=normalized)
+                numbers, scores = nearest_vectors.nearest(
+                    given, self.array, top, normalized=normalized
+                )
         except ValueError as error:
             raise InvalidValueError(f"{self.path}: {error}") from error
         return [

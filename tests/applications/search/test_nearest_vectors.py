@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longbird.applications.search import approximate_index
-from longbird.applications.search.approximate_index import nearest_by_index
-from longbird.applications.search.exact_search import nearest
+from longbird.applications.search import nearest_vectors
+from longbird.applications.search.nearest_vectors import nearest, nearest_by_index
 from longbird.applications.search.vector_files import writing_vectors
 from longbird.applications.search.vectors import Vectors
 
@@ -71,7 +70,7 @@ def test_only_where_it_is_worth_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         writer.add(every, [row] * 400)
     exact = Vectors.load(out).search(every[:3], 5, index=True)
     assert not out.with_suffix(".usearch").exists()
-    monkeypatch.setattr(approximate_index, "WORTH", 100)
+    monkeypatch.setattr(nearest_vectors, "WORTH", 100)
     found = Vectors.load(out).search(every[:3], 5, index=True)
     assert out.with_suffix(".usearch").exists()
     assert [hits[0].number for hits in found] == [hits[0].number for hits in exact] == [0, 1, 2]
