@@ -10,6 +10,7 @@ import torch
 
 import longbird as lb
 from longbird.analysis.plan import Calibration, Curve, calibrate, computed_pairs, plan
+from longbird.core.graph import as_graph
 from longbird.core.operator import native
 from longbird.core.operator.call import Call
 
@@ -98,9 +99,9 @@ def config_like(**fields):
 
 @pytest.mark.parametrize("graph", ["bigbird(block=32) | GlobalTokens([0])", '{"type": "Full"}'])
 def test_a_graph_may_be_text(graph):
-    assert plan(graph, 300, calibration=KNOWN).graph == lb.graph.as_graph(graph)
+    assert plan(graph, 300, calibration=KNOWN).graph == as_graph(graph)
     in_mapping = plan({"graph": graph, "layers": 2}, 300, calibration=KNOWN)
-    assert in_mapping.graph == lb.graph.as_graph(graph)
+    assert in_mapping.graph == as_graph(graph)
     assert in_mapping.layers == 2
 
 

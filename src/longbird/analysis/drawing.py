@@ -21,9 +21,11 @@ from rich.console import Console
 from rich.text import Text
 
 from longbird.core.graph.arguments import integer
-from longbird.core.graph.base import Graph, Positions
+from longbird.core.graph.base import Graph
 from longbird.core.graph.combinations import Intersection, Union
+from longbird.core.graph.globals import GlobalPiece
 from longbird.core.graph.random import below
+from longbird.core.graph.rules import Positions, edges_between, spans_of_tiles
 from longbird.core.layout.compile import pieces as all_pieces
 from longbird.core.layout.layout import Layout, estimate
 from longbird.core.layout.tiles import ranges, unpack
@@ -285,8 +287,8 @@ def picture(
 
 def show(graph: Graph, n: int | None = None, heads: int | None = None, head: int = 0) -> None:
     """What `graph.show` does: a picture in a notebook, characters elsewhere."""
-    n = max(USUAL_TOKENS, graph._shortest) if n is None else n
-    heads = graph._heads if heads is None else heads
+    n = max(USUAL_TOKENS, graph.least_tokens) if n is None else n
+    heads = graph.least_heads if heads is None else heads
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if hasattr(shell, "kernel"):
@@ -315,8 +317,8 @@ def print_picture(console: Console, drawn: Picture) -> None:
 def notebook_picture(graph: Graph) -> str | None:
     """A graph as the last line of a cell shows it; None where there is nothing to draw."""
     try:
-        n = max(USUAL_TOKENS, graph._shortest)
-        return picture(graph, n, heads=graph._heads, pixels=NOTEBOOK_PIXELS)._repr_svg_()
+        n = max(USUAL_TOKENS, graph.least_tokens)
+        return picture(graph, n, heads=graph.least_heads, pixels=NOTEBOOK_PIXELS)._repr_svg_()
     except Exception:  # a cell that only names a graph never fails
         return None
 
@@ -453,6 +455,14 @@ def _pixel_starts(n: int, pixels: int) -> Positions:
 # By samples.
 
 
+def _breaks(graph: Graph, n: int) -> Positions:
+    """Where queries begin to see something other than those before them, if that is rare."""
+    if isinstance(graph, GlobalPiece):
+        low, high = graph.flagged(n)
+        return np.unique(np.hstack([low, high + 1]))
+    return np.unique(np.concatenate([_breaks(part, n) for part in graph.combines] or [[0]]))
+
+
 def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
     """What `coverage` gives, from a few queries of each row of pixels and a few of their keys.
 
@@ -460,11 +470,11 @@ def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
     sequence.
     """
     starts = _pixel_starts(n, pixels)
-    rows = np.union1d(starts, np.clip(graph._breaks(n), 0, n))
+    rows = np.union1d(starts, np.clip(_breaks(graph, n), 0, n))
     query, _, query_weight = _samples(rows[:-1], np.diff(rows))
     # Where a query has too many spans, those of a whole tile may be fewer.
     for width in (1, 128):
-        low, _ = graph._spans(query[:1, None], query[:1, None] + width - 1, n)
+        low, _ = spans_of_tiles(graph, query[:1, None], query[:1, None] + width - 1, n)
         if low.size * len(query) <= CHUNK:
             break
     else:
@@ -473,7 +483,7 @@ def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
     hits = asks = 0
     for part in np.array_split(np.arange(len(query)), max(1, 8 * len(query) * pixels // CHUNK)):
         i = query[part, None]
-        low, high = _apart(*graph._spans(i, i + width - 1, n), n)
+        low, high = _apart(*spans_of_tiles(graph, i, i + width - 1, n), n)
         # Spans are cut where a pixel ends.
         first, last = low * pixels // n, np.maximum(high, low) * pixels // n
         length = np.where(low <= high, last - first + 1, 0)
@@ -483,7 +493,7 @@ def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
         end = np.minimum(high.reshape(-1)[span] + 1, starts[column + 1])
         key, cut, key_weight = _samples(begin, end - begin)
         asked = part[span // low.shape[1]][cut]
-        seen = graph._edge(query[asked], key, n)
+        seen = edges_between(graph, query[asked], key, n)
         index = (query[asked] * pixels // n) * pixels + column[cut]
         weights = (query_weight[asked] * key_weight)[seen]
         edges += np.bincount(index[seen], weights, minlength=pixels * pixels)

@@ -23,7 +23,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from longbird.core.graph import Graph, as_graph, bigbird
 from longbird.core.graph.arguments import integer
-from longbird.core.graph.edges import _Pairs
+from longbird.core.graph.edges import EdgeList
 from longbird.core.layout import Layout
 from longbird.core.layout.compile import pieces
 from longbird.core.layout.layout import estimate
@@ -403,7 +403,7 @@ def _check_size(graphs: Sequence[Graph], n: int, heads: int) -> None:
 
 def _listed(graph: Graph, n: int, heads: int) -> float:
     """About how many tiles, or edges one by one, a layout is built from; at least n / 8."""
-    edges = sum(p.tile_count(n, 1) for p in pieces(graph.at(n)) if isinstance(p, _Pairs))
+    edges = sum(p.tile_count(n, 1) for p in pieces(graph.at(n)) if isinstance(p, EdgeList))
     return max(estimate(graph, n, heads)[0], edges, n / 8)
 
 

@@ -90,7 +90,7 @@ def analyse(
     with working(f"Measuring {n:,} tokens"):
         from longbird.analysis.measures import analyse as measure
 
-        found = measure(parsed, n, heads or parsed._heads, name=graph.strip())
+        found = measure(parsed, n, heads or parsed.least_heads, name=graph.strip())
         if out is not None:
             found.save(out)
     typer.echo(dumps(found.as_json(), indent=2) if json else str(found))
@@ -124,7 +124,7 @@ def compare(
     found = []
     for text, graph in zip(graphs, parsed, strict=True):
         with working(f"Measuring {n:,} tokens of {text}"):
-            found.append(measure(graph, n, heads or graph._heads, name=text.strip()))
+            found.append(measure(graph, n, heads or graph.least_heads, name=text.strip()))
     if json:
         typer.echo(dumps([each.as_json() for each in found], indent=2))
         return

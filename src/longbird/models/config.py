@@ -85,7 +85,7 @@ def _heads_differ(graph: Any, heads: int) -> bool:
     if isinstance(graph, list):
         return any(_heads_differ(each, heads) for each in graph)
     own = isinstance(graph, PerHead) and len(graph.graphs) != heads
-    return own or any(_heads_differ(each, heads) for each in graph._inner)
+    return own or any(_heads_differ(each, heads) for each in graph.combines)
 
 
 Relation = tuple[Callable[["LongbirdConfig"], bool], str, tuple[str, ...]]

@@ -25,7 +25,7 @@ GRAPHS = {
 @pytest.mark.parametrize("name", GRAPHS)
 def test_paths_are_shortest(name: str) -> None:
     n, graph = 130, GRAPHS[name]
-    mask = graph.mask(n, graph._heads).any(axis=0)
+    mask = graph.mask(n, graph.least_heads).any(axis=0)
     digraph = nx.from_numpy_array(mask, create_using=nx.DiGraph)
     for i, j in np.random.default_rng(0).integers(0, n, (25, 2)).tolist():
         path = graph.path(i, j, n)

@@ -16,7 +16,7 @@ import torch
 
 import longbird as lb
 from longbird.analysis.drawing import picture
-from longbird.core.graph import Reach, as_graph, stream
+from longbird.core.graph import EdgeList, Reach, as_graph, stream
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,31 @@ class Mirrored(lb.Graph):
         return self.graph.edge(j, i, n)
 
 
+@dataclass(frozen=True)
+class Tree(EdgeList):
+    """A list of edges with optional facts: every query sees itself and its parent in a tree."""
+
+    children: int = 2
+
+    kind = "tree"
+    tile_size = 16
+    streams = True
+
+    def edges(self, n):
+        child = np.arange(n)
+        parents = np.stack([child, (child - 1) // self.children], 1)[1:]
+        return np.unique(np.concatenate([np.stack([child, child], 1), parents]), axis=0)
+
+    def reach(self, n):
+        return Reach(behind=n, ahead=0)
+
+    def tile_count(self, n, size):
+        return 2.0 * n
+
+    def sees(self, i, j, head):
+        return (i == j) | ((i > 0) & (j == (i - 1) // self.children))
+
+
 def by_loops(piece, n):
     """The rules once more, one pair at a time."""
 
@@ -93,6 +118,8 @@ def by_loops(piece, n):
             case Coin(radius, seed):
                 coin = ((i * 7919 + j * 104729 + seed * 1299709) % 1009) % 2 == 0
                 return coin and abs(i - j) <= radius
+            case Tree(children):
+                return i == j or (i > 0 and j == (i - 1) // children)
             case Mirrored():
                 return j >= i  # of Causal
 
@@ -107,6 +134,8 @@ PIECES = [
     Coin(20),
     Coin(90, seed=5),
     Mirrored(lb.Causal()),
+    Tree(),
+    Tree(5),
 ]
 ids = [repr(piece) for piece in PIECES]
 

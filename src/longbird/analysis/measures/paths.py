@@ -17,7 +17,7 @@ def shortest_path(
     """What `graph.path` does, over the edges of all heads."""
     n = integer(n, "n")
     i, j = _token(i, "i", n), _token(j, "j", n)
-    heads = graph._heads if heads is None else integer(heads, "heads", least=1)
+    heads = graph.least_heads if heads is None else integer(heads, "heads", least=1)
     union = union_of(graph.layout(n, heads))
     here, goal = int(union.places[i]), int(union.places[j])
     if here == goal:

@@ -62,7 +62,7 @@ class Star:
 def contains_star(graph: Graph, n: int, heads: int | None = None) -> Star:
     """What `graph.contains_star` does: the star has to be in every head."""
     n = integer(n, "n")
-    heads = graph._heads if heads is None else integer(heads, "heads", least=1)
+    heads = graph.least_heads if heads is None else integer(heads, "heads", least=1)
     if not n:
         return Star(False, None, (), (), 0)
     layout = graph.layout(n, heads)

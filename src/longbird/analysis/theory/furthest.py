@@ -479,10 +479,10 @@ def measure(graph: Graph | str, u: Tensor | npt.ArrayLike, most: int = 8) -> Out
     """What limits any solution over a graph, without one: hops and comparisons."""
     graph, u = as_graph(graph), _unit(u)
     n = len(u)
-    if graph._heads > 1:
+    if graph.least_heads > 1:
         raise InvalidValueError(
-            f"{graph!r:.80} has a graph for each of {graph._heads} heads, expected one graph: "
-            "this task takes one head, so choose one of them"
+            f"{graph!r:.80} has a graph for each of {graph.least_heads} heads, expected "
+            "one graph: this task takes one head, so choose one of them"
         )
     _check_memory(n)
     edges = _edges(graph, n)

@@ -310,7 +310,7 @@ def neighbours(graph: Graph | str, n: int) -> list[list[int]]:
 
 
 def _in_all_heads(graph: Graph, n: int) -> npt.NDArray[np.bool_]:
-    return np.logical_and.reduce(graph.mask(n, graph._heads))
+    return np.logical_and.reduce(graph.mask(n, graph.least_heads))
 
 
 # ---- All sequences ----

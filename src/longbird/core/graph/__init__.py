@@ -5,6 +5,7 @@ from longbird.core.graph.choices import ByLength as ByLength
 from longbird.core.graph.choices import PerHead as PerHead
 from longbird.core.graph.combinations import Intersection as Intersection
 from longbird.core.graph.combinations import Union as Union
+from longbird.core.graph.edges import EdgeList as EdgeList
 from longbird.core.graph.edges import Edges as Edges
 from longbird.core.graph.expression import as_graph as as_graph
 from longbird.core.graph.globals import GlobalBlocks as GlobalBlocks

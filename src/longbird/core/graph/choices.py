@@ -54,9 +54,9 @@ class PerHead(Graph):
             raise InvalidValueError("PerHead needs a graph for each head, received none")
         self._set(
             graphs=found,
-            _inner=tuple(dict.fromkeys(found)),
-            _stride=_same({graph._stride for graph in found}),
-            _heads=len(found),
+            combines=tuple(dict.fromkeys(found)),
+            sort_modulus=_same({graph.sort_modulus for graph in found}),
+            least_heads=len(found),
             per_head=True,
             multiset=any(graph.multiset for graph in found),
             streams=all(graph.streams for graph in found),
@@ -81,34 +81,35 @@ class PerHead(Graph):
 
     def reach(self, n: int) -> Reach:
         """The farthest of any head."""
-        return Reach.of_any(graph.reach(n) for graph in self._inner)
+        return Reach.of_any(graph.reach(n) for graph in self.combines)
 
     def tile_count(self, n: int, size: int) -> float:
         """The mean of the heads."""
         return sum(graph.tile_count(n, size) for graph in self.graphs) / len(self.graphs)
 
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+    def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        """Return the counts of the graph of each head."""
         graphs = self.of_heads(heads)
-        found = {
-            graph: np.broadcast_to(graph._counts(n, heads), (heads, n, n)) for graph in self._inner
-        }
+        shape = heads, n, n
+        found = {g: np.broadcast_to(g.edge_counts(n, heads), shape) for g in self.combines}
         return np.stack([found[graph][head] for head, graph in enumerate(graphs)])
 
-    def _sees(self, i: Any, j: Any, head: Any) -> Any:
+    def sees(self, i: Any, j: Any, head: Any) -> Any:
+        """Return the rule of the graph of each head."""
         if head is None:
             raise InvalidValueError(
                 "a graph for each head sees different keys in each: Stream.sees needs head"
             )
         found = (i < j) & (i > j)
         for number, graph in enumerate(self.graphs):
-            found = found | (head == number) & graph._sees(i, j, head)
+            found = found | (head == number) & graph.sees(i, j, head)
         return found
 
     def __repr__(self) -> str:
         """All graphs if they are few, else their number."""
         if len(self.graphs) < SHORT:
             return f"PerHead({list(self.graphs)})"
-        return f"PerHead(<{len(self.graphs)} graphs, {len(self._inner)} different>)"
+        return f"PerHead(<{len(self.graphs)} graphs, {len(self.combines)} different>)"
 
 
 @dataclass(frozen=True, init=False)
@@ -159,7 +160,7 @@ class ByLength(Graph):
         self._set(
             up_to=tuple(sorted(found.items(), key=lambda item: item[0])),
             otherwise=graphs[-1],
-            _inner=tuple(dict.fromkeys(graphs)),
+            combines=tuple(dict.fromkeys(graphs)),
             per_head=any(graph.per_head for graph in graphs),
             multiset=any(graph.multiset for graph in graphs),
         )
@@ -178,8 +179,9 @@ class ByLength(Graph):
         """That of the graph of this length."""
         return self.at(n).tile_count(n, size)
 
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
-        return self.at(n)._counts(n, heads)
+    def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        """Return the counts of the graph of this length."""
+        return self.at(n).edge_counts(n, heads)
 
     def __repr__(self) -> str:
         """As it is written."""

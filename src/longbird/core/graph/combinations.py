@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longbird.core.graph.base import Graph, Positions
+from longbird.core.graph.base import Graph
 from longbird.core.graph.expression import as_graph
 from longbird.core.graph.reach import Reach
+from longbird.core.graph.rules import Positions, spans_of_tiles
 from longbird.errors import InvalidTypeError, InvalidValueError
 
 
-class _Combination(Graph):
+class Combination(Graph, abstract=True):
     """Several different graphs in canonical order; the order they were given in has no meaning."""
 
     parts: tuple[Graph, ...]
@@ -32,7 +33,7 @@ class _Combination(Graph):
         parts = tuple(sorted(found, key=Graph.to_json))
         self._set(
             parts=parts,
-            _inner=parts,
+            combines=parts,
             per_head=any(part.per_head for part in parts),
             multiset=any(part.multiset for part in parts),
             streams=all(part.streams for part in parts),
@@ -72,7 +73,7 @@ class _Combination(Graph):
 
 
 @dataclass(frozen=True)
-class Union(_Combination):
+class Union(Combination):
     """The edges of any of the parts; usually written `a | b`.
 
     Examples:
@@ -86,8 +87,8 @@ class Union(_Combination):
     def __post_init__(self) -> None:
         """Note how tokens may be sorted: as all parts need it."""
         super().__post_init__()
-        strides = {part._stride for part in self.parts}
-        self._set(_stride=strides.pop() if len(strides) == 1 else 1)
+        strides = {part.sort_modulus for part in self.parts}
+        self._set(sort_modulus=strides.pop() if len(strides) == 1 else 1)
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
         """Whether a part has the edge."""
@@ -99,7 +100,8 @@ class Union(_Combination):
 
     def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
         """The spans of all parts."""
-        low, high = zip(*(part._spans(first, last, n) for part in self.parts), strict=True)
+        spans = (spans_of_tiles(part, first, last, n) for part in self.parts)
+        low, high = zip(*spans, strict=True)
         return np.hstack(low), np.hstack(high)
 
     def tile_count(self, n: int, size: int) -> float:
@@ -107,11 +109,13 @@ class Union(_Combination):
         count = sum(part.tile_count(n, size) for part in self.parts)
         return min(count, (-(-n // size)) ** 2)
 
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
-        return functools.reduce(np.maximum, (part._counts(n, heads) for part in self.parts))
+    def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        """Return the largest count of any part."""
+        return functools.reduce(np.maximum, (part.edge_counts(n, heads) for part in self.parts))
 
-    def _sees(self, i: Any, j: Any, head: Any) -> Any:
-        return functools.reduce(operator.or_, (part._sees(i, j, head) for part in self.parts))
+    def sees(self, i: Any, j: Any, head: Any) -> Any:
+        """Return whether any part has the edge, at any length."""
+        return functools.reduce(operator.or_, (part.sees(i, j, head) for part in self.parts))
 
     def __repr__(self) -> str:
         """The preset that makes it, or the parts joined by `|`."""
@@ -121,7 +125,7 @@ class Union(_Combination):
 
 
 @dataclass(frozen=True)
-class Intersection(_Combination):
+class Intersection(Combination):
     """The edges that all parts have; usually written `a & b`.
 
     Examples:
@@ -135,8 +139,8 @@ class Intersection(_Combination):
     def __post_init__(self) -> None:
         """Note how tokens may be sorted: as the parts that are not indifferent need it."""
         super().__post_init__()
-        strides = {part._stride for part in self.parts} - {None}
-        self._set(_stride=strides.pop() if len(strides) == 1 else 1 if strides else None)
+        strides = {part.sort_modulus for part in self.parts} - {None}
+        self._set(sort_modulus=strides.pop() if len(strides) == 1 else 1 if strides else None)
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
         """Whether all parts have the edge."""
@@ -154,11 +158,13 @@ class Intersection(_Combination):
         """Those of the smallest part."""
         return min(part.tile_count(n, size) for part in self.parts)
 
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
-        return functools.reduce(np.minimum, (part._counts(n, heads) for part in self.parts))
+    def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        """Return the smallest count of any part."""
+        return functools.reduce(np.minimum, (part.edge_counts(n, heads) for part in self.parts))
 
-    def _sees(self, i: Any, j: Any, head: Any) -> Any:
-        return functools.reduce(operator.and_, (part._sees(i, j, head) for part in self.parts))
+    def sees(self, i: Any, j: Any, head: Any) -> Any:
+        """Return whether all parts have the edge, at any length."""
+        return functools.reduce(operator.and_, (part.sees(i, j, head) for part in self.parts))
 
     def __repr__(self) -> str:
         """The parts joined by `&`, unions in parentheses."""

@@ -30,7 +30,7 @@ SHORT = 10
 PAIR_BYTES = 200
 
 
-class _Pairs(Graph):
+class EdgeList(Graph, abstract=True):
     """A graph defined by `edges(n)`, its edges as pairs (query, key)."""
 
     tile_size = 16  # a tile with a few edges should be small
@@ -39,14 +39,15 @@ class _Pairs(Graph):
     def edges(self, n: int) -> npt.NDArray[np.int64]:
         """The edges over `n` tokens, sorted and each once: int64 [edges, 2]."""
 
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+    def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        """Return the edges as a dense mask."""
         mask = np.zeros((n, n), bool)
         mask[tuple(self.edges(n).T)] = True
         return mask
 
 
 @dataclass(frozen=True, init=False)
-class Edges(_Pairs):
+class Edges(EdgeList):
     """Any digraph: query `i` attends to key `j` for each (i, j) in `pairs`.
 
     Construction sorts the edges, O(e log e); 10 million edges take seconds.
@@ -92,7 +93,7 @@ class Edges(_Pairs):
                 f"Edges clip must be True or False, received {clip!r} ({type(clip).__name__})"
             )
         self._set(pairs=_sorted_unique(given), clip=bool(clip))
-        self._set(_shortest=1 if self.clip else int(self.pairs.max(initial=0)) + 1)
+        self._set(least_tokens=1 if self.clip else int(self.pairs.max(initial=0)) + 1)
         super().__post_init__()
 
     def edges(self, n: int) -> npt.NDArray[np.int64]:
@@ -118,7 +119,8 @@ class Edges(_Pairs):
         """One for each edge at most."""
         return min(len(self.pairs), float(-(-n // size)) ** 2)
 
-    def _sees(self, i: Any, j: Any, head: Any) -> Any:
+    def sees(self, i: Any, j: Any, head: Any) -> Any:
+        """Return whether a pair is listed."""
         found = ((i == query) & (j == key) for query, key in self.pairs.tolist())
         return functools.reduce(operator.or_, found, (i < j) & (i > j))
 

@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
-from longbird.core.graph import jsonform
+from longbird.core.graph import identity, jsonform
 from longbird.core.graph.arguments import check_arguments, shown
 from longbird.core.graph.base import Graph
 from longbird.core.graph.jsonform import TOO_MANY_DIGITS, too_many_digits
@@ -70,8 +70,8 @@ def names() -> dict[str, Callable[..., Graph]]:
 
     pieces = {
         name: piece
-        for name, piece in Graph._types.items()
-        if not issubclass(piece, combinations._Combination)
+        for name, piece in identity.CLASSES.items()
+        if not issubclass(piece, combinations.Combination)
     }
     listed = vars(graph).items()
     return pieces | {

@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.core.graph.arguments import MOST_TOKENS
-from longbird.core.graph.base import Graph, Positions, _graphs_in
+from longbird.core.graph.base import Graph
+from longbird.core.graph.fields import fields_of, graphs_in
 from longbird.core.graph.random import below
 from longbird.core.graph.reach import Reach
+from longbird.core.graph.rules import Positions, edges_between, spans_of_tiles
 
 # Pairs of positions that a rule is asked about at a time: all of 2,048 tokens.
 MOST_PAIRS = 2**22
@@ -73,9 +75,9 @@ def false_facts(graph: Graph, n: int, heads: int = 1) -> list[FalseFact]:
 
 def pieces(graph: Graph) -> Iterator[Graph]:
     """Every piece of a graph, also those in the fields of other pieces; no combinations."""
-    if not graph._inner:
+    if not graph.combines:
         yield graph
-    for part in _graphs_in(graph._fields()):
+    for part in graphs_in(fields_of(graph)):
         yield from pieces(part)
 
 
@@ -87,10 +89,10 @@ def _contradictions(piece: Graph, n: int, heads: int) -> Iterator[tuple[str, str
     """Names of false facts over `n` tokens, and what shows that they are false."""
     rows = _rows(n)
     if _has_rule(piece):
-        seen = piece._edge(rows[:, None], np.arange(n), n)[None]
+        seen = edges_between(piece, rows[:, None], np.arange(n), n)[None]
     elif len(rows) == n or piece.streams:  # what is listed or drawn is there as a whole alone
         rows = np.arange(n)
-        seen = (piece._counts(n, heads) > 0).reshape(-1, n, n)
+        seen = (piece.edge_counts(n, heads) > 0).reshape(-1, n, n)
     else:
         return
     if n * n <= MOST_PAIRS:
@@ -135,7 +137,7 @@ def _spans(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple[
         tiles, tile = np.unique(rows // size, return_inverse=True)
         first = tiles[:, None] * size
         last = np.minimum(first + size, n) - 1
-        low, high = piece._spans(first, last, n)
+        low, high = spans_of_tiles(piece, first, last, n)
         low, high = np.clip(low, 0, n), np.clip(high + 1, 0, n)
         # +1 where a span begins and -1 behind its end, so that sums are above 0 within spans.
         change = np.zeros((len(tiles), n + 1), np.int32)
@@ -166,7 +168,7 @@ def _period(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple
         (np.ones(len(rows), bool), -(rows // piece.period * piece.period)[:, None]),
     ):
         queries = rows[some]
-        moved = piece._edge(queries[:, None] + step, key + step, n)
+        moved = edges_between(piece, queries[:, None] + step, key + step, n)
         differs = moved != seen[some]
         edge = _first(differs & (key + step < n), queries)
         if edge is not None:
@@ -187,15 +189,15 @@ def _streams(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tupl
     # A decoder asks about the longest sequence; what is listed is the same in all longer ones.
     longer = [n + 1, 2 * n, 2 * n + 1, MOST_TOKENS] if _has_rule(piece) else []
     for length in [n - 1, n // 2, *longer]:
-        if length < max(piece._shortest, 1):
+        if length < max(piece.least_tokens, 1):
             continue
         few = min(length, n)
         queries = rows[rows < few]
         try:
             if _has_rule(piece):
-                other = piece._edge(queries[:, None], np.arange(few), length)
+                other = edges_between(piece, queries[:, None], np.arange(few), length)
             else:
-                other = (piece._counts(length, 1) > 0).reshape(length, length)
+                other = (piece.edge_counts(length, 1) > 0).reshape(length, length)
         except REFUSED:
             continue
         edge = _first(other != seen[: len(queries), :few], rows)

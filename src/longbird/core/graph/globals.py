@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.core.graph.arguments import MOST_TOKENS, integer, shown, tile_for
-from longbird.core.graph.base import Graph, Positions
+from longbird.core.graph.base import Graph
 from longbird.core.graph.reach import Reach
+from longbird.core.graph.rules import Positions
 from longbird.errors import InvalidTypeError, InvalidValueError
 
 # Up to this many positions are written out in repr.
@@ -25,7 +26,7 @@ FEW = 100
 MOST_POSITIONS = 2**22
 
 
-class _Global(Graph):
+class GlobalPiece(Graph, abstract=True):
     """A graph defined by its global tokens: an edge (i, j) where `i` or `j` is one of them."""
 
     kind = "global"
@@ -41,13 +42,10 @@ class _Global(Graph):
             flags[first : last + 1] = True
         return flags
 
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+    def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        """Return whether the query or the key is global."""
         flags = self.flags(n)
         return flags[:, None] | flags[None, :]
-
-    def _breaks(self, n: int) -> Positions:
-        low, high = self.flagged(n)
-        return np.unique(np.hstack([low, high + 1]))
 
     def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
         """The global tokens, and all tokens for tiles with a global query."""
@@ -61,7 +59,7 @@ class _Global(Graph):
 
 
 @dataclass(frozen=True, init=False)
-class GlobalTokens(_Global):
+class GlobalTokens(GlobalPiece):
     """The tokens at these positions attend to every token and every token attends to them.
 
     Args:
@@ -101,7 +99,7 @@ class GlobalTokens(_Global):
         self._set(
             positions=tuple(sorted(checked)),
             streams=min(checked, default=0) >= 0,
-            _shortest=max((max(p + 1, -p) for p in checked), default=1),
+            least_tokens=max((max(p + 1, -p) for p in checked), default=1),
         )
         super().__post_init__()
 
@@ -147,7 +145,7 @@ class GlobalTokens(_Global):
 
 
 @dataclass(frozen=True)
-class GlobalBlocks(_Global):
+class GlobalBlocks(GlobalPiece):
     """The tokens of the first and last blocks attend to all and are attended to by all.
 
     Args:

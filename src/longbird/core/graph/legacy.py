@@ -230,7 +230,8 @@ class LegacyBigBird(Graph):
         shared = np.arange(heads)[:, None] * (m * m) + fixed
         return np.unique(np.concatenate([shared, drawn], axis=None), return_counts=True)
 
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+    def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        """Return how often the block of each key is listed for the block of the query."""
         if self.is_full(n):
             return np.ones((1, n, n), bool)
         m = -(-n // self.block)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from longbird.core.graph.arguments import MOST_SEED, integer, probability, tile_for
 from longbird.core.graph.base import Graph
-from longbird.core.graph.edges import _Pairs
+from longbird.core.graph.edges import EdgeList
 from longbird.core.graph.expression import as_graph
 from longbird.core.graph.reach import Reach
 from longbird.errors import InvalidTypeError, InvalidValueError
@@ -119,8 +119,9 @@ class RandomBlocks(Graph):
         across = 1 if self.block <= size else self.block / size
         return rows * min(rows, self.count * across * max(1, size / self.block))
 
-    def _sees(self, i: Any, j: Any, head: Any) -> Any:
-        return (i < j) & (i > j)  # streamed if nothing is drawn
+    def sees(self, i: Any, j: Any, head: Any) -> Any:
+        """Return False: a decoder only accepts this piece if nothing is drawn."""
+        return (i < j) & (i > j)
 
     def drawn(self, blocks: int, heads: int, rows: range, covered: Codes) -> Codes:
         """Draw the key blocks of the query blocks `rows`, out of `blocks` blocks.
@@ -164,12 +165,13 @@ class RandomBlocks(Graph):
         )
         return line * blocks + rank + (before - covered_start[line])
 
-    def _counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+    def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
+        """Return which keys are in a block that was drawn for the block of the query."""
         blocks = -(-n // self.block)
         block_of_token = np.arange(n) // self.block
         covered = np.zeros((heads, blocks, blocks), bool)
         if self.avoid is not None:
-            avoided = np.broadcast_to(self.avoid._counts(n, heads) > 0, (heads, n, n))
+            avoided = np.broadcast_to(self.avoid.edge_counts(n, heads) > 0, (heads, n, n))
             starts = np.arange(0, n, self.block)
             covered = np.logical_and.reduceat(avoided, starts, axis=1)
             covered = np.logical_and.reduceat(covered, starts, axis=2)
@@ -179,7 +181,7 @@ class RandomBlocks(Graph):
 
 
 @dataclass(frozen=True)
-class ErdosRenyi(_Pairs):
+class ErdosRenyi(EdgeList):
     """Every query attends to every key with probability `p`, independently, itself included.
 
     The same in all heads. Runs in O(edges) expected time by skipping over the geometrically
@@ -236,7 +238,7 @@ class ErdosRenyi(_Pairs):
 
 
 @dataclass(frozen=True)
-class WattsStrogatz(_Pairs):
+class WattsStrogatz(EdgeList):
     """A small world: every query attends to itself and to `k` ring neighbours, some rewired.
 
     Query `i` starts with the keys up to `k / 2` before and after it on a ring. Each of these

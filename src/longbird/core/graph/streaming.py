@@ -42,7 +42,7 @@ class Stream:
             head: Numbers of heads, of a shape that broadcasts with both. Only graphs that differ
                 between heads look at it.
         """
-        return self.graph._sees(i, j, head)
+        return self.graph.sees(i, j, head)
 
 
 def stream(graph: Graph) -> Stream:
@@ -85,7 +85,7 @@ def without_prefixes(graph: Graph) -> Graph | None:
     """The part, if there is one, that over n tokens is not what it is over more, cut to n."""
     if graph.streams:
         return None
-    parts = map(without_prefixes, graph._inner)
+    parts = map(without_prefixes, graph.combines)
     return next((part for part in parts if part is not None), graph)
 
 

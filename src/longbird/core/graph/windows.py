@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.core.graph.arguments import integer, tile_for
-from longbird.core.graph.base import Graph, Positions
+from longbird.core.graph.base import Graph
 from longbird.core.graph.reach import Reach
+from longbird.core.graph.rules import Positions
 from longbird.errors import InvalidValueError
 
 # Spans that are told apart at a time, before they take more memory than they save.
@@ -26,7 +27,7 @@ class Full(Graph):
                 [ True,  True]]])
     """
 
-    kind, streams, period, _stride = "window", True, 1, None
+    kind, streams, period, sort_modulus = "window", True, 1, None
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
         """Always."""
@@ -48,7 +49,7 @@ class Causal(Graph):
                [1, 1, 1]])
     """
 
-    kind, streams, period, _stride = "window", True, 1, None
+    kind, streams, period, sort_modulus = "window", True, 1, None
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
         """`j <= i`."""
@@ -94,7 +95,7 @@ class Window(Graph):
             radius=integer(self.radius, "Window radius"),
             dilation=integer(self.dilation, "Window dilation", least=1),
         )
-        self._set(_stride=self.dilation)
+        self._set(sort_modulus=self.dilation)
         super().__post_init__()
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:

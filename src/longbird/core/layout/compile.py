@@ -13,10 +13,11 @@ import numpy.typing as npt
 from longbird.core.graph.base import Graph
 from longbird.core.graph.choices import PerHead
 from longbird.core.graph.combinations import Intersection, Union
-from longbird.core.graph.edges import _Pairs
-from longbird.core.graph.globals import _Global
+from longbird.core.graph.edges import EdgeList
+from longbird.core.graph.globals import GlobalPiece
 from longbird.core.graph.legacy import LegacyBigBird
 from longbird.core.graph.random import RandomBlocks
+from longbird.core.graph.rules import edges_between, spans_of_tiles
 from longbird.core.graph.windows import Full
 from longbird.core.layout.blocks import of_blocks
 from longbird.core.layout.tiles import (
@@ -76,7 +77,7 @@ def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, _level: int) -> Ti
         for part in range(0, len(signatures), chunk):
             i = phase[part : part + chunk, None, None] + within_tile[None, None, :]
             j = (phase - distance)[part : part + chunk, None, None] + within_tile[None, :, None]
-            masks.append(pack(graph._edge(i, j, n)))
+            masks.append(pack(edges_between(graph, i, j, n)))
         return TileSet.of_masks(grid, heads, codes, ids, np.concatenate(masks))
     found = [np.zeros(0, np.int64)]
     known = 0
@@ -84,7 +85,7 @@ def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, _level: int) -> Ti
         # Beyond the end there are no tokens to ask about, and bits there mean nothing.
         i = np.minimum(query[part : part + chunk, None, None] + within_tile[None, None, :], n - 1)
         j = np.minimum(key[part : part + chunk, None, None] + within_tile[None, :, None], n - 1)
-        packed = pack(graph._edge(i, j, n))
+        packed = pack(edges_between(graph, i, j, n))
         example, kind = distinct(packed)
         masks.append(packed[example])
         found.append(known + kind)
@@ -119,9 +120,9 @@ def _(_graph: Full, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
 def reachable(graph: Graph, grid: Grid) -> Codes:
     """Sorted codes of the tiles within the spans of a rule."""
     n, step = grid.keys.tokens, grid.keys.step
-    if step > 1 and graph._stride != step:  # tokens are sorted in another way than the rule knows
+    if step > 1 and graph.sort_modulus != step:  # the tokens are not in the order of the spans
         return np.arange(grid.cells)
-    low, high = graph._spans(grid.queries.first[:, None], grid.queries.last[:, None], n)
+    low, high = spans_of_tiles(graph, grid.queries.first[:, None], grid.queries.last[:, None], n)
     residue = (grid.queries.first % step)[:, None]
     low = np.maximum(low, residue)
     high = np.minimum(high, residue + (n - 1 - residue) // step * step)
@@ -173,7 +174,7 @@ def _(graph: PerHead, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
 
 
 @tiles_of.register
-def _(graph: _Global, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
+def _(graph: GlobalPiece, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
     flags = graph.flags(grid.keys.tokens)
     query_kinds, query_kind = _kinds(grid.queries, flags)
     key_kinds, key_kind = query_kinds, query_kind
@@ -223,7 +224,7 @@ def _kinds(
 
 
 @tiles_of.register
-def _(graph: _Pairs, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
+def _(graph: EdgeList, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
     edges = graph.edges(grid.keys.tokens)
     if grid.queries.tokens < grid.keys.tokens:
         start, stop = grid.queries.extent
@@ -269,9 +270,9 @@ def _(graph: LegacyBigBird, grid: Grid, limit: TileSet | None, level: int) -> Ti
 
 def pieces(graph: Graph) -> Iterator[Graph]:
     """The pieces that a graph is combined from."""
-    if not graph._inner:
+    if not graph.combines:
         yield graph
-    for part in graph._inner:
+    for part in graph.combines:
         yield from pieces(part)
 
 
@@ -284,5 +285,5 @@ def tile_size(graph: Graph) -> int:
 
 def common_stride(graph: Graph, n: int) -> int:
     """The dilation by which tokens can be sorted so that all windows become plain, or 1."""
-    stride = graph._stride or 1
+    stride = graph.sort_modulus or 1
     return stride if n // stride >= 16 else 1

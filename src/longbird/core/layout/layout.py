@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.core.graph.arguments import integer
-from longbird.core.graph.base import LARGEST_TILE, Graph
+from longbird.core.graph.base import Graph
 from longbird.core.graph.combinations import Union
 from longbird.core.graph.globals import GlobalTokens
+from longbird.core.graph.rules import LARGEST_TILE
 from longbird.core.layout.compile import common_stride, compile_tiles, tile_size
 from longbird.core.layout.memory import check_memory, estimated_bytes, estimated_tiles
 from longbird.core.layout.tiles import Grid, Masks, TileSet, pooled, split, unpack

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from longbird.core.graph import Graph, as_graph
+from longbird.core.graph.identity import redefined_classes
 from longbird.core.operator.tracing import constant
 from longbird.errors import InvalidTypeError, InvalidValueError
 
@@ -203,10 +204,10 @@ def _at_length(value: Callable[[int], OneGraph], length: int) -> Graph:
 
 @constant
 def _read(text: str) -> Graph:
-    return _parsed(text, Graph._definitions)
+    return _parsed(text, redefined_classes())
 
 
 @functools.lru_cache(maxsize=256)
-def _parsed(text: str, _definitions: int) -> Graph:
+def _parsed(text: str, _redefined: int) -> Graph:
     """The graph of a text, read again once a piece has been defined again."""
     return as_graph(text)

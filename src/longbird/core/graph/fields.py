@@ -1,0 +1,48 @@
+"""The fields of a piece, and the graphs among them."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    from longbird.core.graph.base import Graph
+
+
+def fields_of(graph: Graph) -> dict[str, Any]:
+    """Return the arguments that a graph was made from, by name."""
+    fields = dataclasses.fields(graph)  # type: ignore[arg-type]
+    return {field.name: getattr(graph, field.name) for field in fields if field.init}
+
+
+def graphs_in(value: Any) -> Iterator[Graph]:
+    """Yield the graphs in a field, or in a dictionary of fields."""
+    if _is_graph(value):
+        yield value
+    elif isinstance(value, (dict, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from graphs_in(item)
+
+
+def with_graphs(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
+    """Return the same piece with the function applied to the graphs in its fields."""
+    fields = fields_of(graph)
+    changed = {name: _map_graphs(value, function) for name, value in fields.items()}
+    changed = {name: changed[name] for name in fields if changed[name] is not fields[name]}
+    return dataclasses.replace(graph, **changed) if changed else graph  # type: ignore[type-var]
+
+
+def _map_graphs(value: Any, function: Callable[[Graph], Graph]) -> Any:
+    """Return a field with the function applied to its graphs; the same object if none changed."""
+    if _is_graph(value):
+        return function(value)
+    if not isinstance(value, tuple):
+        return value
+    items = tuple(_map_graphs(item, function) for item in value)
+    return value if all(map(operator.is_, items, value)) else items
+
+
+def _is_graph(value: object) -> TypeGuard[Graph]:
+    return hasattr(value, "edge_counts")
