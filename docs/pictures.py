@@ -18,7 +18,7 @@ import longbird as lb
 from longbird.analysis.drawing import picture
 
 DOCS = Path(__file__).parent
-RESULTS = DOCS.parent / "benchmarks" / "results" / "attention_amd-epyc-avx512_2026-11-16.json"
+RESULTS = DOCS.parent / "experiments" / "results" / "attention_amd-epyc-avx512_2026-11-16.json"
 LENGTH = 4096
 
 # Colours that readers with any colour vision can tell apart (Okabe and Ito).
@@ -32,7 +32,7 @@ CONTESTANTS = {
 
 def main() -> None:
     """Draw both pictures."""
-    picture(lb.bigbird(), LENGTH, name="bigbird()").save(DOCS / "bigbird.png")
+    picture(lb.bigbird(), LENGTH, name="BigBird").save(DOCS / "bigbird.png")
     draw_speed(json.loads(RESULTS.read_text())).savefig(DOCS / "speed.png", dpi=130)
 
 

@@ -97,17 +97,33 @@ class Picture:
         from matplotlib.patches import Patch
 
         check_picture(path)
-        figure = Figure(figsize=(7, 7.8), layout="constrained")
+        figure = Figure(figsize=(6.4, 7.0), layout="constrained")
         axes = figure.add_subplot()
-        extent = (0, self.n, self.n, 0)
-        # Over the frame, which would hide the first and the last tokens.
+        # Above the frame, which would hide the first and the last tokens.
         axes.spines[:].set_color("silver")
+        extent = (0, self.n, self.n, 0)
         axes.imshow(self._painted(), extent=extent, interpolation="nearest", zorder=3)
-        axes.set_title("\n".join([textwrap.shorten(self.title[0], 90), self.title[1]]), fontsize=9)
-        axes.set_xlabel("key token")
-        axes.set_ylabel("query token")
+        name, numbers = textwrap.shorten(self.title[0], 80), textwrap.fill(self.title[1], 70)
+        size = 14 if len(name) <= 40 else 9
+        figure.suptitle(name, fontsize=size, fontweight="bold")
+        axes.set_title(numbers, fontsize=10, color="#555555", pad=10)
+        axes.set_xlabel("key", fontsize=12)
+        axes.set_ylabel("query", fontsize=12)
+        ticks = [k * self.n // 4 for k in range(5)] if self.n % 4 == 0 else [0, self.n]
+        labels = [f"{tick:,}" for tick in ticks]
+        axes.set_xticks(ticks, labels)
+        axes.set_yticks(ticks, labels)
+        axes.tick_params(colors="#555555", labelsize=10)
         patches = [Patch(facecolor=colour, label=kind) for kind, colour in self.colours.items()]
-        figure.legend(handles=patches, loc="outside lower center", ncols=5, frameon=False)
+        figure.legend(
+            handles=patches,
+            loc="outside lower center",
+            ncols=5,
+            frameon=False,
+            fontsize=12,
+            handlelength=1,
+            handleheight=1,
+        )
         figure.savefig(path, dpi=160)
 
     def _painted(self) -> npt.NDArray[np.float64]:
