@@ -17,7 +17,7 @@ from experiments.dna.markov import STRENGTHS, Markov, TwoSided, choose
 from experiments.quality.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
-    from longbird.applications.dna.runs import Trained
+    from longbird.applications.dna.runs import TrainedDna
 
 ORDERS, WIDTHS = 12, 6
 """The longest contexts that are tried."""
@@ -83,7 +83,7 @@ def bits_of_table(
 
 
 def bits_of_model(
-    trained: Trained, stretch: np.ndarray, passes: int = PASSES, batch: int = 16384
+    trained: TrainedDna, stretch: np.ndarray, passes: int = PASSES, batch: int = 16384
 ) -> tuple[np.ndarray, np.ndarray]:
     """The bits of tokens that a model predicts from all others, by the base that they begin at.
 
@@ -142,7 +142,7 @@ def bits_of_model(
     return bits, bases
 
 
-def _windows(trained: Trained, stretch: np.ndarray) -> Iterator[tuple[int, int]]:
+def _windows(trained: TrainedDna, stretch: np.ndarray) -> Iterator[tuple[int, int]]:
     """As many bases at a time as the model reads, which of pieces is found by trying."""
     task, length = trained.task, trained.settings.length
     longest = int(task.tokens.dna.lengths.max())

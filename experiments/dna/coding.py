@@ -23,7 +23,7 @@ from experiments.dna.tracks import along
 from experiments.quality.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
-    from longbird.applications.dna.runs import Trained
+    from longbird.applications.dna.runs import TrainedDna
 
 REACHES = (48, 96, 192)
 CODING_PIECE = 10_000
@@ -105,7 +105,7 @@ def _all_coding(given: Species, attempt: Attempt) -> Outcome:
     return Outcome(given.columns(said))
 
 
-def said_by_model(trained: Trained, given: Species) -> dict[str, np.ndarray]:
+def said_by_model(trained: TrainedDna, given: Species) -> dict[str, np.ndarray]:
     """Is each base of the pieces that are measured said to code on each strand?"""
     said: dict[str, np.ndarray] = {}
     number = 0

@@ -14,13 +14,13 @@ from experiments.dna.classifying import Budget
 from experiments.quality.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
-    from longbird.applications.dna.runs import Trained
+    from longbird.applications.dna.runs import TrainedDna
 
 MARGIN = 8
 """A window gives up so much of it on each side: an eighth, and a bin at least."""
 
 
-def along(trained: Trained, sequence: np.ndarray, begin: int, end: int) -> np.ndarray:
+def along(trained: TrainedDna, sequence: np.ndarray, begin: int, end: int) -> np.ndarray:
     """The scores of the bins of a stretch, [bins, channels]; the last may have fewer bases.
 
     Args:
@@ -72,7 +72,7 @@ def finetuned(
     attempt: Attempt,
     budget: Budget,
     **options: Any,
-) -> tuple[Trained, dict[str, float]]:
+) -> tuple[TrainedDna, dict[str, float]]:
     """A model that learned tracks of labels as `longbird dna finetune` does, and what it cost.
 
     Args:

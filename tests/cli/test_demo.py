@@ -15,7 +15,7 @@ from longbird.applications.documents import Document
 from longbird.applications.reading.confidence import Confidence
 from longbird.applications.reading.reader import Answer, Evidence
 from longbird.cli.demo import answers, cost
-from longbird.cli.demo.answers import ANSWERABLE, QUESTIONS, Question, Response, Results
+from longbird.cli.demo.answers import ANSWERABLE, QUESTIONS, DemoQuestion, Response, Results
 from longbird.cli.demo.cost import Cost
 from longbird.cli.demo.page import write_page
 
@@ -27,7 +27,7 @@ def response(text: str | None, right: tuple[str, ...]) -> Response:
     evidence = (Evidence(TEXT[:22], 0, 22, 0.4), Evidence(TEXT[24:], 24, len(TEXT), 0.9))
     end = None if start is None or text is None else start + len(text)
     return Response(
-        Question("When <b>did</b> it?", right), Answer(text, 0.8, start, end, evidence), 1.5
+        DemoQuestion("When <b>did</b> it?", right), Answer(text, 0.8, start, end, evidence), 1.5
     )
 
 

@@ -21,7 +21,7 @@ class Unit(str, Enum):
     sentence = "sentence"
 
 
-class Context(str, Enum):
+class ContextOption(str, Enum):
     """Context in which a part of a document is read."""
 
     document = "document"
@@ -43,12 +43,12 @@ def embed(
         ),
     ] = Unit.document,
     context: Annotated[
-        Context,
+        ContextOption,
         typer.Option(
             metavar="CONTEXT",
             help="Context of a part: its whole document, or alone.",
         ),
-    ] = Context.document,
+    ] = ContextOption.document,
     model: Annotated[
         str, typer.Option(help="minilm, mpnet, or the folder of a run or of a model.")
     ] = "minilm",

@@ -58,7 +58,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
 
 
 @dataclass
-class Memory:
+class PeakMemory:
     """Bytes that this process had before something, and had more at its peak; 0 if unknown."""
 
     before: int = 0
@@ -66,7 +66,7 @@ class Memory:
 
 
 @contextlib.contextmanager
-def peak_memory() -> Generator[Memory, None, None]:
+def peak_memory() -> Generator[PeakMemory, None, None]:
     """Measures what a block of code takes at its peak; on Linux, elsewhere it stays 0.
 
     Examples:
@@ -75,12 +75,12 @@ def peak_memory() -> Generator[Memory, None, None]:
         >>> memory.more >= 0
         True
     """
-    found = Memory()
+    found = PeakMemory()
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the peak is now what there is
         found.before = _status("VmRSS")
     except (OSError, ValueError, IndexError):
-        yield Memory()
+        yield PeakMemory()
         return
     yield found
     found.more = max(0, _status("VmHWM") - found.before)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from longbird.applications.dna.genomes import Contig
-from longbird.applications.dna.scanning.calls import Call, CallSettings, calls
+from longbird.applications.dna.scanning.calls import CalledStretch, CallSettings, calls
 from longbird.applications.dna.scanning.formats import Content, write_bed, write_gff3
 from longbird.applications.dna.scanning.track import Track, moving_average
 from longbird.applications.dna.sweeps import Tiles
@@ -50,7 +50,7 @@ def overlap(one: tuple[int, int], two: tuple[int, int]) -> float:
     return shared / (one[1] - one[0] + two[1] - two[0] - shared)
 
 
-def matched(found: list[Call], known: list[tuple[int, int, int]]) -> int:
+def matched(found: list[CalledStretch], known: list[tuple[int, int, int]]) -> int:
     """Number of known stretches that a call covers nearly exactly."""
     return sum(
         any(

@@ -9,7 +9,7 @@ import pytest
 from datasets import Dataset
 
 from longbird.applications.training.batches import Batch
-from longbird.applications.training.documents import Documents, features_of
+from longbird.applications.training.documents import DocumentDataset, features_of
 from longbird.applications.training.numbers import lists_of, numbers_of
 from longbird.applications.training.task import Task
 
@@ -39,7 +39,7 @@ def rows() -> Dataset:
 @pytest.mark.parametrize("chosen", [[0, 1, 2, 3], [3, 0, 2], [2], [1, 1]])
 def test_parts_are_those_of_brute_force(chosen: list[int]) -> None:
     """Also of some of the rows, in another order."""
-    documents = Documents(Windows(), rows().select(chosen))
+    documents = DocumentDataset(Windows(), rows().select(chosen))
     every = [
         (at, row, part, length)
         for at, row in enumerate(chosen)

@@ -25,7 +25,7 @@ from longbird.applications.training.contrast import (
     QUERY,
     contrastive_loss,
 )
-from longbird.applications.training.documents import Collator, Documents, stored
+from longbird.applications.training.documents import Collator, DocumentDataset, stored
 from longbird.applications.training.embed import Embed
 from longbird.applications.training.evaluate import evaluate
 from longbird.applications.training.files import rows
@@ -210,7 +210,7 @@ def test_a_positive_is_drawn_anew_by_seed_and_epoch_alone(
     task.prepare(Settings("embed", (), seed=3), tokenizer)
     examples = read(files["labels"])
     made = stored(task, examples, tokenizer, 64, tmp_path / "rows.arrow", training=True)
-    documents = Documents(task, made)
+    documents = DocumentDataset(task, made)
 
     def partners(epoch: int) -> list[Any]:
         return [task.reader(documents.rows)(number, epoch)["keys"] for number in range(len(made))]

@@ -21,11 +21,11 @@ from launched import assert_the_same_losses, finetune_in_two, without_dropout
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 import longbird as lb
-from longbird.applications.training.documents import Documents, stored
+from longbird.applications.training.documents import DocumentDataset, stored
 from longbird.applications.training.evaluate import evaluate, evaluate_rows
 from longbird.applications.training.finetune import finetune
 from longbird.applications.training.folder import RunFolder
-from longbird.applications.training.pretrain import Causal, LanguageModelling, Masked
+from longbird.applications.training.pretrain import CausalModelling, LanguageModelling, Masked
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.tokenizer import train_tokenizer
 from longbird.applications.training.trainer import LongbirdTrainer
@@ -115,7 +115,7 @@ def test_kinds_of_documents(tokenizer: Path, tmp_path: Path) -> None:
         csv.writer(opened).writerows([["id", "content"], ["1", "garden"], ["2", ""]])
     found = {}
     for kind in ("file", "paragraph", "line"):
-        rows = read(Causal, tokenizer, [file, table], tmp_path / kind, documents=kind)
+        rows = read(CausalModelling, tokenizer, [file, table], tmp_path / kind, documents=kind)
         found[kind] = [(Path(row["place"]).name, row["text"]) for row in rows]
     in_table = ("b.csv, line 2", "garden")
     assert found["file"] == [("a.txt", file.read_text()), in_table]
@@ -136,7 +136,7 @@ def test_a_text_in_parts_is_one_document(tokenizer: Path, tmp_path: Path) -> Non
     one, other = tmp_path / "a.txt", tmp_path / "b.jsonl"
     one.write_text(text)
     other.write_text(json.dumps({"text": text}) + "\n")
-    rows = read(Causal, tokenizer, [one, other], tmp_path / "x.arrow", length=4096)
+    rows = read(CausalModelling, tokenizer, [one, other], tmp_path / "x.arrow", length=4096)
     assert set(rows["document"]) == {0, 1}
     loaded = AutoTokenizer.from_pretrained(tokenizer)
     each = len(loaded("river bridge", add_special_tokens=False)["input_ids"])
@@ -150,7 +150,7 @@ def test_masks_are_of_seed_epoch_and_row(corpus: Path, tokenizer: Path, tmp_path
     rows = read(Masked, tokenizer, [corpus], tmp_path / "x.arrow")
     masks: dict[Any, Any] = {}
     for seed in (0, 1):
-        documents = Documents(prepared(Masked, tokenizer, seed=seed)[0], rows)
+        documents = DocumentDataset(prepared(Masked, tokenizer, seed=seed)[0], rows)
         for epoch in (None, 0, 1):
             drawn = documents._inputs
             masks[seed, epoch] = [drawn(row, epoch)["labels"] for row in range(len(rows))]
@@ -233,11 +233,11 @@ def test_evaluation_is_what_brute_force_gives(
     """One document at a time, unpadded, with the dense logits of the model."""
     objective, out = whole
     found = evaluate(out, corpus)
-    cls = Masked if objective == "mlm" else Causal
+    cls = Masked if objective == "mlm" else CausalModelling
     folder = RunFolder(out).model
     options = {"length": 32, "whole_words": objective == "mlm"}
     rows = read(cls, folder, [corpus], tmp_path / "x.arrow", **options)
-    documents = Documents(prepared(cls, folder, **options)[0], rows)
+    documents = DocumentDataset(prepared(cls, folder, **options)[0], rows)
     model = getattr(lb, f"LongbirdFor{'MaskedLM' if objective == 'mlm' else 'CausalLM'}")
     model = model.from_pretrained(folder).eval()
     nats, predicted = np.zeros(20), np.zeros(20)

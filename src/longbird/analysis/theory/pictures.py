@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from longbird.analysis.theory.furthest import Outcome
-from longbird.analysis.theory.turing import INPUT, Run
+from longbird.analysis.theory.turing import INPUT, MachineRun
 from longbird.analysis.theory.universality import Report
 from longbird.files.paths import check_picture
 
@@ -21,7 +21,7 @@ WARNING = "#d55e00"
 PALE = "#f2f2f2"
 
 
-def draw_run(run: Run, path: str | Path) -> None:
+def draw_run(run: MachineRun, path: str | Path) -> None:
     """Writes a PNG, SVG or PDF file, by the ending of its name.
 
     On the left is the tape, a row for each step, with the head's way over it. On the right, for
@@ -64,7 +64,7 @@ def draw_run(run: Run, path: str | Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def _tape_image(run: Run) -> tuple[Any, int]:
+def _tape_image(run: MachineRun) -> tuple[Any, int]:
     """The number of the symbol on each cell at each step: [rows, cells], and the first cell."""
     visited = [each.cell for each in run.configurations]
     first = min([0, *visited]) - 1
@@ -77,7 +77,7 @@ def _tape_image(run: Run) -> tuple[Any, int]:
     return image, first
 
 
-def _draw_attention(axes: Any, run: Run, colours: list[str]) -> None:
+def _draw_attention(axes: Any, run: MachineRun, colours: list[str]) -> None:
     steps = len(run.configurations)
     axes.fill([-0.5, steps - 0.5, -0.5], [-0.5, steps - 0.5, steps - 0.5], color="#e6e6e6", lw=0)
     number = {symbol: k for k, symbol in enumerate(run.machine.symbols)}

@@ -92,7 +92,7 @@ def cross_edges(nodes: Nodes, cells: int) -> Nodes:
 
 
 @dataclass(frozen=True)
-class FeedForward:
+class TableLayer:
     """x + W relu(V x + b): one hidden unit for each line of a table."""
 
     inward: Tensor  # [hidden, width]
@@ -124,7 +124,7 @@ class Attention:
         return read[0, 0] @ self.output
 
 
-class Stream:
+class Coordinates:
     """The names of the coordinates that a node has; what is handed on comes first."""
 
     def __init__(self, states: Sequence[str], symbols: Sequence[str]) -> None:
@@ -153,13 +153,13 @@ class Stream:
 
     def feed_forward(
         self, units: Iterable[tuple[Mapping[Name, float], float, Mapping[Name, float]]]
-    ) -> FeedForward:
+    ) -> TableLayer:
         """The layer of hidden units: what goes in, the bias, and what is added for it."""
         into, bias, out = zip(*units, strict=True)
         inward, outward = torch.zeros(2, len(bias), len(self.names), dtype=torch.float64)
         for unit, (reads, adds) in enumerate(zip(into, out, strict=True)):
             inward[unit], outward[unit] = self.vector(reads), self.vector(adds)
-        return FeedForward(inward, torch.tensor(bias, dtype=torch.float64), outward)
+        return TableLayer(inward, torch.tensor(bias, dtype=torch.float64), outward)
 
 
 class Decoder:
@@ -182,7 +182,7 @@ class Decoder:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         states, symbols = (*machine.states, BEGIN), machine.symbols
-        self.stream = stream = Stream(states, symbols)
+        self.stream = stream = Coordinates(states, symbols)
         lines, width = len(states) * len(symbols), len(stream.names)
         check_memory(
             3 * 8 * lines * width,
@@ -341,7 +341,7 @@ class Decoder:
         steps: int = 447,
         *,
         at_once: bool = True,
-    ) -> Run:
+    ) -> MachineRun:
         """Decodes node after node until the machine halts, and compares every step.
 
         Args:
@@ -386,7 +386,7 @@ class Decoder:
         y = torch.cat(blocks)
         if problem is None and at_once:
             problem = self._difference(y, memory) or self.check()
-        return Run(
+        return MachineRun(
             machine=self.machine,
             text=symbols,
             configurations=tuple(found),
@@ -503,7 +503,7 @@ def _is_one_hot(vector: Tensor) -> bool:
 
 
 @dataclass(frozen=True)
-class Run:
+class MachineRun:
     """What a decoder did; prints as a summary.
 
     Attributes:
@@ -575,7 +575,7 @@ class Run:
             last = dict(tape)
         return dict(sorted(last.items()))
 
-    def raise_if_failed(self) -> Run:
+    def raise_if_failed(self) -> MachineRun:
         """Returns the run, or raises an AssertionError that says what is different."""
         if self.problem is not None:
             raise AssertionError(f"{self.machine.name}: {self.problem}")

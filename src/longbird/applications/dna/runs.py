@@ -132,7 +132,7 @@ def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedDna:
     """A model of DNA and what it was trained for."""
 
     model: Any
@@ -144,7 +144,7 @@ class Trained:
     description: dict[str, Any]
 
 
-def load(path: str | Path, **options: Any) -> Trained:
+def load(path: str | Path, **options: Any) -> TrainedDna:
     """The model of a run, or in a folder of its own.
 
     Args:
@@ -185,7 +185,7 @@ def load(path: str | Path, **options: Any) -> Trained:
     task.prepare(settings, tokenizer)
     with quiet():
         model = getattr(models, ENCODER_TASKS[task.head]).from_pretrained(folder).eval()
-    return Trained(model, tokenizer, task, settings, folder, description)
+    return TrainedDna(model, tokenizer, task, settings, folder, description)
 
 
 def evaluate(

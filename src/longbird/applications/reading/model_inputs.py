@@ -14,7 +14,7 @@ from longbird.errors import InvalidValueError
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedQuestion:
     """A question and a document as tokens: what comes before the document, it, and what follows.
 
     Attributes:
@@ -54,7 +54,7 @@ class Encoded:
 
 def encode(
     pairs: Sequence[tuple[str, str]], places: Sequence[str], tokenizer: Any, length: int
-) -> Iterator[Encoded]:
+) -> Iterator[EncodedQuestion]:
     """Questions and documents as tokens.
 
     Raises:
@@ -76,7 +76,7 @@ def encode(
                 "that are read at once; make it shorter"
             )
         offsets = encoded["offset_mapping"][row]
-        yield Encoded(
+        yield EncodedQuestion(
             ids,
             encoded["token_type_ids"][row] if typed else [0] * len(ids),
             [start for start, _ in offsets],

@@ -15,7 +15,7 @@ import torch
 from longbird.applications.documents.sentences import sentences
 from longbird.applications.reading.confidence import Confidence
 from longbird.applications.reading.model_inputs import (
-    Encoded,
+    EncodedQuestion,
     columns,
     encode,
     positions,
@@ -83,7 +83,7 @@ class _Reading:
 
     text: str
     question: str
-    tokens: Encoded
+    tokens: EncodedQuestion
     windows: list[range]
     sentences: list[tuple[int, int]]
     sentence_tokens: list[int]

@@ -78,7 +78,7 @@ def cache_key(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-class Documents(torch.utils.data.Dataset[dict[str, Any]]):
+class DocumentDataset(torch.utils.data.Dataset[dict[str, Any]]):
     """The inputs of the model by number, each a part of a row; ~number does not count.
 
     Attributes:

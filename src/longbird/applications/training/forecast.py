@@ -12,7 +12,7 @@ from datasets import Dataset
 
 from longbird.analysis.plan import plan
 from longbird.applications.training.batches import Batch, TokenBatches
-from longbird.applications.training.documents import Collator, Documents, without_bookkeeping
+from longbird.applications.training.documents import Collator, DocumentDataset, without_bookkeeping
 from longbird.applications.training.numbers import numbers_of
 from longbird.applications.training.settings import Settings
 from longbird.applications.training.task import Task
@@ -40,7 +40,7 @@ def forecast(
         )
         yield f"  lengths {histogram(tokens)}"
         yield from task.about(documents, settings.length)
-    documents = Documents(task, parts["train"])
+    documents = DocumentDataset(task, parts["train"])
     lengths = documents.lengths
     batches = TokenBatches(
         lengths, settings.tokens_per_batch, settings.seed, anew=task.new_batches
@@ -106,7 +106,7 @@ def _rehearse(
     model: Any,
     task: Task,
     tokenizer: Any,
-    documents: Documents,
+    documents: DocumentDataset,
     sample: list[int],
     settings: Settings,
 ) -> tuple[float, int, int]:

@@ -10,7 +10,7 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 
 from longbird.applications.training.batches import by_tokens
-from longbird.applications.training.documents import Collator, Documents, without_bookkeeping
+from longbird.applications.training.documents import Collator, DocumentDataset, without_bookkeeping
 from longbird.applications.training.processes import processes
 from longbird.applications.training.task import Task
 
@@ -58,7 +58,7 @@ def _read(
     advance: Callable[[int], None] = lambda _: None,
     learning: bool = False,
 ) -> list[dict[str, Any]]:
-    state, documents, collate = processes(), Documents(task, rows), Collator(task, tokenizer)
+    state, documents, collate = processes(), DocumentDataset(task, rows), Collator(task, tokenizer)
     device = next(model.parameters()).device
     found: list[tuple[int, dict[str, Any]]] = []
     look = task.watched if learning else task.predictions

@@ -246,7 +246,7 @@ class LanguageModelling(Task):
         return ""
 
 
-class Causal(LanguageModelling):
+class CausalModelling(LanguageModelling):
     """Every token is predicted from those before it."""
 
     name = "causal"

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from longbird.applications.reading.model_inputs import Encoded, encode
+from longbird.applications.reading.model_inputs import EncodedQuestion, encode
 from longbird.applications.reading.model_outputs import TYPES
 from longbird.applications.training.questions import Question
 
 
 def encoded(
     examples: list[dict[str, Any]], tokenizer: Any, length: int
-) -> Iterator[tuple[Question, Encoded]]:
+) -> Iterator[tuple[Question, EncodedQuestion]]:
     """The questions with their tokens."""
     asked: list[Question] = [example["asked"] for example in examples]
     pairs = [(each.question, each.text) for each in asked]
@@ -21,7 +21,7 @@ def encoded(
     return zip(asked, tokens, strict=True)
 
 
-def window_to_learn(asked: Question, tokens: Encoded, length: int) -> range:
+def window_to_learn(asked: Question, tokens: EncodedQuestion, length: int) -> range:
     """The window with most mentions of the answer, then most support, then the most central."""
     windows = tokens.windows(length)
     if len(windows) == 1:
@@ -53,7 +53,7 @@ def window_to_learn(asked: Question, tokens: Encoded, length: int) -> range:
 
 def features_of(
     asked: Question,
-    tokens: Encoded,
+    tokens: EncodedQuestion,
     windows: Sequence[range],
     places: Sequence[tuple[int, int]],
 ) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from transformers.trainer_callback import ExportableState
 from transformers.utils import SAFE_WEIGHTS_NAME
 
 from longbird.applications.training.batches import TokenBatches
-from longbird.applications.training.documents import Collator, Documents, without_bookkeeping
+from longbird.applications.training.documents import Collator, DocumentDataset, without_bookkeeping
 from longbird.applications.training.folder import RunFolder
 from longbird.applications.training.predict import predict
 from longbird.applications.training.processes import backend, shares_weights
@@ -70,7 +70,7 @@ class LongbirdTrainer(Trainer):
     ) -> None:
         self.task, self.folder, self.settings, self.weights = task, folder, settings, weights
         self.rows, self.validation = train, validation
-        self.documents = Documents(task, train)
+        self.documents = DocumentDataset(task, train)
         self.micro_step, self.interruptions = 0, Interruptions(self)
         patience = [EarlyStoppingCallback(settings.patience)] if settings.patience else []
         super().__init__(

@@ -17,7 +17,7 @@ TITLE = "Jimmy Carter's last State of the Union message, 16 January 1981"
 
 
 @dataclass(frozen=True)
-class Question:
+class DemoQuestion:
     """A question with its right answers; none if the document does not answer it."""
 
     text: str
@@ -25,22 +25,22 @@ class Question:
 
 
 QUESTIONS = (
-    Question(
+    DemoQuestion(
         "Which commission reviewed the accident at Three Mile Island?",
         ("Kemeny Commission", "the Kemeny Commission"),
     ),
-    Question(
+    DemoQuestion(
         "How many lawsuits have been brought by the hazardous waste strike force?",
         ("50", "50 lawsuits"),
     ),
-    Question(
+    DemoQuestion(
         "How many Cubans expelled by Fidel Castro were accepted for entry?",
         ("125,000", "125,000 Cubans"),
     ),
-    Question(
+    DemoQuestion(
         "Which treaty was signed between Egypt and Israel?", ("Peace Treaty", "the Peace Treaty")
     ),
-    Question("Who painted the Mona Lisa?", ()),
+    DemoQuestion("Who painted the Mona Lisa?", ()),
 )
 ANSWERABLE = tuple(question for question in QUESTIONS if question.answers)
 
@@ -55,7 +55,7 @@ class Response:
         seconds: Time that it took.
     """
 
-    question: Question
+    question: DemoQuestion
     answer: Any
     seconds: float
 
@@ -103,7 +103,7 @@ def read_document() -> Document:
     return Document(f"{found.name}.txt", found.text)
 
 
-def ask_each(reader: Any, text: str, questions: Sequence[Question]) -> Iterator[Response]:
+def ask_each(reader: Any, text: str, questions: Sequence[DemoQuestion]) -> Iterator[Response]:
     """Ask questions one after another, and time each."""
     for question in questions:
         start = perf_counter()

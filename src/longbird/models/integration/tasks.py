@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Task(NamedTuple):
+class TaskClasses(NamedTuple):
     """The classes for a task, by name in `longbird.models` and in transformers."""
 
     encoder: str | None
@@ -21,27 +21,27 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    "model": Task("LongbirdModel", "LongbirdSeq2SeqModel", "AutoModel"),
+    "model": TaskClasses("LongbirdModel", "LongbirdSeq2SeqModel", "AutoModel"),
     # transformers has no Auto class for embeddings: SentenceTransformer(folder) finds it.
-    "embedding": Task("LongbirdForEmbedding"),
-    "masked-lm": Task("LongbirdForMaskedLM", auto="AutoModelForMaskedLM"),
-    "pretraining": Task("LongbirdForPreTraining", auto="AutoModelForPreTraining"),
-    "causal-lm": Task("LongbirdForCausalLM", auto="AutoModelForCausalLM"),
-    "sequence-classification": Task(
+    "embedding": TaskClasses("LongbirdForEmbedding"),
+    "masked-lm": TaskClasses("LongbirdForMaskedLM", auto="AutoModelForMaskedLM"),
+    "pretraining": TaskClasses("LongbirdForPreTraining", auto="AutoModelForPreTraining"),
+    "causal-lm": TaskClasses("LongbirdForCausalLM", auto="AutoModelForCausalLM"),
+    "sequence-classification": TaskClasses(
         "LongbirdForSequenceClassification",
         "LongbirdSeq2SeqForSequenceClassification",
         "AutoModelForSequenceClassification",
     ),
-    "token-classification": Task(
+    "token-classification": TaskClasses(
         "LongbirdForTokenClassification", auto="AutoModelForTokenClassification"
     ),
-    "multiple-choice": Task("LongbirdForMultipleChoice", auto="AutoModelForMultipleChoice"),
-    "question-answering": Task(
+    "multiple-choice": TaskClasses("LongbirdForMultipleChoice", auto="AutoModelForMultipleChoice"),
+    "question-answering": TaskClasses(
         "LongbirdForQuestionAnswering",
         "LongbirdSeq2SeqForQuestionAnswering",
         "AutoModelForQuestionAnswering",
     ),
-    "seq2seq": Task(None, "LongbirdForConditionalGeneration", "AutoModelForSeq2SeqLM"),
+    "seq2seq": TaskClasses(None, "LongbirdForConditionalGeneration", "AutoModelForSeq2SeqLM"),
 }
 ENCODER_TASKS = {name: task.encoder for name, task in TASKS.items() if task.encoder is not None}
 """By task: the name of our class for an encoder."""

@@ -31,7 +31,7 @@ from GLOBAL_TO_GLOBAL on are clipped distances between global tokens."""
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class DocumentGroup:
     """Documents with the same numbers of tokens and of global tokens, which are computed at once.
 
     Axes: b documents, n text tokens, g global tokens.
@@ -69,7 +69,7 @@ class Group:
         return torch.cat([present, there], 1)
 
 
-def groups(context: Context, device: Any) -> Iterator[Group]:
+def groups(context: Context, device: Any) -> Iterator[DocumentGroup]:
     """One document after the other; all at once in an exported program, where none is shorter."""
     documents, added = context.documents, context.added
     assert added is not None
@@ -83,7 +83,7 @@ def groups(context: Context, device: Any) -> Iterator[Group]:
         there = None
         if documents.lengths is not None:
             there = documents.present(documents.lengths).unflatten(0, (rows, n))
-        yield Group(rows, slice(None), slice(None), own, there, added.present)
+        yield DocumentGroup(rows, slice(None), slice(None), own, there, added.present)
         return
     last = 0
     for (start, end), count in zip(documents.bounds, added.counts, strict=True):
@@ -91,7 +91,7 @@ def groups(context: Context, device: Any) -> Iterator[Group]:
         own = torch.zeros(1, end - start, count, dtype=torch.bool, device=device)
         if added.segments is not None:
             own = added.segments[None, start:end, None] == torch.arange(count, device=device)
-        yield Group(1, slice(start, end), slice(first, last), own)
+        yield DocumentGroup(1, slice(start, end), slice(first, last), own)
 
 
 class EtcAttention(SelfAttention):

@@ -34,7 +34,7 @@ NO_END = "the last line has no line break: if the file was cut off there, bases 
 
 
 @dataclass
-class Found:
+class SequenceContents:
     """What a file of sequences holds."""
 
     lengths: dict[str, int] = field(default_factory=dict[str, int])
@@ -79,7 +79,7 @@ class Found:
         path.write_text(json.dumps(vars(self)), encoding="utf-8")
 
     @classmethod
-    def read(cls, path: Path) -> Found:
+    def read(cls, path: Path) -> SequenceContents:
         """What `write` wrote."""
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         values["letters"] = Counter(values["letters"])
@@ -123,7 +123,7 @@ def unpacked(path: str) -> Generator[IO[bytes], None, None]:
             ) from error
 
 
-def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Found:
+def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> SequenceContents:
     """Reads a FASTA file from end to end and checks it, with little memory.
 
     Args:
@@ -133,7 +133,7 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Found:
     Raises:
         ValueError: It is not a sound FASTA file of DNA; the message says where and why.
     """
-    found, name, line = Found(), "", b""
+    found, name, line = SequenceContents(), "", b""
     held: list[bytes] = []
     """Pieces of the sequence that are not counted yet."""
     size = 0

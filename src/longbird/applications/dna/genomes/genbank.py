@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from longbird.applications.dna.genomes.extra import need
-from longbird.applications.dna.genomes.fasta import Found, unpacked
+from longbird.applications.dna.genomes.fasta import SequenceContents, unpacked
 from longbird.applications.dna.genomes.raw import Raw, kind_of
 from longbird.errors import InvalidValueError
 
@@ -46,7 +46,7 @@ def _next(parsed: Iterator[Any], path: str, warned: type[Warning]) -> Any:
             raise InvalidValueError(f"{path} is damaged or was cut off: {error}") from error
 
 
-def scan(path: str, take: Callable[[str, bytes], Any]) -> Found:
+def scan(path: str, take: Callable[[str, bytes], Any]) -> SequenceContents:
     """Reads the sequences of a GenBank file and checks them.
 
     Args:
@@ -56,7 +56,7 @@ def scan(path: str, take: Callable[[str, bytes], Any]) -> Found:
     Raises:
         ValueError: It is damaged, has no sequences, or not of DNA.
     """
-    found = Found()
+    found = SequenceContents()
     undefined = need("Bio.Seq", "reading GenBank").UndefinedSequenceError
     for record in records(path, features=False):
         if not record.id or any(letter.isspace() for letter in record.id):

@@ -17,7 +17,7 @@ from typing import Any
 
 from longbird.applications.dna.genomes import fasta, genbank
 from longbird.applications.dna.genomes.extra import need
-from longbird.applications.dna.genomes.fasta import Found
+from longbird.applications.dna.genomes.fasta import SequenceContents
 from longbird.applications.dna.genomes.handles import Handles
 from longbird.applications.dna.genomes.interval import Interval
 from longbird.applications.dna.genomes.letters import opposite, plain
@@ -141,7 +141,7 @@ class Genome:
     def __init__(
         self,
         file: str,
-        found: Found,
+        found: SequenceContents,
         *,
         source: str,
         folder: Path,
@@ -298,7 +298,9 @@ def _kind(file: str, shown: str) -> str:
     )
 
 
-def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> tuple[Path, Found]:
+def _prepared(
+    file: str, kind: str, shown: str, tell: Callable[[str], None]
+) -> tuple[Path, SequenceContents]:
     """The folder of the cache that has what was found in the file, and its index."""
     status = os.stat(file)
     changes = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, FORMAT)
@@ -308,7 +310,7 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
     name = f"genome-{path_hash}-{state_hash}"
 
     def fill(folder: Path, _scratch: Path) -> None:
-        found = Found() if kind in COPIED else fasta.scan(file)
+        found = SequenceContents() if kind in COPIED else fasta.scan(file)
         source = file
         if kind in COPIED or not found.even:
             why = f"is {COPIED[kind]}" if kind in COPIED else "has lines of uneven length"
@@ -326,7 +328,7 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
         found.write(folder / FOUND)
 
     folder = cached(name, [FOUND], fill, megabytes=None)
-    found = Found.read(folder / FOUND)
+    found = SequenceContents.read(folder / FOUND)
     if fasta.NO_END in found.notes:  # every time: others were read in a way that is known
         tell(f"{shown}: {fasta.NO_END}")
     for before in cache_folder().glob(f"genome-{path_hash}-*"):  # the file as it was
@@ -340,7 +342,7 @@ def _prepared(file: str, kind: str, shown: str, tell: Callable[[str], None]) -> 
     return folder, found
 
 
-def _circular(wanted: bool | Iterable[str] | None, found: Found) -> set[str]:
+def _circular(wanted: bool | Iterable[str] | None, found: SequenceContents) -> set[str]:
     if wanted is None:
         return set(found.circular)
     if isinstance(wanted, bool):

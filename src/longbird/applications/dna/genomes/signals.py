@@ -94,7 +94,7 @@ class Signal:
     """
 
     def __init__(
-        self, file: str, genome: Genome, numbers: Source, names: Mapping[str, str]
+        self, file: str, genome: Genome, numbers: SignalSource, names: Mapping[str, str]
     ) -> None:
         self.file, self.genome = file, genome
         self._numbers, self._names = numbers, names
@@ -117,7 +117,7 @@ class Signal:
         return f"<Signal {self.file} along {self.genome.file}>"
 
 
-class Source(Protocol):
+class SignalSource(Protocol):
     """A file of numbers."""
 
     lengths: dict[str, int]
@@ -137,7 +137,7 @@ class BigWig:
         self.lengths: dict[str, int] = dict(self._handles.get().chroms() or {})
 
     def values(self, name: str, start: int, end: int) -> Numbers:
-        """See `Source`."""
+        """See `SignalSource`."""
         try:
             values = self._handles.get().values(name, start, end, numpy=True)
         except RuntimeError as error:
@@ -196,7 +196,7 @@ class BedGraph:
         return starts, ends, np.array([row[2] for row in rows], np.float32)
 
     def values(self, name: str, start: int, end: int) -> Numbers:
-        """See `Source`."""
+        """See `SignalSource`."""
         starts, ends, numbers = self._rows[name]
         here = slice(np.searchsorted(ends, start, "right"), np.searchsorted(starts, end, "left"))
         values = np.full(end - start, np.nan, np.float32)

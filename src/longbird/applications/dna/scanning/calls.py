@@ -59,7 +59,7 @@ DEFAULTS = {
 
 
 @dataclass(frozen=True)
-class Call:
+class CalledStretch:
     """A stretch of one channel.
 
     Attributes:
@@ -84,7 +84,7 @@ class Call:
         return self.extent[1] - self.extent[0]
 
 
-def calls(track: Track, settings: CallSettings) -> Iterator[Call]:
+def calls(track: Track, settings: CallSettings) -> Iterator[CalledStretch]:
     """Yield the calls of a track, ordered by sequence, start and channel.
 
     A stretch that crosses the origin of a circular sequence is one promoter, or else two calls
@@ -96,21 +96,23 @@ def calls(track: Track, settings: CallSettings) -> Iterator[Call]:
             yield call
 
 
-def _at_origins(track: Track, settings: CallSettings) -> tuple[set[Call], set[Call]]:
+def _at_origins(
+    track: Track, settings: CallSettings
+) -> tuple[set[CalledStretch], set[CalledStretch]]:
     """Return the calls next to origins that are dropped, and those that are kept though short."""
     lengths = {
         each.contig.name: each.contig.length for each in track.sweeps if each.contig.circular
     }
     if not lengths or not (settings.peaks or settings.minimum_length):
         return set(), set()
-    first: dict[tuple[str, int], Call] = {}
-    last: dict[tuple[str, int], Call] = {}
+    first: dict[tuple[str, int], CalledStretch] = {}
+    last: dict[tuple[str, int], CalledStretch] = {}
     for call in _stretches(track, settings):
         if call.name in lengths:
             first.setdefault((call.name, call.channel), call)
             last[call.name, call.channel] = call
-    dropped: set[Call] = set()
-    kept: set[Call] = set()
+    dropped: set[CalledStretch] = set()
+    kept: set[CalledStretch] = set()
     for key, one in first.items():
         other, length = last[key], lengths[key[0]]
         gap = one.extent[0] + length - other.extent[1]
@@ -146,7 +148,7 @@ class _Channel:
         self.sums = np.zeros(2)
         self.open: _Stretch | None = None
 
-    def add(self, bins: Bins, smoothed: np.ndarray, threshold: float) -> Iterator[Call]:
+    def add(self, bins: Bins, smoothed: np.ndarray, threshold: float) -> Iterator[CalledStretch]:
         """Add a block; yield the calls that cannot grow any more."""
         starts, ends, scores = bins.starts, bins.ends, bins.scores[:, self.number]
         known = ~np.isnan(scores)
@@ -175,7 +177,7 @@ class _Channel:
         if self.open is not None and int(ends[-1]) - self.open.end > self.settings.merge_gap:
             yield from self.close()
 
-    def close(self) -> Iterator[Call]:
+    def close(self) -> Iterator[CalledStretch]:
         """Yield the stretch that is open, if there is one."""
         if self.open is None:
             return
@@ -184,15 +186,15 @@ class _Channel:
         if not self.settings.peaks:
             total, bases = own.sums_at_end - own.sums_at_start
             score, start, end = total / bases, own.start, own.end
-        yield Call(self.name, start, end, self.number, float(score), (own.start, own.end))
+        yield CalledStretch(self.name, start, end, self.number, float(score), (own.start, own.end))
 
 
-def _stretches(track: Track, settings: CallSettings) -> Iterator[Call]:
+def _stretches(track: Track, settings: CallSettings) -> Iterator[CalledStretch]:
     """Yield all stretches, ordered by sequence, start and channel."""
     channels: list[_Channel] = []
-    waiting: list[Call] = []
+    waiting: list[CalledStretch] = []
 
-    def ready() -> Iterator[Call]:
+    def ready() -> Iterator[CalledStretch]:
         """Yield the calls that no open stretch can precede, in order."""
         limit = min((each.open.start for each in channels if each.open), default=None)
         waiting.sort(key=lambda call: (call.start, call.channel))
@@ -201,7 +203,7 @@ def _stretches(track: Track, settings: CallSettings) -> Iterator[Call]:
         yield from waiting[:count]
         del waiting[:count]
 
-    def finish() -> Iterator[Call]:
+    def finish() -> Iterator[CalledStretch]:
         for channel in channels:
             waiting.extend(channel.close())
         yield from ready()

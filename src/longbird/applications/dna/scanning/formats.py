@@ -14,7 +14,7 @@ import numpy as np
 from longbird.applications.dna.genomes.bed import is_heading
 from longbird.applications.dna.genomes.extra import need
 from longbird.applications.dna.genomes.labels import BIGWIG
-from longbird.applications.dna.scanning.calls import Call, CallSettings, calls
+from longbird.applications.dna.scanning.calls import CalledStretch, CallSettings, calls
 from longbird.applications.dna.scanning.track import Track
 from longbird.errors import InvalidValueError
 
@@ -71,7 +71,7 @@ def check_names(ending: str, names: Iterable[str]) -> None:
                 )
 
 
-def _name_and_strand(track: Track, call: Call) -> tuple[str, str]:
+def _name_and_strand(track: Track, call: CalledStretch) -> tuple[str, str]:
     channel = track.channels[call.channel]
     return (track.label, channel) if channel in ("+", "-") else (channel, ".")
 

@@ -14,7 +14,7 @@ from longbird.applications.dna.genomes import Genome, Interval
 from longbird.applications.dna.genomes.letters import opposite
 from longbird.applications.dna.labelled import paths_of
 from longbird.applications.dna.opening import open_genome_of
-from longbird.applications.dna.runs import Trained, load
+from longbird.applications.dna.runs import TrainedDna, load
 from longbird.applications.dna.scanning.calls import CallSettings
 from longbird.applications.dna.scanning.formats import (
     ONE_CHANNEL,
@@ -170,7 +170,7 @@ def _summary(count: int | None, settings: CallSettings, threshold: float, scored
     return f"{count:,} {noun}{best} that reach {threshold:g}, out of {scored:,} bins"
 
 
-def _channel(trained: Trained, track: str | None, endings: Sequence[str]) -> int | None:
+def _channel(trained: TrainedDna, track: str | None, endings: Sequence[str]) -> int | None:
     """Return the channel of the formats that have one number for each bin."""
     if any(ending in ONE_CHANNEL for ending in endings):
         return trained.task.one_track(track)
@@ -186,7 +186,7 @@ def _channel(trained: Trained, track: str | None, endings: Sequence[str]) -> int
 class _Scanner:
     """A model, and how it reads a genome."""
 
-    trained: Trained
+    trained: TrainedDna
     genome: Genome
     tokens_per_batch: int
     both_strands: bool

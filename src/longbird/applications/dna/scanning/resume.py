@@ -96,7 +96,7 @@ def scan_settings(model: Path, genome: Path, opened: Genome, **options: Any) -> 
 
 
 @dataclass
-class Progress:
+class ScanProgress:
     """Progress of a scan in bases: a bar in a terminal, else a line now and then."""
 
     total: int
@@ -137,7 +137,7 @@ def score_genome(
 ) -> None:
     """Append the scores of every chunk that is not in the file yet."""
     present = file.stat().st_size if file.exists() else 0
-    progress = Progress(sum(sweep.contig.length for sweep in sweeps), report)
+    progress = ScanProgress(sum(sweep.contig.length for sweep in sweeps), report)
     written = 0
     with naming(file), open(file, "ab") as opened:
         for sweep in sweeps:
