@@ -4,13 +4,15 @@
 #   make test        install, then run every check there is (CI runs exactly this)
 #   make test-fast   the tests that are not marked slow
 #   make test-PART   the tests and doctests of one package: make test-core/graph, make test-models, ...
+#   make coverage    the fast tests, with the minimum coverage of lines that CI requires
 #   make lint        ruff, pyright, import-linter, clang-format
 #   make sanitize    the C++ kernels under the address and undefined-behaviour sanitizers
 #   make format      put Python and C++ into shape
 #   make experiments measure attention beside other implementations
 #   make docs        the site, into build/docs
 #   make dist        source distribution and wheels, into dist; make dist-check installs and tries them
-#   make test-oldest the tests with the oldest versions that are allowed, and Python 3.10
+#   make test-oldest the tests with the oldest allowed versions, and Python 3.10
+#   make test-python the fast tests with the latest versions and another Python: make test-python PYTHON=python3.13
 #
 # Set-up is redone only when what it depends on has changed. PYTHON=... chooses another interpreter.
 
@@ -40,7 +42,7 @@ WORKERS := $(shell (env -u OMP_NUM_THREADS nproc || getconf _NPROCESSORS_ONLN) 2
 PYTEST := pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 .PHONY: help demo test test-fast lint ruff types layers cxx hooks sanitize pytest experiments format clean always
-.PHONY: docs dist dist-check test-oldest
+.PHONY: coverage docs dist dist-check test-oldest test-python
 help:
 	@sed -n '/^$$/q; s/^# \{0,3\}//p' Makefile
 
@@ -66,6 +68,7 @@ ruff: $(STAMPS)/dev
 
 types: $(STAMPS)/dev
 	pyright
+	pyright --project tests
 
 layers: $(STAMPS)/dev
 	lint-imports
@@ -90,6 +93,9 @@ pytest: $(STAMPS)/dev
 
 test-fast: $(STAMPS)/dev
 	$(PYTEST) -m 'not slow'
+
+coverage: $(STAMPS)/dev
+	$(PYTEST) -m 'not slow' --cov
 
 # The tests of a package are in the folder of the same path in tests/.
 PART = $(wildcard tests/$* src/longbird/$*)
@@ -123,6 +129,9 @@ test-oldest:
 	@$(OLDEST_PYTHON) -c '' 2>/dev/null || { echo 'The oldest versions need Python 3.10, and $(OLDEST_PYTHON)' \
 	'does not run here: try make test-oldest OLDEST_PYTHON=/path/to/python3.10'; exit 2; }
 	.ci/test-oldest $(OLDEST_PYTHON)
+
+test-python:
+	.ci/test-python $(PYTHON)
 
 # --- Set-up ----------------------------------------------------------------------------------------
 

@@ -147,9 +147,19 @@ def test_workflows_are_valid_and_call_what_there_is() -> None:
     files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     assert {file.stem for file in files} == {"tests", "wheels", "docs"}
     check_schema("github-workflows", *files)
-    makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"run: make ([\w-]+)", "".join(file.read_text() for file in files)):
+    check_schema("dependabot", ROOT / ".github" / "dependabot.yml")
+    makefile, text = (ROOT / "Makefile").read_text(), "".join(file.read_text() for file in files)
+    for target in re.findall(r"run: make ([\w-]+)", text):
         assert re.search(f"^{target}:", makefile, re.MULTILINE), target
+    for action in re.findall(r"uses: (.*)", text):
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", action), "pin it by its hash"
+
+
+def test_every_python_that_is_claimed_is_tested() -> None:
+    claimed = re.findall(r"Python :: (3\.\d+)", " ".join(project()["classifiers"]))
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    (matrix,) = re.findall(r"python: \[(.*)\]", workflow)
+    assert re.findall(r"3\.\d+", matrix) == claimed
 
 
 @pytest.mark.slow  # builds it
