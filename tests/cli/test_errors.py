@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -29,7 +30,7 @@ from longbird.errors import (
 def fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Runs the command, which must fail without a traceback: its exit code and last line."""
 
-    def fail(*arguments: str) -> tuple[int, str]:
+    def fail(*arguments: str) -> tuple[Any, str]:
         monkeypatch.setattr(sys, "argv", ["longbird", *arguments])
         with pytest.raises(SystemExit) as exit:
             main()

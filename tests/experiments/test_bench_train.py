@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ LENGTHS = (3, 120, 130, 180, 260, 300, 700, 900, 1500)
 
 
 @pytest.fixture(autouse=True)
-def corpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def corpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A cache with a small tokenizer and a few documents, of `LENGTHS` tokens."""
     monkeypatch.setenv("LONGBIRD_CACHE", str(tmp_path))
     cases._every.cache_clear()

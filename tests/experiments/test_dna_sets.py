@@ -81,7 +81,7 @@ def test_likeness_by_shared_words() -> None:
 
     def canonical(text: str) -> set[str]:
         found = {text[at : at + 21] for at in range(len(text) - 20)}
-        return {min(each, of_biopython(each)) for each in found if "N" not in each}
+        return {min(each, str(of_biopython(each))) for each in found if "N" not in each}
 
     expected: list[float] = []
     for one in map(canonical, held):

@@ -1,5 +1,6 @@
 """BigBird-ETC against a loop over queries in float64, written from the formulas."""
 
+import functools
 import math
 from typing import Any
 
@@ -157,12 +158,9 @@ def looped(model: Any, ids: Tensor, segments: Tensor | None) -> tuple[Tensor, Te
     x = torch.cat([x, model.global_embeddings.weight[:g]])
     if config.embedding_norm != "none":
         x = normed(x, embeddings.norm)
-    bias = None
+    bias: Any = None
     if config.relative_buckets:
-        table = model.relative_bias.weight
-
-        def bias(distance: int) -> Tensor:
-            return bucket_bias(table, config, distance)
+        bias = functools.partial(bucket_bias, model.relative_bias.weight, config)
 
     for layer, graph in zip(model.layers, config.layer_graphs, strict=True):
         mask = graph.mask(n, heads=HEADS)

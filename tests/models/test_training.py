@@ -80,7 +80,9 @@ def trainer(model: Any, folder: Path, data: Any, collator: Any = None, **options
 
 
 def losses(run: Trainer) -> dict[int, float]:
-    return {entry["step"]: entry["loss"] for entry in run.state.log_history if "loss" in entry}
+    return {
+        int(entry["step"]): entry["loss"] for entry in run.state.log_history if "loss" in entry
+    }
 
 
 def sentences(count: int) -> list[str]:
