@@ -20,6 +20,7 @@ fi
 precision=()
 if grep -qE -m1 'amx_bf16|avx512_bf16' /proc/cpuinfo; then precision=(--bf16); fi
 
+echo $$ > "$folder/stage1.pid"  # of the training: `kill -INT` stops it after a step
 exec longbird finetune ask "$folder/data/1-train.jsonl" --validation "$folder/data/1-validation.jsonl" \
     --out "$folder/1-short" --model "$folder/e5" --length 4096 --positions paragraph --frozen-words \
     "${precision[@]}" --tokens-per-batch 3072 --epochs 1 --learning-rate 1.5e-4 --warmup 0.05 \
