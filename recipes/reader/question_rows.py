@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.quality.documents import read_rows
 from longbird.applications.documents.sentences import sentences
 from longbird.applications.reading.word_overlap import shared
 from longbird.applications.training.questions import mentions
@@ -110,8 +111,7 @@ def squad(file: Path) -> Iterator[Row]:
 
 def quac(file: Path) -> Iterator[Row]:
     """Read QuAC: questions that can be understood alone, and those without an answer."""
-    for line, content in enumerate(file.open(encoding="utf-8")):
-        dialogue = json.loads(content)
+    for line, dialogue in enumerate(read_rows(file)):
         text = dialogue["passage"].removesuffix("CANNOTANSWER").strip()
         asked = re.findall(r"question(\d+): (.*?)\n answer : \?", dialogue["question"], re.DOTALL)
         pieces = re.split(r"(?:^|\n)possible answers for question(\d+):\n", dialogue["answer"])
@@ -213,8 +213,7 @@ def coqa(file: Path) -> Iterator[Row]:
 
 def boolq(file: Path) -> Iterator[Row]:
     """Read BoolQ: yes or no."""
-    for number, line in enumerate(file.open(encoding="utf-8")):
-        each = json.loads(line)
+    for number, each in enumerate(read_rows(file)):
         if "label" in each:
             passage = each["passage"].replace("``", '"').replace("''", '"')
             title, _, text = passage.partition(" -- ")
