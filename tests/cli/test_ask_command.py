@@ -14,10 +14,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from longbird.applications.reading.document_answers import DocumentReader
 from longbird.applications.reading.reader import Answer, Evidence
 from longbird.cli import ask as command
 from longbird.cli.app import app, main
-from longbird.cli.ask import _sorted_out  # pyright: ignore[reportPrivateUsage]
+from longbird.cli.ask import _split_arguments  # pyright: ignore[reportPrivateUsage]
 
 TEXT = "The mill stands by the river.\n\nIt was built in 1790 by Ann Lee. It closed in 1931."
 
@@ -47,11 +48,9 @@ def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file, and the reader for it."""
 
     def asking(documents: Any, model: str, quantize: Any, read: Any) -> Any:
-        from longbird.applications.reading.document_answers import Asking
+        return DocumentReader(Known(), documents, lambda: None)  # type: ignore[arg-type]
 
-        return Asking(Known(), documents, lambda: None)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(command, "_asking", asking)
+    monkeypatch.setattr(command, "_reader", asking)
     file = tmp_path / "mill.txt"
     file.write_text(TEXT)
     return file
@@ -137,7 +136,9 @@ def test_a_question_that_is_too_long_is_found_before_the_first_is_read(
         if "long" in question:
             raise ValueError("too long")
 
-    monkeypatch.setattr("longbird.applications.reading.document_answers.Asking.check", check)
+    monkeypatch.setattr(
+        "longbird.applications.reading.document_answers.DocumentReader.check", check
+    )
     monkeypatch.setattr(command, "_answered", lambda *_: pytest.fail("it was read"))
     done = CliRunner().invoke(app, ["ask", str(mill), "-q", "What closed?", "-q", "a long one"])
     assert str(done.exception) == "too long"
@@ -169,24 +170,24 @@ def test_what_is_a_question(tmp_path: Path) -> None:
     file, odd = tmp_path / "a.txt", tmp_path / "two words?"
     file.write_text("x")
     odd.write_text("x")
-    assert _sorted_out([str(file), "Why?"], []) == ([str(file)], ["Why?"])
-    assert _sorted_out([str(file), "who came"], []) == ([str(file)], ["who came"])
-    assert _sorted_out([str(file), str(odd)], []) == ([str(file), str(odd)], [])
-    assert _sorted_out([str(file)], ["b c"]) == ([str(file)], ["b c"])
+    assert _split_arguments([str(file), "Why?"], []) == ([str(file)], ["Why?"])
+    assert _split_arguments([str(file), "who came"], []) == ([str(file)], ["who came"])
+    assert _split_arguments([str(file), str(odd)], []) == ([str(file), str(odd)], [])
+    assert _split_arguments([str(file)], ["b c"]) == ([str(file)], ["b c"])
     with pytest.raises(FileNotFoundError, match="a question comes last"):
-        _sorted_out([str(file), "nowhere.txt"], [])
+        _split_arguments([str(file), "nowhere.txt"], [])
     with pytest.raises(ValueError, match="which file"):
-        _sorted_out(["Who came?"], [])
+        _split_arguments(["Who came?"], [])
     for question in ("\U0001f914", "\u2753"):  # emoji
-        assert _sorted_out([str(file), question], []) == ([str(file)], [question])
-    assert _sorted_out([str(file), "工場はいつ閉鎖されましたか？"], [])[1]  # noqa: RUF001
+        assert _split_arguments([str(file), question], []) == ([str(file)], [question])
+    assert _split_arguments([str(file), "工場はいつ閉鎖されましたか？"], [])[1]  # noqa: RUF001
     for files, questions in (([str(file)], [" "]), ([str(file), ""], []), ([str(file), " "], [])):
         with pytest.raises(ValueError, match="a question is empty"):
-            _sorted_out(files, questions)
+            _split_arguments(files, questions)
     with pytest.raises(FileNotFoundError, match="needs a -q of its own"):
-        _sorted_out([str(file), "Who came?"], ["Who left?"])
+        _split_arguments([str(file), "Who came?"], ["Who left?"])
     with pytest.raises(FileNotFoundError, match=r"nowhere\.txt$"):
-        _sorted_out([str(file), "nowhere.txt"], ["Who left?"])
+        _split_arguments([str(file), "nowhere.txt"], ["Who left?"])
 
 
 # ---- what files hold and how they are called does nothing to the terminal
@@ -293,4 +294,4 @@ def test_documents_that_were_read_in_passages_are_named_once(
     assert "passages" not in CliRunner().invoke(app, options).stderr
     monkeypatch.setattr(Known, "ask", ask)
     said = CliRunner().invoke(app, options).stderr
-    assert said.count("it was read in 3 passages that overlap") == 1
+    assert said.count("it was read in 3 overlapping passages") == 1

@@ -1,4 +1,4 @@
-"""`longbird ask`: the answers of documents to questions."""
+"""`longbird ask`: answer questions from documents."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from longbird.errors import InvalidValueError, MissingFileError
 
 if TYPE_CHECKING:
     from longbird.applications.documents import Document
-    from longbird.applications.reading.document_answers import Asked, Asking
+    from longbird.applications.reading.document_answers import DocumentAnswer, DocumentReader
     from longbird.applications.reading.reader import Answer
 
 QUIT = (":quit", ":q", ":exit")
 MARKS = ("?", "\uff1f", "\u061f")
-"""What ends a question: also in Chinese and Japanese, and in Arabic."""
+"""Question marks of Latin, Chinese and Japanese, and Arabic scripts."""
 SHOWN = 300
-"""Characters of a sentence around an answer that are shown."""
+"""Maximum number of characters of a sentence shown before and after an answer."""
 
 
 def ask(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="txt, md, html, pdf, docx or epub, folders of these, or - for stdin; a question "
-            "may come last.",
+            help="txt, md, html, pdf, docx or epub files, folders of these, or - for stdin; the "
+            "last argument may be a question.",
             metavar="FILE... [QUESTION]",
         ),
     ],
@@ -52,18 +52,18 @@ def ask(
     read: Annotated[
         int | None,
         typer.Option(
-            help="Read all files whole if they have at most this many tokens together; otherwise "
-            "read the passages closest to the question. [131072]",
+            help="Maximum number of tokens of all files read completely; of longer files, "
+            "only the passages closest to the question are read. [131072]",
             min=1024,
         ),
     ] = None,
     quantize: Annotated[
-        str | None, typer.Option(help="int8 reads faster, and nearly as well.")
+        str | None, typer.Option(help="int8 reads faster, with nearly the same quality.")
     ] = None,
 ) -> None:
-    """Ask documents questions: answers, how sure they are, and the sentences that support them.
+    """Answer questions from documents, with confidence and supporting sentences.
 
-    Without a question, it prompts you for one after another.
+    Without a question, it prompts for one after another.
 
     For example:
 
@@ -73,7 +73,7 @@ def ask(
 
     longbird ask essay.txt --json -q "Why did the author leave?"
     """
-    names, asked = _sorted_out(files, question or [])
+    names, asked = _split_arguments(files, question or [])
     if quantize not in (None, "int8"):
         raise InvalidValueError(f"--quantize must be int8, received {quantize}")
     if model != "default":
@@ -82,24 +82,24 @@ def ask(
         raise InvalidValueError("- takes the document from stdin, so give the questions with -q")
     documents = _documents(names, encoding)
     with working("Loading the reader"):
-        asking = _asking(documents, model, quantize, read)
-    for each in asked:  # before the first is answered, which may take minutes
-        asking.check(each)
-    for line in asking.about():
+        reader = _reader(documents, model, quantize, read)
+    for each in asked:  # answering the first may take minutes
+        reader.check(each)
+    for line in reader.messages():
         note(line)
     found: list[Any] = []
     told, failed = False, 0
     for each in _questions(asked):
         try:
-            answers = list(_answered(asking, each))
-        except ValueError as error:  # too long a question, say: the next may do
+            answers = list(_answered(reader, each))
+        except ValueError as error:  # for example a question that is too long
             if asked:
                 raise
             complain(str(error))
             failed += 1
             continue
         if not told:
-            for line in asking.in_passages(answers):
+            for line in reader.window_messages(answers):
                 note(line)
             told = True
         if as_json:
@@ -112,7 +112,7 @@ def ask(
         raise typer.Exit(2)
 
 
-def _sorted_out(files: list[str], questions: list[str]) -> tuple[list[str], list[str]]:
+def _split_arguments(files: list[str], questions: list[str]) -> tuple[list[str], list[str]]:
     """Return files and questions; the last argument may be a question instead of a file."""
     names, asked = list(files), list(questions)
     last = names[-1]
@@ -148,33 +148,33 @@ def _documents(names: list[str], encoding: str | None) -> list[Document]:
     return documents
 
 
-def _asking(
+def _reader(
     documents: list[Document], model: str, quantize: str | None, read: int | None
-) -> Asking:
-    from longbird.applications.reading.document_answers import READ_WHOLE, Asking
+) -> DocumentReader:
+    from longbird.applications.reading.document_answers import READ_WHOLE, DocumentReader
     from longbird.applications.reading.reader import Reader
 
     def embedder() -> Any:
         from longbird.applications.search.embedder import Embedder
         from longbird.files.sources import minilm
 
-        return Embedder.from_pretrained(minilm.path())  # whatever ./minilm may be
+        return Embedder.from_pretrained(minilm.path())  # even if there is a folder ./minilm
 
     reader = Reader.from_pretrained(model, quantize)
-    return Asking(reader, documents, embedder, READ_WHOLE if read is None else read)
+    return DocumentReader(reader, documents, embedder, READ_WHOLE if read is None else read)
 
 
 def _questions(given: list[str]) -> Iterator[str]:
-    """Those that were given, or those that are typed until `:quit`."""
+    """Yield the given questions, or those that are typed until `:quit`."""
     if given:
         yield from given
         return
-    if sys.stdin is None:  # closed by whoever started us
+    if sys.stdin is None:  # closed by the calling process
         raise InvalidValueError(
-            "there is no question, and stdin, where it could come from, is closed"
+            "there is no question, and stdin, from which it could be read, is closed"
         )
     typing, asked = sys.stdin.isatty(), False
-    if isinstance(sys.stdin, io.TextIOWrapper):  # a wrong byte costs a letter, and not all answers
+    if isinstance(sys.stdin, io.TextIOWrapper):  # invalid bytes are not an error
         sys.stdin.reconfigure(errors="replace")
     if typing:
         _remember()
@@ -203,7 +203,7 @@ def _questions(given: list[str]) -> Iterator[str]:
 
 
 def _remember() -> None:
-    """Keeps what was typed, for the arrow keys, in the cache folder."""
+    """Keep the history of questions, for the arrow keys, in the cache folder."""
     try:
         import atexit
         import readline
@@ -225,16 +225,16 @@ def _remember() -> None:
         return  # without a history
 
 
-def _answered(asking: Asking, question: str) -> Iterator[Asked]:
+def _answered(reader: DocumentReader, question: str) -> Iterator[DocumentAnswer]:
     with working("Reading") as show:
-        yield from asking.ask(question, show)
+        yield from reader.ask(question, show)
 
 
-# ---- what is shown
+# ---- output
 
 
-def _show(answers: list[Asked], many: bool) -> None:
-    """Answers, the surest first; documents without one in a line."""
+def _show(answers: list[DocumentAnswer], many: bool) -> None:
+    """Print answers, the most confident first, and name the documents without one."""
     from rich.text import Text
 
     if not answers:
@@ -250,7 +250,7 @@ def _show(answers: list[Asked], many: bool) -> None:
         stdout.print(line, soft_wrap=True)
         show_evidence(each.document, each.answer)
     if not given:
-        say("  Not sure: the answer may not be there. The closest passages:")
+        say("  Not sure: the documents may not have the answer. The closest passages:")
         for each in _closest(answers):
             show_evidence(each.document, each.answer, with_file=many)
     elif len(given) < len(answers):
@@ -263,11 +263,11 @@ def _show(answers: list[Asked], many: bool) -> None:
             show_evidence(each.document, each.answer, with_file=True, most=1)
 
 
-def _closest(answers: list[Asked]) -> list[Asked]:
-    """The three of whose documents a sentence is closest to the question."""
+def _closest(answers: list[DocumentAnswer]) -> list[DocumentAnswer]:
+    """Return the three whose best sentences are closest to the question."""
 
-    def best(asked: Asked) -> float:
-        return max((each.score for each in asked.answer.evidence), default=0.0)
+    def best(answer: DocumentAnswer) -> float:
+        return max((each.score for each in answer.answer.evidence), default=0.0)
 
     return sorted(answers, key=lambda each: -best(each))[:3]
 
@@ -275,7 +275,7 @@ def _closest(answers: list[Asked]) -> list[Asked]:
 def show_evidence(
     document: Document, answer: Answer, with_file: bool = False, most: int | None = None
 ) -> None:
-    """The sentences that support an answer, a line each, with their places."""
+    """Print the sentences that support an answer, one per line, with their places."""
     from rich.text import Text
 
     for each in answer.evidence[:most]:
@@ -287,7 +287,7 @@ def show_evidence(
 
 
 def _marked(text: str, begins: int, start: int | None, end: int | None) -> Any:
-    """A sentence on one line, with the answer marked: bold on a terminal, in ** otherwise."""
+    """Return a sentence on one line; the answer is bold on a terminal, otherwise in **."""
     from rich.text import Text
 
     low = 0 if start is None else min(max(start - begins, 0), len(text))

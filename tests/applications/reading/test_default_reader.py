@@ -65,7 +65,7 @@ def test_a_folder_called_default_is_another_reader(
 
 
 def test_a_name_of_a_model_that_answers_no_questions() -> None:
-    with pytest.raises(ValueError, match="minilm has not learned to answer questions"):
+    with pytest.raises(ValueError, match="minilm was not trained to answer questions"):
         default_reader.folder_of_reader("minilm")
 
 
@@ -86,5 +86,5 @@ def test_a_damaged_cache_says_how_to_mend_it(
 def test_a_run_that_lost_its_model(tmp_path: Path) -> None:
     for name in ("run.toml", "result.json"):
         (tmp_path / name).write_text("")
-    with pytest.raises(FileNotFoundError, match="a finished run without the model"):
+    with pytest.raises(FileNotFoundError, match="a finished run whose model"):
         lb.Reader.from_pretrained(tmp_path)

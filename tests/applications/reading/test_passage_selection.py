@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import longbird as lb
 from longbird.applications.documents import Document
 from longbird.applications.reading import passage_selection
-from longbird.applications.reading.document_answers import Asking
+from longbird.applications.reading.document_answers import DocumentReader
 from longbird.applications.reading.passage_selection import (
-    Narrow,
     Passage,
+    PassageIndex,
     Vectors,
     merged,
     passages,
@@ -55,7 +55,7 @@ def test_the_closest_are_those_of_brute_force() -> None:
     drawn = random.Random(0)
     texts = ["\n\n".join("".join(drawn.choices("abcdefghij ", k=400)) for _ in range(9))] * 2
     texts[0] += "\n\n" + "bad ideas " * 99 + "\n\n" + "badge cafes " * 99
-    found = Narrow(texts, letters, letters).closest("bad cafe")
+    found = PassageIndex(texts, letters, letters).closest("bad cafe")
     pieces = [texts[each.text][each.start : each.end] for each in found]
     having = [
         [any(each in ("bad", "bads") for each in piece.split()) for piece in pieces],
@@ -74,7 +74,9 @@ def test_what_a_text_repeats_counts_once() -> None:
     """A header on each page, or a licence in each file, leaves room for everything else."""
     repeated = "When the bad cafe closed. " + "filler " * 160
     text = "\n\n".join([repeated] * 50 + ["The bad cafe closed in May. " + "jig " * 180])
-    found = Narrow([text, repeated], letters, letters).closest("When did the bad cafe close?")
+    found = PassageIndex([text, repeated], letters, letters).closest(
+        "When did the bad cafe close?"
+    )
     assert sorted((each.text, each.start) for each in found)[::2] == [(0, 0), (1, 0)]
     assert len(found) == 3
     assert max(each.start for each in found) == text.index("The bad cafe closed")
@@ -84,7 +86,7 @@ def test_a_word_counts_for_the_passage_that_it_stands_in() -> None:
     """Also as its first word, and not from a passage that is left out because it is a repeat."""
     first, second = ("Kestrel " + "filler " * 190, "nothing " * 190)
     text = "\n\n".join([second, first, "other " * 190, first])
-    narrowed = Narrow([second, text], letters, letters)
+    narrowed = PassageIndex([second, text], letters, letters)
     found = narrowed.closest("kestrel")
     having = [
         each for each in found if "Kestrel" in [second, text][each.text][each.start : each.end]
@@ -104,7 +106,9 @@ def test_a_rare_word_counts_whatever_its_vector() -> None:
     filler = ["abcdefghij " * 150 + str(number) for number in range(300)]
     filler[123] = "zzz " * 180 + "Hollerfeld"
     text = "\n\n".join(filler)
-    best = Narrow([text], letters, letters).closest("Was abcdefghij closed in Hollerfeld?")[:2]
+    best = PassageIndex([text], letters, letters).closest("Was abcdefghij closed in Hollerfeld?")[
+        :2
+    ]
     assert any("Hollerfeld" in text[each.start : each.end] for each in best)
 
 
@@ -121,7 +125,9 @@ def test_of_many_passages_those_with_the_words_are_embedded(
         return letters(texts)
 
     text = "\n\n".join(paragraphs)
-    found = Narrow(["nothing", text], counted, letters).closest("Where did the kestrels nest?")
+    found = PassageIndex(["nothing", text], counted, letters).closest(
+        "Where did the kestrels nest?"
+    )
     assert asked == [5]
     assert any("Kestrels" in text[each.start : each.end] for each in found if each.text == 1)
 
@@ -131,7 +137,7 @@ def test_without_words_in_common_passages_of_everywhere_are_embedded(
 ) -> None:
     monkeypatch.setattr(passage_selection, "EMBEDDED", 10)
     text = "\n\n".join("filler " * 150 + str(number) for number in range(40))
-    found = Narrow([text], letters, letters).closest("Where did Zebulon go?")
+    found = PassageIndex([text], letters, letters).closest("Where did Zebulon go?")
     assert max(each.start for each in found) > len(text) * 0.7
     assert min(each.start for each in found) < len(text) * 0.3
 
@@ -145,8 +151,8 @@ def test_neighbours_become_one() -> None:
 def test_no_more_is_read_than_is_said(finder: lb.Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longbird.applications.reading.document_answers.NARROWED", 600)
     text = "\n\n".join("The one ship. " * 40 + str(number) for number in range(60))
-    asking = Asking(finder, [Document("a.txt", text)], Letters, most=5000)
-    assert "about 600 tokens" in next(asking.about())
+    asking = DocumentReader(finder, [Document("a.txt", text)], Letters, most=5000)
+    assert "about 600 tokens" in next(asking.messages())
     read: list[str] = []
     before = finder.ask
     monkeypatch.setattr(
@@ -173,9 +179,9 @@ def test_a_corpus_is_narrowed_and_keeps_its_characters(most: int, finder: lb.Rea
     filler = "\n\n".join(["The one ship. " * 60] * 30)
     texts = [filler, f"{filler}\n\nDid bad cafes face the zero ship. Cab.\n\n{filler}"]
     documents = [Document(f"{number}.txt", text) for number, text in enumerate(texts)]
-    asking = Asking(finder, documents, Letters, most=most)
-    assert not asking.whole
-    assert "passages closest to the question" in next(asking.about())
+    asking = DocumentReader(finder, documents, Letters, most=most)
+    assert not asking.reads_all
+    assert "passages closest to the question" in next(asking.messages())
     first, second = asking.ask("bad cafes face cab ?")
     assert first.answer.text is None
     assert first.narrowed
@@ -201,14 +207,14 @@ def test_an_answer_ends_where_its_passage_does(
     text = "first one" + "." * 100 + "second one"
     over = Answer("one\n\nsecond", 0.9, 6, 17, (), 1)
     monkeypatch.setattr(finder, "ask", lambda *_: over)
-    asking = Asking(finder, [Document("a.txt", text)], Letters)
+    asking = DocumentReader(finder, [Document("a.txt", text)], Letters)
     answer = asking._read(text, [Passage(0, 0, 9), Passage(0, 109, 119)], "which ?")
     assert (answer.start, answer.end, answer.text) == (6, 9, "one")
 
 
 def test_tokens_are_guessed_in_every_script(finder: lb.Reader) -> None:
     for text, tokens in (("The mill stands by the river. " * 100, 700), ("\u5de5" * 700, 700)):
-        asking = Asking(finder, [Document("a.txt", text)], Letters)
+        asking = DocumentReader(finder, [Document("a.txt", text)], Letters)
         assert tokens / 1.5 < asking.tokens < tokens * 1.5
 
 
@@ -220,7 +226,7 @@ def test_the_file_that_is_read_is_named(
     )  # none is short
     documents = [Document(f"{name}.txt", "The one ship. " * 100) for name in "ab"]
     told: list[str] = []
-    answers = Asking(finder, documents, Letters).ask("the ship ?", told.append)
+    answers = DocumentReader(finder, documents, Letters).ask("the ship ?", told.append)
     for document, _ in zip(documents, answers, strict=True):
         assert told
         assert all(line.startswith(f"Reading {document.file}: ") for line in told)

@@ -1,4 +1,4 @@
-"""Answers as SQuAD's official script compares them."""
+"""Normalizing answers as the official script of SQuAD does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def normalized(answer: str) -> str:
-    """Without capitals, punctuation, articles and superfluous space.
+    """Return an answer in lowercase, without punctuation, articles and superfluous whitespace.
 
     Examples:
         >>> normalized("The  U.S.A.!")

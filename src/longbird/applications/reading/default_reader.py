@@ -13,39 +13,36 @@ from longbird.files.sources import is_named, minilm
 from longbird.files.sources.packages import MODEL_FILES, cached
 
 SHIPPED = Path(__file__).parent / "shipped"
-"""Has config.json, difference.safetensors and the card of the model."""
+"""Folder with config.json, difference.safetensors and the model card."""
 DIFFERENCE = "difference.safetensors"
 TOKENIZER = tuple(file for file in MODEL_FILES if file not in ("config.json", "model.safetensors"))
 
 
 def folder_of_reader(source: str | Path) -> Path:
-    """The folder of a reader: "default", that of a run, or that of a model."""
+    """Return the folder of a reader: "default", or the folder of a run or of a model."""
     if str(source) == "default":  # a folder of that name is ./default
         return default_reader()
     if is_named(str(source)):
         raise InvalidValueError(
-            f"{source} has not learned to answer questions: `longbird finetune ask --model "
+            f"{source} was not trained to answer questions: `longbird finetune ask --model "
             f"{source}` trains it, and default is the reader that comes with Longbird"
         )
     return folder_of_model(source)
 
 
 def default_reader() -> Path:
-    """The folder of the reader that comes with Longbird, put together at its first use.
-
-    MiniLM's weights are downloaded by name and checked by hash, once.
-    """
+    """Return the folder of the default reader, which is built at its first use."""
     files = ("config.json", "model.safetensors", *TOKENIZER)
-    return cached(shipped_name(), files, _fill, megabytes=91, doing="putting together")
+    return cached(shipped_name(), files, _fill, megabytes=91, doing="building")
 
 
 def shipped_name() -> str:
-    """A name that no other reader has, nor this one with another configuration."""
+    """Return a name that depends on the weights and the configuration."""
     parts = (sha256_of(SHIPPED / file)[:8] for file in (DIFFERENCE, "config.json"))
     return f"reader-{'-'.join(parts)}"
 
 
-def _fill(folder: Path, _scratch: Path) -> None:
+def _fill(folder: Path, _: Path) -> None:
     from safetensors.torch import save_file
 
     from longbird.applications.reading.weight_difference import apply_difference
@@ -60,7 +57,7 @@ def _fill(folder: Path, _scratch: Path) -> None:
 
 
 def starting_weights(source: str | Path, rows: int = 4096) -> dict[str, Any]:
-    """MiniLM's weights by our names, with its positions again and again up to that many."""
+    """Return MiniLM's weights by Longbird's names, with its positions repeated up to `rows`."""
     import torch
 
     from longbird.models import LongbirdModel

@@ -1,4 +1,4 @@
-"""Many questions about many documents: all of it is read, or what is closest to each question."""
+"""Answers from several documents, of which all or only the closest passages are read."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from longbird.applications.documents import Document
-from longbird.applications.reading.passage_selection import Narrow, Passage, merged
+from longbird.applications.reading.passage_selection import Passage, PassageIndex, merged
 from longbird.applications.reading.reader import Answer, Evidence, Reader
 
 READ_WHOLE = 131_072
-"""Tokens of all documents together, up to which they are read whole for each question."""
+"""Maximum number of tokens of all documents together that are read completely per question."""
 NARROWED = 16_384
-"""Of more, tokens of the passages that are read for each question. F1 of thirty questions about
-124,000 words was 52 with as many, and 52 with half of them."""
+"""Maximum number of tokens read per question when the documents are too long to read completely.
+F1 of thirty questions about 124,000 words was 52 with this number, and 52 with half of it."""
 BETWEEN = "\n\n"
-"""Passages, as between paragraphs."""
+"""Separator inserted between passages."""
 BYTES = 4.2
-"""Of a token of English in UTF-8, about: counting all tokens would take too long. Numbers, and
-scripts with a token for each character, have fewer bytes in a token, and count for less."""
+"""Approximate number of UTF-8 bytes per token of English; counting tokens would take too long.
+Numbers, and scripts with a token for each character, have fewer bytes per token, and so more
+tokens than estimated."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question about a document, with its answer.
+class DocumentAnswer:
+    """The answer of a document to a question.
 
     Attributes:
         document: The document.
         question: The question.
-        answer: Of `Reader.ask`, by characters of the whole document.
-        narrowed: Were only the closest passages read, or none?
+        answer: The answer, with positions in the text of the document.
+        narrowed: Whether only the closest passages of the document were read, or none.
     """
 
     document: Document
@@ -40,7 +41,7 @@ class Asked:
     narrowed: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """What `longbird ask --json` prints of it."""
+        """Return the object that `longbird ask --json` prints."""
         return {
             "file": self.document.file,
             "question": self.question,
@@ -49,25 +50,20 @@ class Asked:
             "start": self.answer.start,
             "end": self.answer.end,
             "evidence": [
-                {
-                    "text": each.text,
-                    "start": each.start,
-                    "end": each.end,
-                    "score": round(each.score, 4),
-                }
-                for each in self.answer.evidence
+                {**vars(each), "score": round(each.score, 4)} for each in self.answer.evidence
             ],
         }
 
 
-class Asking:
+class DocumentReader:
     """Answers questions about documents.
 
     Args:
-        reader: Reads them.
-        documents: What is asked about.
-        embedder: Makes a `longbird.Embedder`, if the documents are too many to be read whole.
-        most: Tokens of all documents together that are read whole for each question.
+        reader: The reader.
+        documents: The documents.
+        embedder: Function that makes a `longbird.Embedder`; called if the documents are too long
+            to be read completely.
+        most: Maximum number of tokens of all documents together that are read completely.
     """
 
     def __init__(
@@ -78,54 +74,56 @@ class Asking:
         most: int = READ_WHOLE,
     ) -> None:
         self.reader, self.documents, self.embedder = reader, documents, embedder
-        self.most = most
-        self.tokens = sum(self._tokens(each.text) for each in documents)
-        self.narrow: Narrow | None = None
+        self.most, self.room = most, min(NARROWED, most)
+        self.tokens = sum(_estimated_tokens(each.text) for each in documents)
+        self.index: PassageIndex | None = None
 
     @property
-    def whole(self) -> bool:
-        """Are all documents read whole?"""
+    def reads_all(self) -> bool:
+        """Whether all documents are read completely."""
         return self.tokens <= self.most
 
-    def about(self) -> Iterator[str]:
-        """What the user should know of how the documents are read."""
-        if not self.whole:
-            many = len(self.documents) > 1
-            what = f"the {len(self.documents):,} files have" if many else "the document has"
+    def messages(self) -> Iterator[str]:
+        """Yield what the user should know about how the documents are read."""
+        if not self.reads_all:
+            several = len(self.documents) > 1
+            what = f"the {len(self.documents):,} files have" if several else "the document has"
             yield (
                 f"{what} about {self.tokens:,} tokens, more than the {self.most:,} that are read "
-                "whole for a question (--read): the passages closest to the question by embedding "
-                f"and by words are read, about {self._room():,} tokens"
+                "completely for a question (--read): only the passages closest to the question, "
+                f"by embedding and by words, are read, about {self.room:,} tokens"
             )
 
-    def in_passages(self, answers: Sequence[Asked]) -> Iterator[str]:
-        """What the user should know of documents that were too long to be read at once."""
+    def window_messages(self, answers: Sequence[DocumentAnswer]) -> Iterator[str]:
+        """Yield messages about documents that were too long to be read at once."""
         long = [each for each in answers if each.answer.passages > 1 and not each.narrowed]
         for each in long[:3]:
             yield (
                 f"{each.document.file} is longer than the {self.reader.length:,} tokens that the "
-                f"model reads at once: it was read in {each.answer.passages:,} passages that "
-                "overlap"
+                f"model reads at once: it was read in {each.answer.passages:,} overlapping "
+                "passages"
             )
         if len(long) > 3:
             yield f"so were {len(long) - 3:,} others"
 
     def check(self, question: str) -> None:
-        """Raises for a question that cannot be asked, such as one of thousands of words."""
+        """Raise an error for a question that cannot be asked, such as one that is too long."""
         self.reader.ask("", question)
 
     def ask(
         self, question: str, advance: Callable[[str], None] = lambda _: None
-    ) -> Iterator[Asked]:
-        """The answers of all documents to a question, in their order."""
-        if not self.whole:
-            advance("Narrowing down what to read")
-            yield from self._narrowed(question, advance)
+    ) -> Iterator[DocumentAnswer]:
+        """Yield the answers of all documents to a question, in order.
+
+        Args:
+            question: The question.
+            advance: Function that is called with what is being done.
+        """
+        if not self.reads_all:
+            advance("Selecting passages")
+            yield from self._ask_passages(question, advance)
             return
         name = self.documents[0].file if self.documents else ""
-
-        def told(done: int, of: int) -> None:
-            advance(f"Reading {name}: {done:,} of {of:,} tokens")
 
         def pairs() -> Iterator[tuple[str, str]]:
             nonlocal name
@@ -133,38 +131,40 @@ class Asking:
                 name = document.file
                 yield document.text, question
 
-        answers = self.reader.ask_all(pairs(), told)
+        answers = self.reader.ask_all(
+            pairs(), lambda done, of: advance(f"Reading {name}: {done:,} of {of:,} tokens")
+        )
         for document, answer in zip(self.documents, answers, strict=True):
-            yield Asked(document, question, answer)
+            yield DocumentAnswer(document, question, answer)
 
-    def _narrowed(self, question: str, advance: Callable[[str], None]) -> Iterator[Asked]:
-        if self.narrow is None:
+    def _ask_passages(
+        self, question: str, advance: Callable[[str], None]
+    ) -> Iterator[DocumentAnswer]:
+        if self.index is None:
             embedder = self.embedder()
             texts = [document.text for document in self.documents]
-            self.narrow = Narrow(
+            self.index = PassageIndex(
                 texts, lambda some: embedder.embed(some).vectors, embedder.embed_queries
             )
-        closest = self.narrow.closest(question)
         chosen: list[Passage] = []
-        room = self._room()
-        for passage in closest:
+        room = self.room
+        for passage in self.index.closest(question):
             text = self.documents[passage.text].text
-            room -= self._tokens(text[passage.start : passage.end])
+            room -= _estimated_tokens(text[passage.start : passage.end])
             if room < 0 and chosen:
                 break
             chosen.append(passage)
         to_read = merged(chosen)
         for number, document in enumerate(self.documents):
             pieces = [each for each in to_read if each.text == number]
+            answer = Answer(None, 0.0, None, None, (), 0)
             if pieces:
                 advance(f"Reading {document.file}")
-                yield Asked(document, question, self._read(document.text, pieces, question), True)
-                continue
-            # No passage of it was close enough to be read.
-            yield Asked(document, question, Answer(None, 0.0, None, None, (), 0), True)
+                answer = self._read(document.text, pieces, question)
+            yield DocumentAnswer(document, question, answer, True)
 
     def _read(self, text: str, pieces: Sequence[Passage], question: str) -> Answer:
-        """The answer of some passages of a text, which are read as one text."""
+        """Answer from some passages of a text, which are read as one text."""
         begins: list[int] = []
         parts: list[str] = []
         length = 0
@@ -175,10 +175,10 @@ class Asking:
         answer = self.reader.ask(BETWEEN.join(parts), question)
 
         def place(start: int, end: int) -> tuple[int, int]:
-            """Characters of the whole text; what goes over the end of a passage ends there."""
+            """Map positions to the whole text, and cut spans at the end of their passage."""
             at = bisect_right(begins, start) - 1
-            by = pieces[at].start - begins[at]
-            return start + by, min(end + by, pieces[at].end)
+            offset = pieces[at].start - begins[at]
+            return start + offset, min(end + offset, pieces[at].end)
 
         evidence = tuple(
             Evidence(text[slice(*where)], *where, each.score)
@@ -191,9 +191,7 @@ class Asking:
         start, end = place(answer.start, answer.end)
         return replace(answer, text=text[start:end], start=start, end=end)
 
-    def _room(self) -> int:
-        return min(NARROWED, self.most)
 
-    def _tokens(self, text: str) -> int:
-        size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-        return round(size / BYTES)
+def _estimated_tokens(text: str) -> int:
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return round(size / BYTES)

@@ -1,4 +1,4 @@
-"""Models and tokenizers of folders, with no more of transformers than that takes."""
+"""Loading models and tokenizers from folders."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from longbird.files.paths import check_path, folder_of
 
 
 def folder_of_model(path: str | os.PathLike[str]) -> Path:
-    """The folder of a model: one of its own, that of a finished run, or one of the hub.
+    """Return the folder of a model, given that folder, a finished run, or a name on the hub.
 
     Raises:
-        FileNotFoundError: There is no such folder, or a run that is not finished.
+        FileNotFoundError: The folder does not exist, or is a run that is not finished.
     """
     check_path(path)
     folder = folder_of(path)
@@ -26,26 +26,27 @@ def folder_of_model(path: str | os.PathLike[str]) -> Path:
         return folder
     if not (folder / "result.json").is_file():
         raise MissingFileError(
-            f"{folder} is a run that is not finished: the same command that began it goes on"
+            f"{folder} is a run that is not finished: repeat the command that started it to "
+            "resume it"
         )
     if not (folder / "model" / "config.json").is_file():
         raise MissingFileError(
-            f"{folder} is a finished run without the model that it had in {folder / 'model'}: "
-            "train it again, in another folder"
+            f"{folder} is a finished run whose model, {folder / 'model'}, is missing: train it "
+            "again in another folder"
         )
     return folder / "model"
 
 
 def load_model(folder: str | Path, wanted: str, **options: Any) -> Any:
-    """The model of a folder, to read with.
+    """Load a model for inference.
 
     Args:
-        folder: As `save_pretrained` writes it.
-        wanted: The name of our class that it must have been saved from.
-        options: For `from_pretrained`.
+        folder: Folder that `save_pretrained` wrote.
+        wanted: Name of the Longbird class that it must have been saved from.
+        **options: Options of `from_pretrained`.
 
     Raises:
-        ValueError: It is a model of another kind.
+        ValueError: It is a model of another class.
     """
     from longbird import models
     from longbird.models.checkpoints.configs import read_config
@@ -59,12 +60,12 @@ def load_model(folder: str | Path, wanted: str, **options: Any) -> Any:
 
 
 def load_tokenizer(folder: str | Path) -> Any:
-    """The tokenizer of a folder."""
+    """Load the tokenizer of a folder."""
     from transformers import AutoTokenizer
 
     try:
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    except JSONDecodeError as error:  # which does not say of which file
+    except JSONDecodeError as error:  # which does not name the file
         raise InvalidValueError(
             f"a file of the tokenizer in {folder} is not JSON: {error}"
         ) from error
@@ -72,7 +73,7 @@ def load_tokenizer(folder: str | Path) -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Generator[None, None, None]:
-    """Without the bar of loading, which takes a moment, and the report of what was loaded."""
+    """Hide the progress bar and the report of loading."""
     from transformers.utils import logging as theirs
 
     log, shown = logging.getLogger("longbird"), theirs.is_progress_bar_enabled()

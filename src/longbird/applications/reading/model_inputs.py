@@ -1,4 +1,4 @@
-"""A question and its document as tokens."""
+"""Questions and documents as inputs of a model."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from longbird.applications.documents.document import BLANK
 from longbird.applications.documents.windows import question_windows
 from longbird.errors import InvalidValueError
 
+SHORT = 24
+"""Number of tokens below which paragraphs are joined before their positions restart."""
+
 
 @dataclass(frozen=True)
 class EncodedQuestion:
-    """A question and a document as tokens: what comes before the document, it, and what follows.
+    """The tokens of a question and a document, with the special tokens around them.
 
     Attributes:
-        ids: All tokens.
-        types: Their token types.
-        starts: The first character of each, in the document.
-        ends: The character behind each.
-        first: The number of the document's first token.
-        last: The number behind its last token.
+        ids: Token ids.
+        types: Token types.
+        starts: Index of the first character of each token in the document.
+        ends: Index after the last character of each token.
+        first: Index of the first token of the document.
+        last: Index after the last token of the document.
     """
 
     ids: list[int]
@@ -34,20 +37,20 @@ class EncodedQuestion:
     last: int
 
     def tokens_of(self, start: int, end: int) -> tuple[int, int] | None:
-        """The first and the last token that have characters of a span; None if none has."""
+        """Return the first and the last token of a span of characters, or None."""
         low = bisect_right(self.ends, start, self.first, self.last)
         high = bisect_left(self.starts, end, self.first, self.last) - 1
         return (low, high) if low <= high else None
 
     def paragraphs(self, text: str) -> list[int]:
-        """The first token of each paragraph of the document, which is `text`."""
+        """Return the first token of each paragraph of the document, which is `text`."""
         begins = (found.end() for found in BLANK.finditer(text))
         tokens = (bisect_right(self.ends, start, self.first, self.last) for start in begins)
         later = (token for token in tokens if self.first < token < self.last)
         return list(dict.fromkeys([self.first, *later]))
 
     def windows(self, length: int) -> list[range]:
-        """Tokens of the document, such that a window with the question has at most `length`."""
+        """Return the windows of the document that have, with the question, `length` tokens."""
         room = length - (len(self.ids) - (self.last - self.first))
         return [range(*each) for each in question_windows(self.first, self.last, room)]
 
@@ -55,7 +58,13 @@ class EncodedQuestion:
 def encode(
     pairs: Sequence[tuple[str, str]], places: Sequence[str], tokenizer: Any, length: int
 ) -> Iterator[EncodedQuestion]:
-    """Questions and documents as tokens.
+    """Tokenize questions with their documents.
+
+    Args:
+        pairs: Questions with documents.
+        places: Name of each pair, for error messages.
+        tokenizer: Tokenizer of transformers.
+        length: Maximum number of tokens read at once.
 
     Raises:
         ValueError: A question leaves less than half of `length` to the document.
@@ -66,8 +75,8 @@ def encode(
     )
     typed = "token_type_ids" in tokenizer.model_input_names
     for row, place in enumerate(places):
-        ids, of = encoded["input_ids"][row], encoded.sequence_ids(row)
-        inside = [number for number, part in enumerate(of) if part == 1]
+        ids, parts = encoded["input_ids"][row], encoded.sequence_ids(row)
+        inside = [number for number, part in enumerate(parts) if part == 1]
         first, last = (inside[0], inside[-1] + 1) if inside else (len(ids), len(ids))
         around = len(ids) - (last - first)
         if around > length // 2:
@@ -76,28 +85,23 @@ def encode(
                 "that are read at once; make it shorter"
             )
         offsets = encoded["offset_mapping"][row]
-        yield EncodedQuestion(
-            ids,
-            encoded["token_type_ids"][row] if typed else [0] * len(ids),
-            [start for start, _ in offsets],
-            [end for _, end in offsets],
-            first,
-            last,
-        )
+        types = encoded["token_type_ids"][row] if typed else [0] * len(ids)
+        starts, ends = ([each[side] for each in offsets] for side in (0, 1))
+        yield EncodedQuestion(ids, types, starts, ends, first, last)
 
 
 def window_inputs(
     ids: Sequence[int], types: Sequence[int], first: int, last: int, start: int, stop: int
 ) -> dict[str, list[int]]:
-    """What the model takes of a window, with what is around the document, which is global.
+    """Return the inputs for a window of a document; the tokens around the document are global.
 
     Args:
-        ids: Of all tokens.
-        types: Of all tokens.
-        first: The first of the document.
-        last: The one behind it.
-        start: The first of the window.
-        stop: The one behind it.
+        ids: Ids of all tokens.
+        types: Types of all tokens.
+        first: First token of the document.
+        last: Token after the document.
+        start: First token of the window.
+        stop: Token after the window.
     """
     before, after = slice(0, first), slice(last, len(ids))
     return {
@@ -107,20 +111,17 @@ def window_inputs(
     }
 
 
-LEAST = 24
-"""Tokens: positions count on from a shorter paragraph to the next."""
-
-
 def joined(paragraphs: Sequence[int], last: int) -> list[int]:
-    """The first token of each paragraph, short ones put together.
+    """Return the first token of each paragraph, with short paragraphs joined.
 
-    If all of them counted anew, short ones would have the same few positions, and a model that
-    sees them at once could not tell which word stands in which: of ten lines such as "Anna lives
-    in Paris." with blank lines between them, the reader told one city right; it tells nine.
+    If positions restarted in every short paragraph, all of them would have the same few
+    positions, and a model that sees them at once could not tell which word belongs to which
+    paragraph: of ten lines such as "Anna lives in Paris." with blank lines between them, the
+    reader told one city right; with joined paragraphs it tells nine.
 
     Args:
-        paragraphs: The first token of each.
-        last: The one behind the last paragraph.
+        paragraphs: First token of each paragraph.
+        last: Token after the last paragraph.
 
     Examples:
         >>> joined([10, 15, 60, 120, 130], 140)
@@ -130,15 +131,15 @@ def joined(paragraphs: Sequence[int], last: int) -> list[int]:
     """
     found = list(paragraphs[:1])
     for token in paragraphs[1:]:
-        if token - found[-1] >= LEAST:
+        if token - found[-1] >= SHORT:
             found.append(token)
-    if len(found) > 1 and last - found[-1] < LEAST:
+    if len(found) > 1 and last - found[-1] < SHORT:
         found.pop()
     return found
 
 
 def columns(tokens: Sequence[int], first: int, start: int, stop: int) -> list[int]:
-    """Where tokens of the document are among the inputs of a window; -1 for those of others.
+    """Return the columns of document tokens among the inputs of a window; -1 if outside of it.
 
     Examples:
         >>> columns([5, 8, 20], first=3, start=8, stop=16)
@@ -150,18 +151,19 @@ def columns(tokens: Sequence[int], first: int, start: int, stop: int) -> list[in
 def positions(
     count: int, first: int, last: int, start: int, stop: int, paragraphs: Sequence[int], rows: int
 ) -> list[int]:
-    """Positions of the tokens of a window, which count anew in every paragraph (see `joined`).
+    """Return the positions of the tokens of a window, which restart in each paragraph.
 
-    The question keeps its own, and every paragraph has those behind it, as if it were alone.
+    The question keeps its positions, and every paragraph has those after it, as if it were the
+    only one; short paragraphs are joined.
 
     Args:
-        count: Of all tokens.
-        first: The first of the document.
-        last: The one behind it.
-        start: The first of the window.
-        stop: The one behind it.
-        paragraphs: The first token of each paragraph.
-        rows: Of the table of positions; a longer paragraph begins again.
+        count: Number of all tokens.
+        first: First token of the document.
+        last: Token after the document.
+        start: First token of the window.
+        stop: Token after the window.
+        paragraphs: First token of each paragraph.
+        rows: Number of positions of the model, after which the positions of a paragraph restart.
 
     Examples:
         >>> places = positions(91, 2, 90, 12, 90, [2, 42], 512)

@@ -1,4 +1,4 @@
-"""What a model says of a question and a document: the best span, its type, what supports it."""
+"""Answers from the outputs of a model: the best span, its type, and supporting sentences."""
 
 from __future__ import annotations
 
@@ -12,38 +12,37 @@ import torch
 from torch import Tensor
 
 TYPES = ("span", "yes", "no", "none")
-"""What an answer is: words of the document, yes, no, or that there is none."""
+"""Types of answers: words of the document, yes, no, or no answer."""
 SPAN, NONE = TYPES.index("span"), TYPES.index("none")
 
 
 def said(
     outputs: Any, batch: Mapping[str, Tensor], longest: int, typed: bool, supported: bool
 ) -> list[dict[str, Any]]:
-    """Of each window of a batch: its best span, the logits of the types, and those of sentences.
+    """Return the best span, the logits of types and those of sentences for each window.
 
     Args:
-        outputs: Of `LongbirdForQuestionAnswering`.
-        batch: Its inputs, with all but the document global.
-        longest: Tokens of the longest answer.
-        typed: Does the model tell types of answers apart?
-        supported: Does it say which sentences support them?
+        outputs: Outputs of `LongbirdForQuestionAnswering`.
+        batch: Its inputs, in which every token outside of the document is global.
+        longest: Maximum number of tokens of an answer.
+        typed: Whether the model predicts types of answers.
+        supported: Whether the model predicts which sentences support the answer.
     """
     text = batch["attention_mask"] > 0
     possible = text & (batch["global_attention_mask"] == 0)
     begins = batch["paragraph_positions"]  # [rows, paragraphs], -1 for none
     marks = torch.zeros_like(text, dtype=torch.long)
     paragraph = marks.scatter_add(1, begins.clamp(min=0), (begins >= 0).long()).cumsum(1)
-    padding = text.int().argmax(1)  # before the text
     start, end = outputs.start_logits.float(), outputs.end_logits.float()
     low, high, logit, chance = (
         x.tolist() for x in best_spans(start, end, possible, paragraph, longest)
     )
-    rows, before = len(text), padding.tolist()
+    rows, padding = len(text), text.int().argmax(1).tolist()  # padding before the text
     types = outputs.answer_type_logits.float().tolist() if typed else [None] * rows
     sentences = outputs.sentence_logits.float().tolist() if supported else [None] * rows
     return [
         {
-            "tokens": (low[row] - before[row], high[row] - before[row]),
+            "tokens": (low[row] - padding[row], high[row] - padding[row]),
             "logit": logit[row],
             "chance": chance[row],
             "types": types[row],
@@ -56,12 +55,16 @@ def said(
 def join(
     row: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], typed: bool, supported: bool
 ) -> dict[str, Any]:
-    """What was said of the windows of a document as one answer.
+    """Combine the outputs for the windows of a document into one answer.
 
-    The best span is that of highest logit, where the type is likely to be a span, and in a window
-    of `worth`, if the row has that. An answer in any window is an answer; that there is none must
-    be so in all of them. `beside` is the logit that the sentence of the span supports it, `there`
-    are the types of its window, and `ahead` is by how much it beats the spans of other windows.
+    The best span is the one with the highest logit, to which the log-probability of the type
+    "span" in its window is added, and the value of `worth`, if the row has it. There is no answer
+    only if no window has one.
+
+    Returns:
+        The `span`, the logits of `types` and `sentences`; `beside`, the logit that the sentence
+        of the span supports it; `there`, the types in its window; and `ahead`, the difference to
+        the best span of another window.
     """
     worth = row.get("worth") or [0.0] * len(parts)
     spans = [
@@ -79,9 +82,8 @@ def join(
         low, high = (token - first + begin for token in best["tokens"])
         text = row["text"][row["skipped"] :]
         start, end = row["starts"][low], with_accents(text, row["ends"][high])
-        words, chance = text[start:end], best["chance"]
-        span = {"text": words, "start": start, "end": end, "token": low, "chance": chance}
-        span["logit"] = best["logit"]
+        span = {"text": text[start:end], "start": start, "end": end, "token": low}
+        span |= {"chance": best["chance"], "logit": best["logit"]}
         number = bisect_right(sentences, low) - 1
         beside = logits[number] if supported and number >= 0 else None
         ahead = spans[at] - max(spans[:at] + spans[at + 1 :], default=spans[at])
@@ -100,7 +102,7 @@ def join(
 
 
 def with_accents(text: str, end: int) -> int:
-    r"""The end of a span with the marks of its last letter, which tokenizers leave out.
+    r"""Return the end of a span including the marks of its last letter, which tokenizers omit.
 
     Examples:
         >>> with_accents("cafe\u0301s", 4)
@@ -114,16 +116,16 @@ def with_accents(text: str, end: int) -> int:
 def best_spans(
     start: Tensor, end: Tensor, possible: Tensor, paragraph: Tensor, longest: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The best span of each row: its first and last token, its logit and its probability.
+    """Return the best span of each row: first and last token, logit and probability.
 
-    No answer goes on in the next paragraph.
+    A span lies within one paragraph.
 
     Args:
-        start: Logits, [rows, n].
-        end: The same.
-        possible: Where an answer can be, bool [rows, n].
-        paragraph: The number of each token's paragraph, [rows, n].
-        longest: Tokens that an answer can have.
+        start: Logits of the first token, [rows, n].
+        end: Logits of the last token, [rows, n].
+        possible: Whether a token can be part of an answer, bool [rows, n].
+        paragraph: Number of the paragraph of each token, [rows, n].
+        longest: Maximum number of tokens of an answer.
     """
     start = start.masked_fill(~possible, -torch.inf)
     end = end.masked_fill(~possible, -torch.inf)
@@ -141,17 +143,17 @@ def best_spans(
 
 
 def best_answer(found: Mapping[str, Any]) -> str:
-    """The type of the best answer, whether or not there is one."""
+    """Return the type of the best answer, whether or not it is likely."""
     if found["types"] is None:
         return "span"
     return TYPES[int(np.argmax(found["types"][:NONE]))]
 
 
 def margin(types: Sequence[float]) -> float:
-    """By how much the logit of no answer exceeds that of the best answer."""
+    """Return by how much the logit of no answer exceeds that of the best answer."""
     return types[NONE] - max(types[:NONE])
 
 
 def log_softmax(logits: Sequence[float]) -> np.ndarray:
-    """Log-probabilities."""
+    """Return log-probabilities."""
     return np.asarray(logits) - np.logaddexp.reduce(logits)

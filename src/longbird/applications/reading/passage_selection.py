@@ -1,10 +1,10 @@
-"""Of more text than can be read at once, the passages that are closest to a question."""
+"""Selecting the passages of long documents that are closest to a question."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +12,17 @@ import numpy.typing as npt
 from longbird.applications.reading.word_overlap import begins, share, words_of
 
 WORDS = 200
-"""Of a passage, about: what a model for sentences was made for."""
+"""Approximate number of words of a passage, the length that sentence models were trained on."""
 LONG_WORD = 20
-"""Characters: what has more counts as several words."""
+"""Number of characters above which a word counts as several."""
 WIDE = "\u3001-\u30ff\u3400-\u9fff"
-"""Characters of Chinese and Japanese, which put no spaces between words: two count as one."""
+"""Characters of Chinese and Japanese, which have no spaces between words: two count as one."""
 EMBEDDED = 1000
-"""Passages that are embedded for a question: of more, those that share most words with it."""
+"""Maximum number of passages embedded per question; those with the most words of it come first."""
 BY_WORDS = 0.5
-"""What having all words of a question counts beside the cosine. Of 855 passages of SQuAD, the
-right one was among the first ten for 93.0% of 200 questions by cosine, 95.5% by words, 99.5% by
-both."""
+"""Score of a passage that has all words of a question, which is added to the cosine. Of 855
+passages of SQuAD, the right one was among the first ten for 93.0% of 200 questions by cosine,
+95.5% by words, and 99.5% by both."""
 
 Vectors = npt.NDArray[np.float32]
 
@@ -32,10 +32,10 @@ class Passage:
     """A part of one of several texts.
 
     Attributes:
-        text: The number of the text.
-        start: Its first character there.
-        end: The character behind it.
-        score: How close it is to the question: the cosine of their vectors, and the share of the
+        text: Index of the text.
+        start: Index of the first character.
+        end: Index after the last character.
+        score: Cosine of its vector and that of the question, plus the weighted share of the
             question's words that it has.
     """
 
@@ -45,16 +45,17 @@ class Passage:
     score: float = 0.0
 
 
-class Narrow:
+class PassageIndex:
     """Finds the passages of texts that are closest to questions.
 
-    By their vectors, which are computed when they are first needed, and by the words that they
-    share with a question. Where there are more than `EMBEDDED`, those with most of its rare words
-    are embedded. Of passages that a text repeats, such as headers, only the first counts.
+    Passages are compared with questions by their vectors, which are computed when they are first
+    needed, and by common words. If there are more than `EMBEDDED` passages, only those with most
+    of the question's rare words are embedded. Of passages that a text repeats, such as headers,
+    only the first counts.
 
     Args:
-        texts: Of all documents.
-        embed: Vectors of texts, [texts, width], of length 1.
+        texts: Texts of all documents.
+        embed: Function that returns the vectors of texts, [texts, width], of length 1.
         embed_questions: The same for questions.
     """
 
@@ -68,17 +69,18 @@ class Narrow:
         self.passages = [
             Passage(number, start, end)
             for number, text in enumerate(texts)
-            for start, end in _once(text)
+            for start, end in _distinct_passages(text)
         ]
         self.vectors: dict[int, Vectors] = {}
-        self.of_text = np.array([each.text for each in self.passages], np.int64)
+        self.text_of = np.array([each.text for each in self.passages], np.int64)
         self.starts = np.array([each.start for each in self.passages], np.int64)
         self.ends = np.array([each.end for each in self.passages], np.int64)
 
     def closest(self, question: str) -> list[Passage]:
-        """Passages with their scores, the closest first."""
-        words = self._shared(question)
-        # Of equal ones, some of everywhere: with no word of the question, all are equal.
+        """Return passages with their scores, the closest first."""
+        having = (self._having(word) for word in words_of(question))
+        words = share(having, len(self.passages))  # of the question, rare ones weighing more
+        # Ties are broken at random, since all passages tie if none has a word of the question.
         drawn = np.random.default_rng(0).permutation(len(words))
         numbers = [int(each) for each in np.lexsort((drawn, -words))[:EMBEDDED]]
         missing = [number for number in numbers if number not in self.vectors]
@@ -87,24 +89,19 @@ class Narrow:
             made = self.embed([self.texts[each.text][each.start : each.end] for each in some])
             self.vectors.update(zip(missing, made, strict=True))
         (asked,) = self.embed_questions([question])
-        scored = [
-            (float(self.vectors[number] @ asked) + BY_WORDS * float(words[number]), number)
+        scores = {
+            number: float(self.vectors[number] @ asked) + BY_WORDS * float(words[number])
             for number in numbers
-        ]
+        }
         return [
-            Passage(each.text, each.start, each.end, score)
-            for score, number in sorted(scored, key=lambda pair: (-pair[0], pair[1]))
-            for each in [self.passages[number]]
+            replace(self.passages[number], score=scores[number])
+            for number in sorted(scores, key=lambda number: (-scores[number], number))
         ]
-
-    def _shared(self, question: str) -> npt.NDArray[np.float64]:
-        """The share of the question's words that each passage has, rare ones counting more."""
-        return share((self._having(word) for word in words_of(question)), len(self.passages))
 
     def _having(self, word: str) -> npt.NDArray[np.bool_]:
-        """The passages in which a word begins so, by one search through each text, [passages]."""
+        """Return which passages have a word with this beginning, by one search per text."""
         pattern, having = begins(word), np.zeros(len(self.passages), bool)
-        firsts = np.searchsorted(self.of_text, np.arange(len(self.texts) + 1))
+        firsts = np.searchsorted(self.text_of, np.arange(len(self.texts) + 1))
         for number, text in enumerate(self.texts):
             part = slice(*firsts[number : number + 2])
             found = np.array([each.start() for each in pattern.finditer(text)], np.int64)
@@ -115,7 +112,7 @@ class Narrow:
 
 
 def passages(text: str, words: int = WORDS) -> list[tuple[int, int]]:
-    r"""Characters of passages of about that many words: whole paragraphs, where these are short.
+    r"""Return the start and end of passages of about that many words, of paragraphs if possible.
 
     Examples:
         >>> passages("One two.\n\nThree four.\n\nFive", words=4)
@@ -135,8 +132,8 @@ def passages(text: str, words: int = WORDS) -> list[tuple[int, int]]:
     return found
 
 
-def _once(text: str) -> Iterator[tuple[int, int]]:
-    """Its passages, without those that repeat another word for word."""
+def _distinct_passages(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the passages of a text that do not repeat another one word for word."""
     seen: set[int] = set()
     for start, end in passages(text):
         key = hash(text[start:end])
@@ -146,7 +143,7 @@ def _once(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(text: str, words: int) -> Iterator[tuple[int, int, int]]:
-    """Paragraphs with their number of words, long ones in pieces: one may be a gigabyte."""
+    """Yield paragraphs with their number of words; long ones, of up to a gigabyte, in pieces."""
     start = end = count = 0
     pattern = rf"[^\s{WIDE}]{{1,{LONG_WORD}}}|[{WIDE}]{{1,2}}|\n[^\S\n]*\n"
     for found in re.finditer(pattern, text):
@@ -162,7 +159,7 @@ def _pieces(text: str, words: int) -> Iterator[tuple[int, int, int]]:
 
 
 def merged(chosen: Iterable[Passage], gap: int = 400) -> list[Passage]:
-    """Passages in the order of their texts, neighbours as one; the score is that of the best."""
+    """Return passages in the order of the texts, with neighbours merged; the best score counts."""
     found: list[Passage] = []
     for each in sorted(chosen, key=lambda passage: (passage.text, passage.start)):
         last = found[-1] if found else None

@@ -1,4 +1,4 @@
-"""Questions about documents, answered by a trained model."""
+"""Answering questions about documents with a trained model."""
 
 from __future__ import annotations
 
@@ -28,25 +28,27 @@ from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.collator import LongbirdCollator
 
 LONGEST_ANSWER = 30
-"""Tokens, unless a model says otherwise."""
+"""Maximum number of tokens of an answer, unless a model has another."""
 EVIDENCE = 3
-"""Sentences that are shown."""
+"""Maximum number of sentences shown as evidence."""
 HEADING = re.compile(r"(?:[A-Za-zÀ-ɏ]|[^\w]|_){,20}")
-"""A sentence of so few letters supports an answer, or is close to a question, only if it has a
-word of the question: "III." says nothing. Numbers do, and so do twenty characters of Chinese."""
+"""Sentences with so few letters, such as "III.", support an answer only if they have a word of
+the question. Numbers can support it without, and so can twenty characters of Chinese."""
 TOKENS_AT_ONCE = 8192
+
+Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A sentence that supports an answer, or the closest there is.
+    """A sentence that supports an answer, or the closest one to a question.
 
     Attributes:
         text: The sentence.
-        start: Its first character in the document.
-        end: The character behind it.
-        score: The probability that it supports the answer, by the model; if the model is not sure,
-            the mean of that and of the share of the question's words that the sentence has.
+        start: Index of its first character in the document.
+        end: Index after its last character.
+        score: Probability, by the model, that it supports the answer; if there is no confident
+            answer, the mean of that and of the share of the question's words that it has.
     """
 
     text: str
@@ -60,13 +62,13 @@ class Answer:
     """The answer to a question about a document.
 
     Attributes:
-        text: Words of the document, "yes" or "no"; None if the model is not sure.
-        confidence: The probability that the best answer is right.
-        start: The first character of the answer in the document; None for yes, no and None.
-        end: The character behind it.
-        evidence: The sentences that support it, in their order; if the model is not sure, the
-            closest sentences, the closest first.
-        passages: In how many passages the document was read.
+        text: Words of the document, "yes" or "no"; None if the model is not confident.
+        confidence: Probability that the best answer is right.
+        start: Index of the first character in the document; None for yes, no and None.
+        end: Index after the last character.
+        evidence: The sentences that support the answer, in order; or, if the model is not
+            confident, the closest sentences, best first.
+        passages: Number of windows in which the document was read.
     """
 
     text: str | None
@@ -78,8 +80,8 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """A document with a question as the model reads it: what `answering.join` takes."""
+class _Asked:
+    """A document with a question, as the model reads it."""
 
     text: str
     question: str
@@ -90,6 +92,7 @@ class _Reading:
     paragraphs: list[int]
 
     def row(self) -> dict[str, Any]:
+        """Return the document in the form that `join` and the second pass take."""
         return {
             "text": self.text,
             "skipped": 0,
@@ -105,6 +108,10 @@ class _Reading:
 class Reader:
     """Answers questions about documents of any length, with the sentences that support them.
 
+    Args:
+        model: A `LongbirdForQuestionAnswering` model.
+        tokenizer: Its tokenizer.
+
     Examples:
         >>> import longbird as lb
         >>> reader = lb.Reader.from_pretrained("default")
@@ -115,7 +122,6 @@ class Reader:
     """
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
-        """Takes a `LongbirdForQuestionAnswering` and the tokenizer of its words."""
         self.model, self.tokenizer = model.eval(), tokenizer
         config = model.config
         self.typed, self.supported = bool(config.num_answer_types), config.supporting_sentences
@@ -133,15 +139,15 @@ class Reader:
     def from_pretrained(
         cls, source: str | Path = "default", quantize: str | None = None
     ) -> Reader:
-        """A reader by name, or from the folder of a `longbird finetune ask` run or of a model.
+        """Load a reader by name, or from the folder of a `longbird finetune ask` run or a model.
 
         Args:
-            source: "default" is the one that comes with Longbird.
-            quantize: "int8" reads faster, and nearly as well.
+            source: "default" for the reader that comes with Longbird, or a folder.
+            quantize: "int8" to read faster with nearly the same quality.
 
         Raises:
-            ValueError: It is not a model for questions.
-            OSError: There is no such folder.
+            ValueError: The model does not answer questions.
+            OSError: The folder does not exist.
         """
         from longbird.applications.reading.default_reader import folder_of_reader
         from longbird.applications.reading.loading import load_model, load_tokenizer
@@ -154,7 +160,7 @@ class Reader:
             return cls(model, load_tokenizer(folder))
 
     def ask(self, text: str, question: str) -> Answer:
-        """The answer to a question about a text.
+        """Return the answer to a question about a text.
 
         Raises:
             ValueError: The question is empty, or has thousands of words.
@@ -162,33 +168,30 @@ class Reader:
         return next(self.ask_all([(text, question)]))
 
     def ask_all(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        advance: Callable[[int, int], None] = lambda _done, _of: None,
+        self, pairs: Iterable[tuple[str, str]], advance: Advance = lambda *_: None
     ) -> Iterator[Answer]:
-        """The answers to several questions, each with its text, in their order.
+        """Yield the answers to several questions, each about its own text, in order.
 
         Args:
             pairs: Texts with questions.
-            advance: Called after each step with how many tokens of how many are read, of a
-                pair, or of several short ones that are read together.
+            advance: Function that is called after each step with the number of tokens that are
+                read, and their total, for a pair or for several short ones that are read together.
         """
-        group: list[_Reading] = []  # short ones are read together
+        group: list[_Asked] = []  # short ones are read together
         tokens = 0
         for pair in pairs:
-            if isinstance(pair, str):  # of two letters, say
+            if isinstance(pair, str):  # a text of two letters would unpack
                 raise InvalidTypeError(f"expected a text with its question, received {pair!r:.80}")
-            text, question = pair
-            group.append(self._prepared(text, question))
+            group.append(self._prepared(*pair))
             tokens += len(group[-1].tokens.ids)
             if tokens >= TOKENS_AT_ONCE:
                 yield from self._answers(group, advance)
                 group, tokens = [], 0
         yield from self._answers(group, advance)
 
-    # ---- a document as the model reads it
+    # ---- inputs
 
-    def _prepared(self, text: str, question: str) -> _Reading:
+    def _prepared(self, text: str, question: str) -> _Asked:
         for name, value in (("text", text), ("question", question)):
             if not isinstance(value, str):
                 raise InvalidTypeError(f"{name} must be a str, received {type(value).__name__}")
@@ -201,7 +204,7 @@ class Reader:
             for place in sentences(text)
             if (first := tokens.tokens_of(*place)) is not None
         ]
-        return _Reading(
+        return _Asked(
             text,
             question,
             tokens,
@@ -211,92 +214,83 @@ class Reader:
             tokens.paragraphs(text),
         )
 
-    def _inputs(self, reading: _Reading, window: range) -> dict[str, list[int]]:
-        """What the model takes of a window."""
-        tokens = reading.tokens
+    def _inputs(self, asked: _Asked, window: range) -> dict[str, list[int]]:
+        """Return the inputs for a window."""
+        tokens = asked.tokens
         here = (tokens.first, window.start, window.stop)
         at = (tokens.first, tokens.last, window.start, window.stop)
         row = window_inputs(tokens.ids, tokens.types, *at)
         row["attention_mask"] = [1] * len(row["input_ids"])
         if self.restarts:
-            places = positions(len(tokens.ids), *at, reading.paragraphs, self.length)
+            places = positions(len(tokens.ids), *at, asked.paragraphs, self.length)
             row["position_ids"] = [place + self.model.config.first_position for place in places]
         if self.supported:
-            row["sentence_positions"] = columns(reading.sentence_tokens, *here)
-        row["paragraph_positions"] = columns(reading.paragraphs, *here)
+            row["sentence_positions"] = columns(asked.sentence_tokens, *here)
+        row["paragraph_positions"] = columns(asked.paragraphs, *here)
         return row
 
-    def _batch(self, rows: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
-        """Windows as tensors [windows, tokens], the shorter ones padded."""
-        batch = LongbirdCollator(self.tokenizer)(rows)
-        if not batch["token_type_ids"].any():
-            del batch["token_type_ids"]
-        return batch
+    # ---- outputs
 
-    # ---- what the model says
-
-    def _answers(
-        self, readings: Sequence[_Reading], advance: Callable[[int, int], None]
-    ) -> Iterator[Answer]:
-        whole = [each.windows if each.tokens.first < each.tokens.last else [] for each in readings]
-        looks = self._look(readings, whole, advance)
-        rows = [reading.row() for reading in readings]
+    def _answers(self, group: Sequence[_Asked], advance: Advance) -> Iterator[Answer]:
+        whole = [each.windows if each.tokens.first < each.tokens.last else [] for each in group]
+        outputs = self._read(group, whole, advance)
+        rows = [asked.row() for asked in group]
         found = [
             join(row, parts, self.typed, self.supported) if parts else None
-            for row, parts in zip(rows, looks, strict=True)
+            for row, parts in zip(rows, outputs, strict=True)
         ]
         if self.twice:
             again = [
                 [] if each is None else passages(row, each)
                 for row, each in zip(rows, found, strict=True)
             ]
-            looks = self._look(readings, [[range(*x) for x in each] for each in again], advance)
-            for number, parts in enumerate(looks):
+            outputs = self._read(group, [[range(*x) for x in each] for each in again], advance)
+            for number, parts in enumerate(outputs):
                 first, row, chosen = found[number], rows[number], again[number]
                 if first is not None and parts:
                     row |= {"windows": chosen, "worth": worth(row, first, chosen)}
                     second = join(row, parts, self.typed, self.supported)
                     found[number] = looked_twice(first, second)
-        for reading, each in zip(readings, found, strict=True):
+        for asked, each in zip(group, found, strict=True):
             if each is None:
                 yield Answer(None, 0.0, None, None, (), 0)
             else:
-                yield self._decided(reading, each)
+                yield self._decided(asked, each)
 
-    def _look(
-        self,
-        readings: Sequence[_Reading],
-        windows: Sequence[Sequence[range]],
-        advance: Callable[[int, int], None],
+    def _read(
+        self, group: Sequence[_Asked], windows: Sequence[Sequence[range]], advance: Advance
     ) -> list[list[dict[str, Any]]]:
-        """What the model says of windows of each document, those of like length together."""
-        every = [(number, each) for number, some in enumerate(windows) for each in some]
-        sizes = [readings[number].tokens.first + len(each) for number, each in every]
-        parts: list[Any] = [None] * len(every)
+        """Run the model over windows of each document; windows of similar length run together."""
+        jobs = [(number, each) for number, some in enumerate(windows) for each in some]
+        sizes = [group[number].tokens.first + len(each) for number, each in jobs]
+        found: list[Any] = [None] * len(jobs)
         done = 0
-        for batch in _together(sizes):
-            rows = [self._inputs(readings[every[at][0]], every[at][1]) for at in batch]
-            inputs = self._batch(rows)
+        for batch in _batches(sizes):
+            inputs = LongbirdCollator(self.tokenizer)(
+                [self._inputs(group[jobs[at][0]], jobs[at][1]) for at in batch]
+            )
+            if not inputs["token_type_ids"].any():
+                del inputs["token_type_ids"]
             given = {name: x for name, x in inputs.items() if name != "paragraph_positions"}
             with torch.inference_mode():
                 outputs = self.model(**given)
-            found = said(outputs, inputs, self.longest_answer, self.typed, self.supported)
-            for at, part in zip(batch, found, strict=True):
-                parts[at] = part
+            parts = said(outputs, inputs, self.longest_answer, self.typed, self.supported)
+            for at, part in zip(batch, parts, strict=True):
+                found[at] = part
             done += sum(sizes[at] for at in batch)
             advance(done, sum(sizes))
-        looks: list[list[dict[str, Any]]] = [[] for _ in windows]
-        for (number, _), part in zip(every, parts, strict=True):
-            looks[number].append(part)
-        return looks
+        grouped: list[list[dict[str, Any]]] = [[] for _ in windows]
+        for (number, _), part in zip(jobs, found, strict=True):
+            grouped[number].append(part)
+        return grouped
 
-    def _decided(self, reading: _Reading, found: dict[str, Any]) -> Answer:
+    def _decided(self, asked: _Asked, found: dict[str, Any]) -> Answer:
+        """Decide whether the model is confident enough to answer."""
         kind, span = best_answer(found), found["span"]
-        sure = self.confidence
-        if sure is not None:
-            confidence = sure.of(found)
-            silent = confidence < sure.least
-        else:  # of a model that nothing was held out for
+        if self.confidence is not None:
+            confidence = self.confidence.of(found)
+            silent = confidence < self.confidence.least
+        else:  # a model that was trained without held-out questions
             confidence = span["chance"] if kind == "span" and span is not None else 1.0
             silent = False
             if self.typed and self.no_answer is not None:
@@ -309,15 +303,15 @@ class Reader:
             confidence,
             None if given is None else given["start"],
             None if given is None else given["end"],
-            self._evidence(reading, found, given, silent),
-            len(reading.windows),
+            self._evidence(asked, found, given, silent),
+            len(asked.windows),
         )
 
     def _evidence(
-        self, reading: _Reading, found: dict[str, Any], given: Any, silent: bool
+        self, asked: _Asked, found: dict[str, Any], given: Any, silent: bool
     ) -> tuple[Evidence, ...]:
-        """The sentence of the answer, and those that support it most."""
-        starts = [start for start, _ in reading.sentences]
+        """Return the sentence of the answer, and the sentences that support it most."""
+        starts = [start for start, _ in asked.sentences]
         span = given or found["span"]
         own = -1 if span is None else bisect_right(starts, span["start"]) - 1
         scores = dict.fromkeys(range(len(starts)), 0.0)
@@ -326,8 +320,8 @@ class Reader:
             scores = dict(enumerate((1 / (1 + np.exp(-logits.clip(-30, 30)))).tolist()))
         elif span is not None and own >= 0:
             scores[own] = span["chance"]
-        texts = [reading.text[start:end] for start, end in reading.sentences]
-        close = shared(reading.question, texts)
+        texts = [asked.text[start:end] for start, end in asked.sentences]
+        close = shared(asked.question, texts)
         telling = [at for at, text in enumerate(texts) if close[at] or not HEADING.fullmatch(text)]
         if silent:
             scores = {at: (score + float(close[at])) / 2 for at, score in scores.items()}
@@ -335,25 +329,21 @@ class Reader:
         if not silent:
             ranked = [each for each in best if scores[each] >= self.support]
             if given is not None and own >= 0:
-                goes_on = reading.sentences[own][1] < given["end"]
-                ranked = [own, *([own + 1] if goes_on else []), *ranked]
+                continues = asked.sentences[own][1] < given["end"]
+                ranked = [own, *([own + 1] if continues else []), *ranked]
             ranked = sorted(set(ranked or best[:1]))
         return tuple(
-            Evidence(
-                reading.text[slice(*reading.sentences[each])],
-                *reading.sentences[each],
-                scores.get(each, 0.0),
-            )
+            Evidence(texts[each], *asked.sentences[each], scores.get(each, 0.0))
             for each in ranked
             if each < len(starts)
         )
 
 
-def _together(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """The numbers of windows that are read at once, of such sizes.
+def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the indices of windows that are read together, by their sizes.
 
     Examples:
-        >>> list(_together([5000, 4000, 100, 4096, 120]))
+        >>> list(_batches([5000, 4000, 100, 4096, 120]))
         [[2, 4], [1, 3], [0]]
     """
     batch: list[int] = []

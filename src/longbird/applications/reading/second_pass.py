@@ -1,8 +1,8 @@
-"""The passages of a document that are read once more, each alone.
+"""Choosing the passages that are read a second time, each alone.
 
-Over many paragraphs a small model finds that of an answer more surely than its first and last
-word, which it tells well in a paragraph by itself. So the whole document says which passages
-matter, and these say what the answer is.
+Among many paragraphs, a small model finds the one that has the answer more reliably than the
+first and the last word of the answer, which it finds well in a single paragraph. So the first
+pass over the whole document decides which passages matter, and the second what the answer is.
 """
 
 from __future__ import annotations
@@ -12,37 +12,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 PASSAGES = 8
-"""That are read again: about a quarter of the time of 4,096 tokens. On the validation questions of
-HotpotQA, F1 was 28 with one look, 33 with one passage in a second, 38 with five and 40 with eight;
-on articles of SQuAD 55, 65, 66 and 66."""
+"""Maximum number of passages, which take about a quarter of the time of 4,096 tokens. On the
+validation questions of HotpotQA, F1 was 28 with one pass, 33 with one passage in a second pass,
+38 with five and 40 with eight; on articles of SQuAD 55, 65, 66 and 66."""
 PRIOR = 0.2
-"""What a logit of the first look counts among those of the second, which has not seen the rest of
-the document: two points of F1 of HotpotQA and of articles. With 1 it was worse than none."""
+"""Weight of the logits of the first pass among those of the second, which has not seen the rest
+of the document: it adds two points of F1 on HotpotQA and on articles. A weight of 1 was worse
+than none."""
 LEAST = 6
-"""Tokens: a shorter paragraph, such as a heading, is read with those around it. Of 71 questions
-about lists, forms and minutes with blank lines between short items, 44 were right with 24, 54 with
-6 and 57 with 1, which however reads headings alone. With 64, which joins paragraphs of HotpotQA, a
-second look gave 2 points of F1 instead of 7."""
+"""Number of tokens below which a paragraph, such as a heading, is read with its neighbours. Of 71
+questions about lists, forms and minutes with blank lines between short items, 44 were right with
+24, 54 with 6 and 57 with 1, which however reads headings alone. With 64, which joins paragraphs
+of HotpotQA, a second pass added 2 points of F1 instead of 7."""
 MOST = 384
-"""Tokens: of a longer paragraph, what is around the sentence."""
+"""Maximum number of tokens; of a longer paragraph, the part around the sentence is read."""
 
 AGAIN = 0.7
-"""What a logit of the second look counts for a sentence that supports an answer, among both. On
-110 validation questions of HotpotQA, F1 of supporting sentences was 41 with the first look alone,
-48 with a half, 50 with this and 49 with the second alone."""
+"""Weight of the second pass for a sentence that both passes have read. On 110 validation
+questions of HotpotQA, F1 of supporting sentences was 41 with the first pass alone, 48 with a
+weight of 0.5, 50 with this and 49 with the second pass alone."""
 UNREAD = -1e4
-"""Where sentences of no window are below."""
+"""Logits below this belong to sentences that no window has."""
 
 
 def passages(row: Mapping[str, Any], found: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The first token of each passage to read again and the one behind its last.
+    """Return the first token of each passage to read again, and the token after its last.
 
-    The first has the best span, and the others the sentences that support an answer most, the
-    best first. There are none where what was read is one short paragraph.
+    The first passage has the best span, and the others the sentences that support an answer
+    most. There are none if the document is one short paragraph.
 
     Args:
         row: The document: the `windows` that were read, `paragraphs` and `sentence_tokens`.
-        found: What `answering.join` made of the first look.
+        found: The answer of the first pass, from `model_outputs.join`.
 
     Examples:
         >>> row = {"windows": [(10, 810)], "paragraphs": [10, 210, 510, 520]}
@@ -69,7 +70,7 @@ def passages(row: Mapping[str, Any], found: Mapping[str, Any]) -> list[tuple[int
 def worth(
     row: Mapping[str, Any], found: Mapping[str, Any], chosen: Sequence[tuple[int, int]]
 ) -> list[float]:
-    """What the first look adds to the logits of each passage: that of its best sentence.
+    """Return what the first pass adds to the logits of each passage, by its best sentence.
 
     Examples:
         >>> found = {"sentences": [-3.0, 4.0, 2.0]}
@@ -82,7 +83,7 @@ def worth(
 
 
 def _candidates(row: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[int]:
-    """The tokens of interest, the most interesting first."""
+    """Yield the tokens around which to read, the most important first."""
     if found["span"] is not None:
         yield found["span"]["token"]
     pairs = zip(found["sentences"], row["sentence_tokens"], strict=False)
@@ -91,7 +92,7 @@ def _candidates(row: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[in
 
 
 def _around(token: int, paragraphs: Sequence[int], end: int, most: int) -> tuple[int, int]:
-    """The passage around a token: its paragraph, or part of it, or some together."""
+    """Return the passage around a token: its paragraph, a part of it, or several paragraphs."""
     number = bisect_right(paragraphs, token) - 1
     ends = [*paragraphs[1:], end]
     low = high = number  # paragraphs of the passage
@@ -110,11 +111,11 @@ def _around(token: int, paragraphs: Sequence[int], end: int, most: int) -> tuple
 
 
 def looked_twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """The best answer of both looks; `first` is kept as it was.
+    """Combine the answers of both passes; the first one is kept as `first`.
 
-    The second says where the answer is, and more than the first which sentences support it; those
-    that it did not read have what the first said. What type the answer has may depend on several
-    paragraphs, and only the first look sees these together.
+    The second pass decides where the answer is, and has more weight for the sentences that it
+    has read. The first pass decides on the type of the answer, which may depend on several
+    paragraphs.
 
     Examples:
         >>> first = {"types": None, "sentences": [2.0, -1.0]}

@@ -1,8 +1,8 @@
-"""A trained model as the difference to the weights that it started from, in bytes.
+"""Storing a trained model as the difference to its starting weights, in a byte per weight.
 
-Training moves weights little, so a byte for the difference of each says more than a byte for the
-weight itself: a row has its own scale, and the error is under 1/250 of the row's largest change.
-What did not learn, such as frozen words, takes no room.
+Training changes weights little, so a byte for the difference is more precise than a byte for the
+weight itself. Each row has its own scale, and the error is below 1/250 of the row's largest
+change. Weights that did not change, such as frozen embeddings, take no space.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from torch import Tensor
 from longbird.errors import InvalidValueError
 
 STEPS = 127
-"""Of a byte, up or down."""
+"""Number of steps of a byte in each direction."""
 NUMBERS, SCALES = ".difference", ".scale"
-"""What stands behind the name of a tensor that is kept as a difference."""
+"""Suffixes of the names of tensors that are stored as a difference."""
 
 
 def write_difference(
     trained: Mapping[str, Tensor], start: Mapping[str, Tensor], file: str | Path
 ) -> None:
-    """Writes what changed: matrices of the start in bytes, everything else as it is.
+    """Write what changed: matrices as differences in bytes, and other tensors as they are.
 
     Args:
-        trained: Weights by name.
-        start: Those that it started from; what it has more is new.
-        file: To write, as safetensors.
+        trained: Trained weights by name.
+        start: Starting weights; tensors that these do not have are new.
+        file: safetensors file to write.
     """
     kept: dict[str, Tensor] = {}
     for name, value in trained.items():
@@ -47,10 +47,10 @@ def write_difference(
 
 
 def apply_difference(start: Mapping[str, Tensor], file: str | Path) -> dict[str, Tensor]:
-    """The trained weights again, of those that training started from.
+    """Return the trained weights, from the weights that training started from.
 
     Raises:
-        ValueError: The file has a difference to a tensor that the start has not, or of another
+        ValueError: The file has a difference to a tensor that does not exist, or has another
             shape.
     """
     kept = load_file(file)
@@ -63,10 +63,10 @@ def apply_difference(start: Mapping[str, Tensor], file: str | Path) -> dict[str,
             continue
         base = name.removesuffix(NUMBERS)
         if base not in start or start[base].shape != value.shape:
-            was = list(start[base].shape) if base in start else "nothing"
+            shape = list(start[base].shape) if base in start else "missing"
             raise InvalidValueError(
-                f"{file} has a difference of shape {list(value.shape)} to {base}, which is {was} "
-                "in the weights that it is to be added to"
+                f"{file} has a difference of shape {list(value.shape)} to {base}, which is "
+                f"{shape} in the starting weights"
             )
         found[base] = start[base].float() + value.float() * kept[base + SCALES][:, None]
     return found

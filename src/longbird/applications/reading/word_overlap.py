@@ -1,4 +1,4 @@
-"""How many words of a question texts have: what is close to it where a model is not sure."""
+"""Comparing questions and texts by the words that they share."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ COMMON = frozenset(
     "much of on or she that the their there they this to was were what when where which who whom "
     "whose why will with".split()
 )
-"""Words of a question that say nothing of what it is about."""
+"""Words of questions that do not tell what a question is about."""
 
 
 def words_of(question: str) -> list[str]:
-    """The words that say what a question is about, without most endings, each once.
+    """Return the distinct words that tell what a question is about, without most endings.
 
     Examples:
         >>> words_of("How many bicycles were stolen from the UN?")
         ['bicycl', 'stol', 'un']
     """
     found = re.findall(r"\w+", re.sub(r"['’]s\b", "", question.lower()))  # noqa: RUF001
-    every = (word for word in found if word not in COMMON)
-    return list(dict.fromkeys(word[: max(4, min(8, len(word) - 2))] for word in every))
+    telling = (word for word in found if word not in COMMON)
+    return list(dict.fromkeys(word[: max(4, min(8, len(word) - 2))] for word in telling))
 
 
 def begins(word: str) -> re.Pattern[str]:
-    """Finds words that begin so; short ones whole, with an ending of one letter at most."""
+    """Return a pattern for words with this beginning; short words end after one more letter."""
     ending = r"\w?\b" if len(word) < 4 else ""
     return re.compile(rf"\b{re.escape(word)}{ending}", re.IGNORECASE)
 
 
 def shared(question: str, texts: Sequence[str]) -> np.ndarray:
-    """The share of a question's words that each text has, rare ones counting more, [texts].
+    """Return the share of a question's words that each text has, rare words weighing more.
 
     Examples:
         >>> texts = ["The shed was locked.", "A bicycle was stolen.", "The bicycle shed is old."]
@@ -48,11 +48,11 @@ def shared(question: str, texts: Sequence[str]) -> np.ndarray:
 
 
 def share(having: Iterable[npt.NDArray[np.bool_]], count: int) -> npt.NDArray[np.float64]:
-    """The share of words that each of so many texts has; rare words count more.
+    """Return the share of words that each text has, rare words weighing more.
 
     Args:
         having: For each word, which texts have it, [texts].
-        count: The number of texts.
+        count: Number of texts.
     """
     found, total = np.zeros(count), 0.0
     for texts in having:
