@@ -14,13 +14,13 @@ from PIL import Image
 import longbird as lb
 from longbird.analysis.drawing import (
     COLOURS,
-    FAINTEST,
     Picture,
     coverage,
     picture,
     pieces,
     sampled,
 )
+from longbird.analysis.rendering import FAINTEST
 from longbird.core.graph import as_graph
 
 GRAPHS = [

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import longbird as lb
-from longbird.analysis.plan import Calibration, Curve, calibrate, computed_pairs, plan
+from longbird.analysis.calibration import Calibration, Curve, calibrate, computed_pairs
+from longbird.analysis.plan import plan
 from longbird.core.graph import as_graph
 from longbird.core.operator import native
 from longbird.core.operator.call import Call

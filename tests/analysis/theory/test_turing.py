@@ -7,10 +7,11 @@ import pytest
 import torch
 
 import longbird as lb
-from longbird.analysis.theory import nodes, turing
+from longbird.analysis.theory import decoder_parts, nodes, turing
+from longbird.analysis.theory.decoder_parts import first_node, places
 from longbird.analysis.theory.machines import Machine, built_in
 from longbird.analysis.theory.pictures import draw_run
-from longbird.analysis.theory.turing import Decoder, first_node, places
+from longbird.analysis.theory.turing import Decoder
 
 
 def random_machine(seed: int) -> tuple[Machine, str]:
@@ -113,7 +114,7 @@ def test_places_of_nodes() -> None:
 
 
 def test_softmax_is_hardmax_at_this_scale() -> None:
-    assert torch.tensor(-turing.HARD, dtype=torch.float64).exp() == 0
+    assert torch.tensor(-decoder_parts.HARD, dtype=torch.float64).exp() == 0
 
 
 def test_small_cases() -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from longbird.analysis.measures.clustering import cluster
 from longbird.analysis.measures.digraph import Digraph, Ints, head_of, union_of
 from longbird.analysis.measures.hops import MOST_STEPS, count_hops
+from longbird.analysis.measures.report import as_text, draw, measure_rows
 from longbird.analysis.measures.small_world import SmallWorld, small_world
 from longbird.analysis.measures.spectrum import MOST_STEPS as MOST_LANCZOS_STEPS
 from longbird.analysis.measures.spectrum import spectrum
@@ -29,18 +27,9 @@ if TYPE_CHECKING:
 
 # A random walk has mixed when its place is this near to its limit, in total variation.
 MIXED = 0.25
-# Measures that are bounded where they are not exact; the others have 95% confidence.
-BOUNDED = (
-    "diameter", "spectral_gap", "second_eigenvalue", "smallest_eigenvalue", "walk_gap",
-    "mixing_time",
-)  # fmt: skip
 # What degrees, orders and a few vectors take, before any edge is listed.
 BYTES_PER_TOKEN = 200
 MOST_HEADS = 1 << 16
-# Layers that a table lists.
-LISTED = 4
-# Letters of a graph that a table has room for.
-WIDEST = 48
 
 
 @dataclass(frozen=True)
@@ -155,69 +144,12 @@ class Measures:
         return name not in self.intervals
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as dictionaries, lists and numbers."""
+        """Return all measures as dictionaries, lists and numbers."""
         return dataclasses.asdict(self)
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """What the table has: the measure, its value, and whether it is exact."""
-        far = self.reached[-1] if self.reached else 1.0
-        never = "none" if self.walk_gap is None else "not known" if self.walk_gap else "never"
-        found = [
-            ("density", "density", _number(self.density)),
-            ("edges", "edges", f"{self.edges:,}"),
-            ("keys a query sees", "out_degree", str(self.out_degree)),
-            ("queries that see a key", "in_degree", str(self.in_degree)),
-            ("global tokens", "global_tokens", f"{self.global_tokens:,}"),
-            ("cut to tokens all see", "edges_to_globals", _cut_text(self.edges_to_globals)),
-            (
-                "cut from tokens seeing all",
-                "edges_from_globals",
-                _cut_text(self.edges_from_globals),
-            ),
-            ("diameter", "diameter", _number(self.diameter, "none: not all pairs are connected")),
-            ("average path length", "average_path_length", _number(self.average_path_length)),
-            ("pairs that are connected", "connected", f"{100 * far:.6g}%"),
-            ("pairs reached by layer", "reached", _layers(self.reached, "{:.3%}")),
-            ("tokens seen, mean", "receptive_field_mean", _layers(self.receptive_field_mean)),
-            ("tokens seen, fewest", "receptive_field_min", _layers(self.receptive_field_min)),
-            ("clustering", "clustering", _number(self.clustering)),
-            ("spectral gap", "spectral_gap", _number(self.spectral_gap)),
-            ("gap of the random walk", "walk_gap", _number(self.walk_gap)),
-            ("mixing time, at most", "mixing_time", _number(self.mixing_time, never)),
-            *_small_world_rows(self.small_world, "small_world", ""),
-        ]
-        if self.small_world_without_globals != self.small_world:
-            other = self.small_world_without_globals
-            found += _small_world_rows(other, "small_world_without_globals", " without hubs")
-        return [(label, value, self._how(name)) for label, name, value in found]
-
-    def _how(self, name: str) -> str:
-        name, _, which = name.partition(".")
-        if name.startswith("small_world"):
-            world: SmallWorld | None = getattr(self, name)
-            return "" if world is None else _against(world, which)
-        if name == "connected":
-            if self.reached_intervals is None or self.diameter is not None:
-                return "exact"
-            return "95%: {:.5g}% to {:.5g}%".format(*(100 * x for x in self.reached_intervals[-1]))
-        if self.exact(name):
-            return "exact"
-        if name not in self.intervals:
-            return "the gap may be 0" if name == "mixing_time" else self._sampled(name)
-        low, high = (f"{bound:,.5g}" for bound in self.intervals[name])
-        return f"between {low} and {high}" if name in BOUNDED else f"95%: {low} to {high}"
-
-    def _sampled(self, name: str) -> str:
-        """Of what is counted layer by layer: the interval of the last layer that is listed."""
-        assert self.reached_intervals is not None
-        if name == "receptive_field_min":
-            return "of a sample"
-        layer = min(LISTED, len(self.reached)) - 1
-        low, high = self.reached_intervals[layer]
-        if name == "reached":
-            return f"layer {layer + 1}, 95%: {low:.3%} to {high:.3%}"
-        low, high = (1 + each * (self.n - 1) for each in (low, high))
-        return f"layer {layer + 1}, 95%: {low:,.5g} to {high:,.5g}"
+        """Return the rows of the table: a measure, its value, and whether it is exact."""
+        return measure_rows(self)
 
 
 @dataclass(frozen=True)
@@ -244,45 +176,11 @@ class Analysis(Measures):
     per_head: tuple[Measures, ...]
 
     def __str__(self) -> str:
-        title = f"{_shortened(self.graph)}, {self.n:,} tokens"
-        if self.heads > 1:
-            title += f", union of {self.heads} heads"
-        parts = [title, _table(self.rows())]
-        if self.per_head[0] is not self.per_head[-1]:
-            heads = [(f"head {number}", head) for number, head in enumerate(self.per_head)]
-            parts += ["", *_compared(heads, "head")]
-        return "\n".join(parts)
+        return as_text(self)
 
     def figure(self) -> Figure:
-        """The drawing: what has been reached, and what tokens have seen, after each layer."""
-        # Loading matplotlib takes a second that only those who draw should wait.
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(9, 4), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        layer = np.arange(1, len(self.reached) + 1)
-        for head in self.per_head if self.heads > 1 else ():
-            left.plot(np.arange(1, len(head.reached) + 1), head.reached, color="silver", lw=1)
-        label = "all heads together (grey: each)" if self.heads > 1 else None
-        left.plot(layer, self.reached, color="#0072b2", marker=_marker(layer), label=label)
-        if label:
-            left.legend(frameon=False)
-        left.set_xlim(0.5, len(self.reached) + 0.5)
-        if self.reached_intervals is not None:
-            low, high = np.array(self.reached_intervals).T
-            left.fill_between(layer, low, high, color="#0072b2", alpha=0.3, lw=0)
-        left.set(xlabel="layer", ylabel="share of pairs reached", ylim=(0, 1.05))
-        right.plot(layer, self.receptive_field_mean, color="#0072b2", label="mean")
-        right.plot(layer, self.receptive_field_min, color="#d55e00", ls="--", label="fewest")
-        right.set(xlabel="layer", ylabel="tokens seen by a query")
-        right.legend(frameon=False)
-        figure.suptitle(
-            f"{_shortened(self.graph)}\n{self.n:,} tokens, average path "
-            f"{_number(self.average_path_length)}, clustering {_number(self.clustering)}, "
-            f"spectral gap {_number(self.spectral_gap)}",
-            fontsize=9,
-        )
-        return figure
+        """Draw what has been reached, and what tokens have seen, after each layer."""
+        return draw(self)
 
     def save(self, path: str | Path) -> None:
         """Writes the drawing to a PNG, SVG or PDF file, by the ending of its name."""
@@ -414,109 +312,3 @@ def _degrees(degree: Ints) -> Degrees:
     if not len(degree):
         return Degrees(0, 0.0, 0)
     return Degrees(int(degree.min()), float(degree.mean()), int(degree.max()))
-
-
-# Text.
-
-
-def compare(analyses: Sequence[Analysis]) -> str:
-    """Several graphs beside each other, a row for each, as text.
-
-    Examples:
-        >>> from longbird.core.graph import Full, Window
-        >>> graphs = {"Full": Full(), "Window(9)": Window(9)}
-        >>> print(compare([analyse(graph, 100, name=name) for name, graph in graphs.items()]))
-        graph      density  diameter  path  clustering  gap      sigma   omega
-        Full       1        1         1     1           1.01     ~1      ~0
-        Window(9)  0.181    11        4.2   0.7356      0.01722  ~1.907  ~-0.6006
-        ~ from a sample, or against random graphs; `longbird graph analyse` says which
-    """
-    names = [each.graph for each in analyses]
-    legend: list[str] = []
-    if any(len(name) > WIDEST for name in names):
-        legend = [f"{number}: {name}" for number, name in enumerate(names, start=1)]
-        names = [str(number) for number in range(1, len(names) + 1)]
-    return "\n".join([*legend, *_compared(list(zip(names, analyses, strict=True)), "graph")])
-
-
-def _compared(measured: Sequence[tuple[str, Measures]], what: str) -> list[str]:
-    """The lines of a table that has a row for each of several, by name."""
-    rows = [[what, "density", "diameter", "path", "clustering", "gap", "sigma", "omega"]]
-    inexact = False
-    for name, each in measured:
-        world = each.small_world
-        cells = [name]
-        for measure, text in (
-            ("density", _number(each.density)),
-            ("diameter", _number(each.diameter)),
-            ("average_path_length", _number(each.average_path_length)),
-            ("clustering", _number(each.clustering)),
-            ("spectral_gap", _number(each.spectral_gap)),
-            ("small_world", _number(world and world.sigma)),
-            ("small_world", _number(world and world.omega)),
-        ):
-            cells.append(text if each.exact(measure) else f"~{text}")
-            inexact |= not each.exact(measure)
-        rows.append(cells)
-    lines = _aligned(rows)
-    if inexact:
-        which = "; `longbird graph analyse` says which" if what == "graph" else ""
-        lines.append(f"~ from a sample, or against random graphs{which}")
-    return lines
-
-
-def _small_world_rows(
-    world: SmallWorld | None, name: str, suffix: str
-) -> list[tuple[str, str, str]]:
-    return [
-        (f"small world sigma{suffix}", f"{name}.sigma", _number(world and world.sigma)),
-        (f"small world omega{suffix}", f"{name}.omega", _number(world and world.omega)),
-    ]
-
-
-def _against(world: SmallWorld, which: str) -> str:
-    """What sigma or omega rests on."""
-    interval = getattr(world, f"{which}_interval")
-    against = f"{world.drawn} drawn" if world.drawn else "formulas for"
-    how = "" if interval is None else "95%: {:,.4g} to {:,.4g}, ".format(*interval)
-    return f"{how}{'' if world.exact else 'sampled, '}against {against} random graphs"
-
-
-def _shortened(name: str, most: int = 90) -> str:
-    return name if len(name) <= most else f"{name[: most - 3]}..."
-
-
-def _cut_text(edges: int | None) -> str:
-    if edges is None:
-        return "there are none"
-    return "1 edge" if edges == 1 else f"{edges:,} edges"
-
-
-def _number(value: float | None, missing: str = "none") -> str:
-    if value is None:
-        return missing
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-
-
-def _layers(values: Sequence[float], form: str = "{:,.5g}") -> str:
-    """The first layers and the last."""
-    shown = [form.format(value) for value in values[:LISTED]]
-    if len(values) > LISTED:
-        shown += ["...", f"{form.format(values[-1])} after {len(values):,} layers"]
-    return ", ".join(shown) or "none"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(_aligned(rows))
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
-def _marker(layer: Ints) -> str:
-    return "o" if len(layer) <= 20 else ""

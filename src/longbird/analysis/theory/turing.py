@@ -25,26 +25,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from longbird.analysis.theory.decoder_parts import (
+    Attention,
+    Coordinates,
+    Name,
+    Nodes,
+    cross_edges,
+    first_node,
+    is_zero,
+    places,
+    self_edges,
+)
+from longbird.analysis.theory.machine_run import BLANK, INPUT, MachineRun
 from longbird.analysis.theory.machines import BEGIN, Configuration, Machine, Transition
 from longbird.analysis.theory.nodes import wrong_node
-from longbird.core.graph import Edges
 from longbird.core.graph.arguments import integer
 from longbird.core.machine import check_memory
-from longbird.core.operator.api import attention
 
-HARD = 1000.0
-"""What scores are multiplied by: exp(-1000) is 0 in float64."""
-ROWS = 8192
-"""Nodes that a feed-forward layer takes at a time, so that wide ones need little memory."""
 MOST_STEPS = 100_000
 """Five billion nodes, for which no machine has the memory."""
 AT_ONCE = 1 << 17
@@ -52,114 +55,11 @@ AT_ONCE = 1 << 17
 CELLS = ("cell", "cell before", "record cell", "input cell")
 """Coordinates that are any integer; all others are 0 or 1."""
 
-Nodes = npt.NDArray[np.int64]
-Name: TypeAlias = str | tuple[str, str]
-
 
 # ---- The graph ----
 
 
-def first_node(step: int) -> int:
-    """T(step), where the block of a step begins: its compute node."""
-    return step * (step + 1) // 2
-
-
-def places(nodes: Nodes) -> tuple[Nodes, Nodes]:
-    """The step that each node belongs to, and its place in the block: 0 is the compute node."""
-    steps = ((np.sqrt(8.0 * nodes + 1) - 1) // 2).astype(np.int64)
-    # A root that was rounded to the wrong side of an integer.
-    steps += (steps + 1) * (steps + 2) // 2 <= nodes
-    steps -= steps * (steps + 1) // 2 > nodes
-    return steps, nodes - steps * (steps + 1) // 2
-
-
-def self_edges(nodes: Nodes) -> Nodes:
-    """Each node sees itself; a scan node also the compute node of step k - 1: [edges, 2]."""
-    _, place = places(nodes)
-    scan, k = nodes[place > 0], place[place > 0]
-    records = np.stack([scan, (k - 1) * k // 2], axis=1)
-    return np.concatenate([np.stack([nodes, nodes], axis=1), records])
-
-
-def cross_edges(nodes: Nodes, cells: int) -> Nodes:
-    """A scan node sees cell k - 1 of the input, a compute node cell t: [edges, 2]."""
-    step, place = places(nodes)
-    cell = np.where(place > 0, place - 1, step)
-    return np.stack([nodes, cell], axis=1)[cell < cells]
-
-
 # ---- Layers ----
-
-
-@dataclass(frozen=True)
-class TableLayer:
-    """x + W relu(V x + b): one hidden unit for each line of a table."""
-
-    inward: Tensor  # [hidden, width]
-    bias: Tensor  # [hidden]
-    outward: Tensor  # [hidden, width]
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Applied to each node: [nodes, width] to the same."""
-        return torch.cat(
-            [
-                rows + torch.relu(rows @ self.inward.T + self.bias) @ self.outward
-                for rows in x.split(ROWS)
-            ]
-        )
-
-
-@dataclass(frozen=True)
-class Attention:
-    """What a node reads over a graph: O attention(Q x, K y, V y), in float64."""
-
-    query: Tensor  # [head_dim, width]
-    key: Tensor
-    value: Tensor
-    output: Tensor  # [head_dim, width]
-
-    def __call__(self, q: Tensor, k: Tensor, v: Tensor, edges: Nodes) -> Tensor:
-        """The operator over tokens [tokens, head_dim] and the graph of these edges."""
-        read = attention(q[None, None], k[None, None], v[None, None], Edges(edges), scale=HARD)
-        return read[0, 0] @ self.output
-
-
-class Coordinates:
-    """The names of the coordinates that a node has; what is handed on comes first."""
-
-    def __init__(self, states: Sequence[str], symbols: Sequence[str]) -> None:
-        self.state = [("state", state) for state in states]
-        self.symbol = [("symbol", symbol) for symbol in symbols]
-        handed_on: list[Name] = [*self.state, *self.symbol, "cell", "stayed"]
-        self.handed_on = len(handed_on)
-        self.names: list[Name] = [*handed_on, "compute", "one", "cell before"]
-        for kind in ("written", "record", "input"):
-            self.names += [(kind, symbol) for symbol in symbols]
-        for kind in ("record", "input"):
-            self.names += [f"{kind} cell", f"{kind} there", f"same as {kind}", f"take {kind}"]
-        self.index = {name: place for place, name in enumerate(self.names)}
-        self.symbols = slice(len(states), len(states) + len(symbols))
-
-    def vector(self, weights: Mapping[Name, float]) -> Tensor:
-        """A vector that is 0 but for these coordinates."""
-        vector = torch.zeros(len(self.names), dtype=torch.float64)
-        for name, weight in weights.items():
-            vector[self.index[name]] += weight
-        return vector
-
-    def matrix(self, rows: Iterable[Name]) -> Tensor:
-        """A row for each name, which picks its coordinate."""
-        return torch.stack([self.vector({name: 1.0}) for name in rows])
-
-    def feed_forward(
-        self, units: Iterable[tuple[Mapping[Name, float], float, Mapping[Name, float]]]
-    ) -> TableLayer:
-        """The layer of hidden units: what goes in, the bias, and what is added for it."""
-        into, bias, out = zip(*units, strict=True)
-        inward, outward = torch.zeros(2, len(bias), len(self.names), dtype=torch.float64)
-        for unit, (reads, adds) in enumerate(zip(into, out, strict=True)):
-            inward[unit], outward[unit] = self.vector(reads), self.vector(adds)
-        return TableLayer(inward, torch.tensor(bias, dtype=torch.float64), outward)
 
 
 class Decoder:
@@ -207,7 +107,7 @@ class Decoder:
         self.compare = stream.feed_forward(
             unit
             for kind in ("record", "input")
-            for unit in _is_zero({f"{kind} cell": 1, "cell": -1}, f"same as {kind}")
+            for unit in is_zero({f"{kind} cell": 1, "cell": -1}, f"same as {kind}")
         )
         self.match = stream.feed_forward(
             ({f"same as {kind}": 1, f"{kind} there": 1, "stayed": -1}, -1, {f"take {kind}": 1})
@@ -488,117 +388,5 @@ class Decoder:
         check_memory(needed, what, "choose fewer steps")
 
 
-BLANK, INPUT = -1, -2
-"""Where the symbol under the head is from, if not from a step of the machine."""
-
-
-def _is_zero(weights: Mapping[Name, float], name: Name) -> Iterable[Any]:
-    """Units that add 1 if an integer is 0: relu(x + 1) - 2 relu(x) + relu(x - 1)."""
-    for bias, weight in ((1, 1), (0, -2), (-1, 1)):
-        yield weights, bias, {name: weight}
-
-
 def _is_one_hot(vector: Tensor) -> bool:
     return bool(((vector == 0) | (vector == 1)).all() and vector.sum() == 1)
-
-
-@dataclass(frozen=True)
-class MachineRun:
-    """What a decoder did; prints as a summary.
-
-    Attributes:
-        machine: The machine.
-        text: The symbols of the input.
-        configurations: State, symbol and cell as the decoder had them, from the first on.
-        sources: For each, the step of the machine that wrote the symbol under the head, or
-            `INPUT` or `BLANK`.
-        halted: Whether the machine came to its end.
-        nodes: Nodes that were decoded.
-        problem: What is different from the direct simulation, if anything is.
-    """
-
-    machine: Machine
-    text: tuple[str, ...]
-    configurations: tuple[Configuration, ...]
-    sources: tuple[int, ...]
-    halted: bool
-    nodes: int
-    problem: str | None
-
-    @property
-    def ok(self) -> bool:
-        """Was every step that of the direct simulation?"""
-        return self.problem is None
-
-    @property
-    def stuck(self) -> bool:
-        """Did it stop because the table has no line, in a state that is not named by 'halt'?"""
-        last = self.configurations[-1] if self.configurations else None
-        named = self.machine.halts
-        return self.halted and last is not None and bool(named) and last.state not in named
-
-    @property
-    def steps(self) -> int:
-        """Steps of the machine."""
-        return len(self.configurations) - 1
-
-    @cached_property
-    def edges(self) -> int:
-        """Edges of all nodes, to nodes and to the input."""
-        nodes = np.arange(self.nodes)
-        return len(self_edges(nodes)) + len(cross_edges(nodes, len(self.text)))
-
-    @cached_property
-    def most_edges(self) -> int:
-        """Edges of the node that has the most."""
-        nodes = np.arange(self.nodes)
-        edges = np.concatenate([self_edges(nodes), cross_edges(nodes, len(self.text))])
-        return int(np.bincount(edges[:, 0]).max(initial=0))
-
-    def tapes(self) -> Iterator[dict[int, str]]:
-        """What is on the tape at each configuration, from what the decoder had; blanks left out.
-
-        The same dictionary each time, changed.
-        """
-        blank = self.machine.blank
-        tape = {cell: symbol for cell, symbol in enumerate(self.text) if symbol != blank}
-        for state, symbol, cell in self.configurations:
-            yield tape
-            tape[cell] = self.machine.transition(state, symbol).write
-            if tape[cell] == blank:
-                del tape[cell]
-
-    def tape(self) -> dict[int, str]:
-        """What is on the tape in the end, by cell; blanks are left out."""
-        last: dict[int, str] = {}
-        for tape in self.tapes():
-            last = dict(tape)
-        return dict(sorted(last.items()))
-
-    def raise_if_failed(self) -> MachineRun:
-        """Returns the run, or raises an AssertionError that says what is different."""
-        if self.problem is not None:
-            raise AssertionError(f"{self.machine.name}: {self.problem}")
-        return self
-
-    def __repr__(self) -> str:
-        """The run as a few lines."""
-        if not self.configurations:
-            return f"{self.machine.name}: FAILED  {self.problem}"
-        last = self.configurations[-1]
-        ended = "is stuck" if self.stuck else "halts" if self.halted else "goes on"
-        lines = [
-            f"{self.machine.name}: {ended} in {last.state} after {self.steps:,} steps, the head "
-            f"on cell {last.cell}",
-            *(
-                [f"it is no halt state: the table has no line for {last.state} on {last.symbol}"]
-                if self.stuck
-                else []
-            ),
-            f"{self.nodes:,} node{'s' * (self.nodes != 1)}, {self.edges:,} "
-            f"edge{'s' * (self.edges != 1)}, at most "
-            f"{self.most_edges} a node",
-        ]
-        agreed = "every step agrees with the direct simulation"
-        lines.append(agreed if self.ok else f"FAILED  {self.problem}")
-        return "\n".join(lines)
