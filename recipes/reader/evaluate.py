@@ -131,14 +131,16 @@ def measure(name: str, cases: Sequence[Case], given: Sequence[str]) -> dict[str,
     parts = {"": np.ones(len(cases), bool)}
     if not answered.all():
         parts |= {" of answerable": answered, " of unanswerable": ~answered}
-    found: dict[str, Any] = {"questions": len(cases)}
+    found: dict[str, Any] = {}
     for part, chosen in parts.items():
+        if not chosen.any():
+            continue
+        found["questions" + part] = int(chosen.sum())
         documents = [case.document for case, taken in zip(cases, chosen, strict=True) if taken]
         for column, values in columns.items():
-            if chosen.any():
-                low, high = interval(values[chosen], documents)
-                mean = float(values[chosen].mean())
-                found[column + part] = [round(x, 2) for x in (mean, low, high)]
+            low, high = interval(values[chosen], documents)
+            mean = float(values[chosen].mean())
+            found[column + part] = [round(x, 2) for x in (mean, low, high)]
     return found
 
 
@@ -173,7 +175,8 @@ def main(arguments: argparse.Namespace) -> None:
         for part in ("", " of answerable", " of unanswerable"):
             if f"F1{part}" in found:
                 both = " | ".join(shown(*found[f"{each}{part}"]) for each in ("exact match", "F1"))
-                print(f"| {name}{part} | {len(cases)} | {both} | {found['seconds']} |", flush=True)
+                count = found[f"questions{part}"]
+                print(f"| {name}{part} | {count} | {both} | {found['seconds']} |", flush=True)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
