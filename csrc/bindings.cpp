@@ -1,4 +1,5 @@
-// The Python module longbird._native: addresses and strides in. Its only callers, ops/native.py and ops/gelu.py, have checked them.
+// The Python module longbird._native, which takes addresses and strides. Its only callers, core/operator/native.py and
+// models/layers/gelu.py, have checked them.
 #include <Python.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -17,7 +18,7 @@ namespace {
 template <class T>
 using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 
-// A layout with the arrays that it points into.
+// A layout, and the arrays that it points into.
 struct OwnedLayout {
     Array<int32_t> query_starts, query_order, key_starts, key_order, columns, mask_ids;
     Array<int64_t> row_ptr;
@@ -47,7 +48,7 @@ OwnedLayout* make_layout(int32_t tile_size, Array<int32_t> query_starts, Array<i
     return owned;
 }
 
-// Interrupts: the calling thread asks Python now and then whether Ctrl-C was pressed.
+// Called by the calling thread from time to time: was Ctrl-C pressed?
 bool interrupted() {
     nb::gil_scoped_acquire gil;
     return PyErr_CheckSignals() != 0;
@@ -68,12 +69,12 @@ void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
-// Raise it, here and in ops/native.py, with every change to what Python sees: an extension that was built before the change
-// is then refused with a message, instead of failing somewhere inside.
+// Increase this number, here and in core/operator/native.py, with every change to what Python sees: an extension that
+// was built before the change is then refused with a message instead of failing at an arbitrary place.
 constexpr int INTERFACE = 1;
 
 NB_MODULE(_native, m) {
-    nb::set_leak_warnings(false);  // layouts live as long as Python's caches, which outlive this module
+    nb::set_leak_warnings(false);  // layouts are kept by caches in Python that outlive this module
     m.doc() = "Native kernels of longbird. Use longbird.attention.";
     m.attr("INTERFACE") = INTERFACE;
 

@@ -1,4 +1,5 @@
-// Chooses the instruction set, once, when it is first asked for; LONGBIRD_ISA in the environment forces one.
+// Selection of the instruction set, which happens once, at the first use. The environment variable LONGBIRD_ISA
+// overrides it.
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>

@@ -1,7 +1,8 @@
-// Threads for the kernels: those of the OpenMP runtime that torch already has, or plain ones.
+// Threads for the kernels: those of the OpenMP runtime that torch already uses, or plain ones.
 //
-// torch's OpenMP workers spin for a while after each parallel region. A second pool would fight them for the cores, so
-// that a kernel right after a matrix product ran at half speed; a team of the same runtime is awake already.
+// torch's OpenMP workers spin for a while after each parallel region. A second pool would compete with them for the
+// cores: measured right after a matrix product, a kernel ran at half speed. A team of the same runtime is already
+// awake.
 #include <atomic>
 #include <thread>
 

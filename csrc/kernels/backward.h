@@ -1,5 +1,5 @@
-// One row of the backward pass: probabilities come back as exp(score - lse); the row gives its grad_q, and adds to the
-// sums of grad_k and grad_v.
+// One row of the backward pass. Probabilities are recomputed as exp(score - lse). The row computes its grad_q and adds
+// to the sums of grad_k and grad_v.
 #pragma once
 
 #include "exp2.h"
@@ -9,13 +9,13 @@ namespace {
 
 using namespace longbird;
 
-// The sums of grad_k, grad_v and grad_bias of one piece of work: rows of padded_dim floats for every position and every
-// global token. They are the gradients themselves where those have this form, which saves copying them.
+// The sums of grad_k, grad_v and grad_bias of one work item: rows of padded_dim floats for every position and every
+// global token. Where the gradients have this form, the sums are the gradients themselves, which saves a copy.
 struct Sums {
     int64_t tokens, globals;  // floats
     float *k, *v;
     Floats own_k, own_v, global_k, global_v;
-    double* bias;  // by distance, that of distance 0; lives longer than these
+    double* bias;  // entry of distance 0 in a table by distance; not owned
 
     Sums() = default;
     Sums(const Problem& p, const Sequence& seq, int64_t head, int padded_dim, bool alone, double* bias, Memory& memory)
@@ -40,7 +40,7 @@ struct Sums {
 
 template <bool Dropout>
 void score_gradients(const Row& row, const Tile& keys, Range range, int g, float* scores, float* grads, Scratch& s) {
-    const float scale = row.table ? 1.0f : row.p.scale;  // the bias needs them unscaled first
+    const float scale = row.table ? 1.0f : row.p.scale;  // the gradient of the bias needs them unscaled
     const float* lse = s.l.get() + g * G;
     const float* delta = s.delta.get() + g * G;
     const Vec l[2] = {load(lse), load(lse + W)}, d[2] = {load(delta), load(delta + W)};
@@ -55,7 +55,7 @@ void score_gradients(const Row& row, const Tile& keys, Range range, int g, float
         }
 }
 
-// Adds the gradient of the scores of one group to that of the bias, then scales it.
+// Adds the gradient of the scores of one group to the gradient of the bias, then scales it.
 void bias_gradients(const Row& row, const Tile& keys, Range range, int g, float* grads, Scratch& s, Sums& sums) {
     for (int j = range.begin; j < range.end; j++) {
         float* dx = grads + j * G;
@@ -71,7 +71,7 @@ void bias_gradients(const Row& row, const Tile& keys, Range range, int g, float*
     }
 }
 
-// Of the keys that the row computes, zeroes those that this group does not.
+// Zeroes the scores of keys that other groups of the row compute and this group does not.
 void zero_other_keys(float* scores, Range all, Range keys) {
     if (keys.empty()) keys = {all.end, all.end};
     std::fill(scores + all.begin * G, scores + keys.begin * G, 0.0f);
@@ -87,7 +87,8 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
     const HeadView grad_lse = view(p.grad_lse, row.seq, row.head), grad_q = view(p.grad_q, row.seq, row.head);
     const int64_t matrix = (int64_t)s.padded_dim * G, group_stride = (int64_t)s.tile * G;
 
-    // delta = sum of grad_out * out - grad_lse, a query. Queries that are not ours or not there get probability 0.
+    // delta = sum of grad_out * out - grad_lse for each query. Queries that are skipped or do not exist get probability
+    // 0.
     read_rows(q, row.queries, s, s.q_rows.get());
     read_rows(grad_out, row.queries, s, s.grad_rows.get());
     read_rows(out, row.queries, s, s.rows.get());
@@ -173,7 +174,7 @@ void backward_row(const Row& row, int row_number, Scratch& s, Sums& sums) {
         if (!row.skips(i)) write_row(grad_q, row.queries.token(i), s.rows.get() + (int64_t)i * s.padded_dim, s.dim);
 }
 
-// Adds up the sums of the chunks of a head, in order, in those of the first, writes grad_k and grad_v, and frees the sums.
+// Adds the sums of all chunks of a head, in order, to those of the first, writes grad_k and grad_v, and frees the sums.
 void write_sums(const Problem& p, const Sequence& seq, int64_t head, std::vector<Sums>& parts, int padded_dim) {
     const HeadView grad_k = view(p.grad_k, seq, head), grad_v = view(p.grad_v, seq, head);
     const Tiling& keys = seq.layout->keys;

@@ -5,9 +5,9 @@
 
 namespace {
 
-// 2^x for x <= 128, to about one unit in the last place; exactly 0 from -127 down. A NaN stays a NaN.
-// Round to the nearest integer by adding 1.5 * 2^23, a polynomial of degree 5 on [-1/2, 1/2] (relative error 1.9e-7, its
-// constant exactly 1 so that the clamp gives exactly 0), and the integer added to the exponent.
+// 2^x for x <= 128, accurate to about one unit in the last place; exactly 0 for x <= -127. NaN stays NaN. Adding 1.5 *
+// 2^23 rounds x to the nearest integer, a polynomial of degree 5 covers the rest in [-1/2, 1/2] (relative error 1.9e-7;
+// its constant is exactly 1, so that the clamp gives exactly 0), and the integer is added to the exponent.
 inline Vec exp2(Vec x) {
     const Vec magic = splat(12582912.0f);
     x = max(splat(-127.0f), x);

@@ -1,4 +1,5 @@
-// One row of the forward pass: softmax is streamed over the key tiles (running maximum m and sum l per query).
+// One row of the forward pass: a streaming softmax over the key tiles, with a running maximum m and sum l for each
+// query.
 #pragma once
 
 #include "exp2.h"
@@ -8,14 +9,15 @@ namespace {
 
 using namespace longbird;
 
-constexpr float SLACK = 8.0f;  // scores may pass the running maximum by 2^8 before the sums are rescaled
+constexpr float SLACK =
+    8.0f;  // scores may exceed the running maximum by this much (2^8 as a factor) before sums are rescaled
 
 template <bool Dropout>
 void exponentiate(const Row& row, const Tile& keys, Range range, int g, float* scores, Scratch& s) {
     float* m = s.m.get() + g * G;
     float* l = s.l.get() + g * G;
     const Vec m0 = load(m), m1 = load(m + W);
-    Vec l0 = {}, l1 = {};  // of this tile alone: sums of sums stay exact over long rows
+    Vec l0 = {}, l1 = {};  // sums of this tile only: adding sums of tiles limits rounding errors in long rows
     for (int j = range.begin; j < range.end; j++) {
         float* x = scores + j * G;
         Vec p0 = exp2(load(x) - m0), p1 = exp2(load(x + W) - m1);
@@ -29,7 +31,7 @@ void exponentiate(const Row& row, const Tile& keys, Range range, int g, float* s
     store(l, load(l) + l0), store(l + W, load(l + W) + l1);
 }
 
-// Raises the running maximum of a group and rescales its sums, if the new scores pass it by more than SLACK.
+// Raises the running maximum of a group and rescales its sums if the new scores exceed it by more than SLACK.
 void raise_maximum(const Vec (&highest)[2], int g, Scratch& s) {
     float* m = s.m.get() + g * G;
     float* l = s.l.get() + g * G;
@@ -63,7 +65,8 @@ void forward_row(const Row& row, int row_number, Scratch& s) {
         if (row.table) row.start_bias(entry.keys, s);
         const VisibleKeys visible = visible_keys(entry, row.seq.layout->mask_bytes, row.groups);
         Ahead ahead = row.ahead(k, v, after, s);
-        // All groups do a product before the next one, so that k, and then v, stays in the first-level cache.
+        // All groups compute the first product before any computes the second, so that k, then v, stays in the L1
+        // cache.
         for (int g = 0; g < row.groups; g++) {
             const Range keys = visible.of_group[g];
             if (keys.empty()) continue;

@@ -1,4 +1,4 @@
-// bf16 and fp16 are storage alone: all arithmetic is in float. Conversions round to the nearest, ties to even.
+// bf16 and fp16 are storage formats only: all arithmetic is in float. Conversions round to nearest, ties to even.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ inline uint16_t to_f16(float f) {
     bits &= 0x7fffffff;
     if (bits > 0x7f800000) return sign | 0x7e00;
     if (bits >= 0x477ff000) return sign | 0x7c00;  // rounds to 65536 or more: infinity
-    if (bits < 0x38800000) {                       // subnormal: let the addition round, in units of 2^-24
+    if (bits < 0x38800000) {                       // subnormal: the addition rounds, in units of 2^-24
         float magnitude;
         std::memcpy(&magnitude, &bits, 4);
         magnitude += 0.5f;

@@ -1,5 +1,5 @@
-// Work space. Whoever needs some asks a Memory for it; one that only counts gives out none, so that the code that
-// allocates is also the code that says how much a call takes.
+// Work space. All of it is allocated from a Memory. A Memory that only counts allocates nothing, so that the same code
+// allocates the work space of a call and predicts its size.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ using Floats = Array<float>;
 
 struct Memory {
     bool only_counts = false;
-    int64_t bytes = 0;  // asked for so far
+    int64_t bytes = 0;  // requested so far
 
-    // Not initialised, and readable for 64 bytes beyond its end.
+    // The array is not initialised, and 64 bytes beyond its end are readable.
     template <class T>
     Array<T> array(int64_t count) {
         const size_t size = ((size_t)count * sizeof(T) + 127) / 64 * 64;

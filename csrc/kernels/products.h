@@ -1,14 +1,13 @@
 // The three matrix products of attention on one tile, as register tiles of R x 2W accumulators.
 //
-// Everything is laid out so that queries lie along the lanes: a group is G = 2W queries, and a group's matrices are
-// [channel][G] (q, out, grad) or [key][G] (scores). Softmax then works down the keys, lane by lane, with no sum across
-// lanes; and keys and values are only ever broadcast, one number at a time, straight from their rows in memory: they
-// are never packed or transposed.
+// Queries lie along the lanes: a group is G = 2W queries, and the matrices of a group are [channel][G] (q, out, grad)
+// or [key][G] (scores). Softmax then runs over the keys lane by lane, without sums across lanes, and keys and values
+// are broadcast one number at a time directly from their rows in memory: they are never packed or transposed.
 //
-// R = 4 rows with 16 registers: 8 accumulators are just what two units of latency 4 need, 64 keys or channels are 16 such
-// tiles with nothing left over, and with the strides known at compile time the whole loop stays in the cache of decoded
-// instructions. Measured on Zen 3 at depth 64: 93% of the peak; R = 6 (12 accumulators, fewer loads) reaches 87%, R = 5
-// 88%, and any of them 2 to 5% less with strides in registers.
+// With 16 registers, R = 4 rows: 8 accumulators are exactly what two units of latency 4 need, 64 keys or channels are
+// 16 such tiles without a remainder, and with strides known at compile time the loop fits into the cache of decoded
+// instructions. Measured on Zen 3 at depth 64: 93% of the peak. R = 6 (12 accumulators, fewer loads) reached 87%, R = 5
+// 88%, and each of them 2 to 5% less with strides in registers.
 #pragma once
 
 #include "vec.h"
@@ -23,7 +22,7 @@ constexpr int ROWS = 8;  // 32 registers
 constexpr int ROWS = 4;
 #endif
 
-// Calls tile(first_row, integral_constant<R>) over `rows` rows, R = ROWS and then once with what is left.
+// Calls tile(first_row, Rows<R>) for `rows` rows, with R = ROWS and then once for the remainder.
 template <int R>
 struct Rows {
     static constexpr int value = R;
@@ -42,16 +41,16 @@ inline void for_row_tiles(int rows, const Tile& tile) {
     remaining_rows(row, rows - row, tile);
 }
 
-// In all three, Dim is the number of channels and the distance of two rows, if it is known at compile time; else 0.
-// Sums over a tile start at 0 and are added to what there is at the end, so that rounding errors grow with the number of
-// tiles, not of keys.
+// In all three, Dim is the number of channels, which is also the distance between rows, if it is known at compile time,
+// and 0 otherwise. Sums over a tile start at 0 and are added to the output at the end, so that rounding errors grow
+// with the number of tiles, not of keys.
 
-// Fetches arrays that will be needed next into the second-level cache, a few lines at every step of the work at hand: a
-// tile elsewhere in memory would otherwise cost a wait at each of its pages. It gives 3% at 4,096 tokens and 4 to 8% at
-// 65,536; all lines of a group at once gave nothing at the first and 3% at the second.
+// Prefetches the arrays that are needed next into the L2 cache, a few lines at every step of the current work.
+// Otherwise, a tile elsewhere in memory costs a stall at each of its pages. Measured gain: 3% at 4,096 tokens and 4 to
+// 8% at 65,536. Prefetching all lines of a group at once gained nothing at 4,096 tokens and 3% at 65,536.
 struct Ahead {
     const float* arrays[4] = {};
-    int count = 0, lines = 0;  // of arrays, and of cache lines in each
+    int count = 0, lines = 0;  // number of arrays, and of cache lines in each
     int steps = 0, step = 0;
 
     void add(const float* array) { arrays[count++] = array; }
@@ -64,8 +63,8 @@ struct Ahead {
     }
 };
 
-// c[r][G] = sum over channels of a[r][channel] * b[channel][G]; `highest` keeps the largest of each lane.
-// Scores = keys times queries; also grad_out times values.
+// c[r][G] = sum over channels of a[r][channel] * b[channel][G]; `highest` is the running maximum of each lane.
+// Computes scores (keys times queries), and grad_out times values.
 template <int R, int Dim>
 inline void scores_tile(const float* a, int64_t dim, const float* b, float* c, Vec (&highest)[2]) {
     if constexpr (Dim > 0) dim = Dim;
@@ -97,7 +96,7 @@ inline void scores(const float* a, int64_t dim, int rows, const float* b, float*
     });
 }
 
-// c[r][G] += sum over keys of a[key][r] * b[key][G]. Output = probabilities times values; also grad_q.
+// c[r][G] += sum over keys of a[key][r] * b[key][G]. Computes the output (probabilities times values), and grad_q.
 template <int R, int Dim>
 inline void combine_tile(const float* a, int64_t dim, const float* b, int keys, float* c) {
     if constexpr (Dim > 0) dim = Dim;
@@ -123,8 +122,8 @@ inline void combine(const float* a, int64_t dim, int keys, const float* b, float
                   [&](int row, auto r) { combine_tile<decltype(r)::value, Dim>(a + row, dim, b, keys, c + row * G); });
 }
 
-// c[r][channel] += sum over all queries of a[group][r][query] * b[query][channel]. grad_k and grad_v. Here dim is a
-// multiple of G.
+// c[r][channel] += sum over all queries of a[group][r][query] * b[query][channel]. Computes grad_k and grad_v. Here dim
+// is a multiple of G.
 template <int R, int Dim>
 inline void scatter_tile(const float* a, int64_t group_stride, int groups, const float* b, int64_t dim, float* c) {
     if constexpr (Dim > 0) dim = Dim;

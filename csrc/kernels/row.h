@@ -1,4 +1,4 @@
-// A row of queries and all that its scores depend on besides q and k: relative bias, masks, global tokens, dropout.
+// A row of queries, and what its scores depend on besides q and k: relative bias, masks, global tokens, dropout.
 #pragma once
 
 #include <cmath>
@@ -11,10 +11,10 @@ namespace {
 using namespace longbird;
 
 constexpr float LOG2E = 1.44269504088896341f, LN2 = 0.69314718055994531f;
-constexpr float MASKED = -INFINITY;  // the score of an edge that is not there
-constexpr float LOWEST = -3e38f;     // the lowest score of one that is, and the maximum of a query that has seen no key
+constexpr float MASKED = -INFINITY;  // the score of a pair without an edge
+constexpr float LOWEST = -3e38f;     // the lowest score of an edge, and the initial maximum of a query
 
-// The mixing function of the dropout generator (see ops/dropout.py, its specification).
+// The mixing function of the dropout generator (specified in core/operator/dropout.py).
 inline uint32_t mix(uint32_t x) {
     x ^= x >> 16, x *= 0x7feb352du;
     x ^= x >> 15, x *= 0x846ca68bu;
@@ -26,22 +26,21 @@ inline UintVec mix(UintVec x) {
     return x ^ (x >> 16);
 }
 
-// The largest distance at which a sequence can tell two numbers of the bias table apart.
+// The largest distance in a sequence that has an entry of its own in the bias table.
 int64_t bias_reach(const Problem& p, const Sequence& seq) {
     return std::min<int64_t>(p.bias_radius, seq.layout->keys.tokens());
 }
 
-// A row of queries and all that its scores depend on besides q and k.
 struct Row {
     const Problem& p;
     const Sequence& seq;
     int64_t head;
     Tile queries;
     int groups;
-    bool skips_globals;  // global tokens among these queries belong to rows of their own
-    const float* table;  // relative bias of this head in units of log 2; points to that of distance 0
-    uint32_t keep_from;  // dropout: keep numbers of at least this
-    float keep_factor;   // and multiply what is kept by this
+    bool skips_globals;  // global tokens among these queries are computed in rows of their own
+    const float* table;  // relative bias of this head in units of log 2; points to distance 0
+    uint32_t keep_from;  // dropout keeps random numbers of at least this
+    float keep_factor;   // and multiplies what it keeps by this
 
     Row(const Problem& p, const Sequence& seq, int64_t head, int row, const float* table)
         : p(p), seq(seq), head(head), queries(query_tile(seq, row)), groups((queries.count + G - 1) / G),
@@ -58,7 +57,7 @@ struct Row {
             s.dropout_row[i] = mix(stream ^ (uint32_t)(i < queries.count ? queries.token(i) : 0));
     }
 
-    // The keys and values of the tile that comes after this one.
+    // What to prefetch: the keys and values of the next tile.
     Ahead ahead(const HeadView& k, const HeadView& v, int after, const Scratch& s) const {
         Ahead next;
         if (after < 0 || seq.layout->keys.order || !in_place(k, s.dim) || !in_place(v, s.dim)) return next;
@@ -69,15 +68,15 @@ struct Row {
         return next;
     }
 
-    // Is the bias of this entry a function of i - j alone?
+    // Does the bias of this entry depend on the difference of slots i - j alone?
     bool regular(const Tile& keys) const { return queries.step != 0 && queries.step == keys.step; }
 
-    // Which number of the bias table belongs to a distance j - i, counted from the number of distance 0.
+    // Index into the bias table for a distance j - i, relative to distance 0.
     int64_t bias_index(int64_t distance) const {
         const int64_t reach = bias_reach(p, seq);
         return std::clamp(distance, -reach, reach);
     }
-    // In a regular entry, to i - j + tile - 1 = u.
+    // The same in a regular entry, for u = i - j + tile - 1.
     int64_t bias_index_of(int u, const Tile& keys, int tile) const {
         return bias_index(keys.token(0) - queries.token(0) - (int64_t)queries.step * (u - (tile - 1)));
     }
@@ -96,7 +95,7 @@ struct Row {
     }
 };
 
-// Adds the bias to the scores of one group and masks what is no edge; `highest` is found anew.
+// Adds the bias to the scores of one group, masks pairs without an edge, and recomputes `highest`.
 void adjust_scores(const Row& row, const Entry& entry, Range keys, int g, float* scores, Scratch& s,
                    Vec (&highest)[2]) {
     const int mask_bytes = row.seq.layout->mask_bytes;
@@ -120,7 +119,7 @@ void adjust_scores(const Row& row, const Entry& entry, Range keys, int g, float*
     }
 }
 
-// 1 / (1 - p) for the edges from W queries to one key that dropout keeps, 0 for the others.
+// 1 / (1 - p) for the edges from W queries to one key that dropout keeps, and 0 for the others.
 Vec kept(const Row& row, const Scratch& s, int g, int h, int32_t key) {
     const UintVec number = mix(load(s.dropout_row.get() + g * G + h * W) + (uint32_t)key);
     const IntVec keep = number >= row.keep_from;

@@ -1,4 +1,4 @@
-// The scratch memory of one thread, and the tiles that are brought into it.
+// The scratch memory of one thread, and copying tiles into it.
 #pragma once
 
 #include "memory.h"
@@ -10,17 +10,17 @@ namespace {
 
 using namespace longbird;
 
-constexpr int SLOTS = 1024;  // key tiles that a thread may keep copies of
+constexpr int SLOTS = 1024;  // key tiles of which a thread may keep copies
 
 int round_up(int64_t x, int64_t to) { return (int)((x + to - 1) / to * to); }
 
-// Rows of `dim` floats side by side need no copy.
+// Contiguous rows of `dim` floats need no copy.
 template <class View>
 bool in_place(const View& x, int dim) {
     return x.dtype == DType::f32 && x.token_stride == dim;
 }
 
-// The key tiles of a sequence that need one. Global tokens lie anywhere.
+// Number of key tiles of a sequence that need a copy. Global tokens are never contiguous.
 int copied_tiles(const Problem& p, const Sequence& seq) {
     const int dim = (int)p.head_dim;
     const bool as_they_are = !seq.layout->keys.order && in_place(p.k, dim) && in_place(p.v, dim);
@@ -29,15 +29,15 @@ int copied_tiles(const Problem& p, const Sequence& seq) {
 
 struct Scratch {
     int dim, padded_dim;              // channels, and the same rounded up to a multiple of G
-    int tile = 1, groups;             // most tokens of a tile, and groups of G queries in it
+    int tile = 1, groups;             // maximum tokens of a tile, and groups of G queries in it
     int slot_count = 0;               // copies of key tiles, see key_rows
-    int64_t slots_head = -1;          // whose tiles they are
-    Array<int32_t> slots;             // the number of the tile in each slot
+    int64_t slots_head = -1;          // the head whose tiles they are
+    Array<int32_t> slots;             // number of the tile in each slot
     Floats k, v;                      // [slot][key][dim]
     Floats q, out, grad_out, grad_q;  // [group][channel][G]
     Floats s, t;                      // [group][key][G]: scores, then probabilities; and their gradients
     Floats rows, q_rows, grad_rows;   // [query][padded_dim]
-    Floats bias, bias_grad, line;     // relative bias by i - j; of one key
+    Floats bias, bias_grad, line;     // relative bias by i - j, its gradient, and that of one key
     Floats m, l, delta;               // [query]
     Array<uint32_t> dropout_row;      // [query]
 
@@ -63,7 +63,7 @@ struct Scratch {
     }
 };
 
-// Rows of a tile as [query][padded_dim] floats, zeros in the rest of the last group.
+// Copies the rows of a tile as [query][padded_dim] floats, with zeros in the rest of the last group.
 void read_rows(const HeadView& from, const Tile& tile, const Scratch& s, float* to) {
     for (int i = 0; i < tile.count; i++, to += s.padded_dim) {
         read_row(from, tile.token(i), to, s.dim);
@@ -73,9 +73,9 @@ void read_rows(const HeadView& from, const Tile& tile, const Scratch& s, float* 
     std::memset(to, 0, (size_t)rest * s.padded_dim * 4);
 }
 
-// Keys and values as rows of `dim` floats side by side: in place if they already are, else copied to a slot, where the
-// next rows of queries find them. Copying at every visit cost 12% of the forward pass with the heads interleaved, as
-// models have them; so did reading them in place, through the cache sets that such strides share.
+// Keys and values as contiguous rows of `dim` floats: in place if they already have this form, else copied to a slot
+// where the next rows of queries find them. With interleaved heads, as in models, copying at every visit cost 12% of
+// the forward pass. Reading them in place cost the same, because such strides share few cache sets.
 struct KeyRows {
     const float *k, *v;
 };
@@ -98,7 +98,7 @@ KeyRows key_rows(const HeadView& k, const HeadView& v, const Tile& tile, int64_t
     return {s.k.get() + offset, s.v.get() + offset};
 }
 
-// [query][padded_dim] rows, times factor, to lanes [group][channel][G].
+// Transposes rows [query][padded_dim], times a factor, to lanes [group][channel][G].
 void to_lanes(const float* rows, int groups, const Scratch& s, float factor, float* lanes) {
     for (int g = 0; g < groups; g++, lanes += (int64_t)s.padded_dim * G)
         for (int half = 0; half < 2; half++, rows += (int64_t)W * s.padded_dim)
@@ -110,7 +110,7 @@ void to_lanes(const float* rows, int groups, const Scratch& s, float factor, flo
             }
 }
 
-// And back, each query times its factor.
+// Transposes lanes back to rows, with a factor for each query.
 void from_lanes(const float* lanes, int groups, const Scratch& s, const float* factors, float* rows) {
     for (int g = 0; g < groups; g++, lanes += (int64_t)s.padded_dim * G)
         for (int half = 0; half < 2; half++, rows += (int64_t)W * s.padded_dim, factors += W)

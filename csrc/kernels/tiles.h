@@ -1,4 +1,4 @@
-// Where the tokens of a tile lie in memory, and one row of channels to floats and back.
+// The tokens of a tile in memory, and conversion of one row of channels to floats and back.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@ using namespace longbird;
 
 struct Tile {
     int count;
-    int32_t first;          // the first token, or
-    const int32_t* tokens;  // all of them
-    int32_t step;           // distance of neighbours, 0 if it varies
-    int64_t position;       // where its sums lie in the backward pass
-    int number;             // among the key tiles of its sequence, the global ones last
+    int32_t first;          // the first token, if they are contiguous, or
+    const int32_t* tokens;  // all tokens
+    int32_t step;           // distance between neighbours, 0 if it varies
+    int64_t position;       // of its sums in the backward pass
+    int number;             // among the key tiles of its sequence, global ones last
     bool is_global;
     int32_t token(int i) const { return tokens ? tokens[i] : first + i; }
 };
@@ -36,7 +36,7 @@ int global_tiles(const Sequence& seq) {
     return ((int)seq.globals.size() + seq.layout->tile_size - 1) / seq.layout->tile_size;
 }
 
-// The tokens of one head of one sequence.
+// One head of one sequence of a tensor.
 struct HeadView {
     char* base;
     DType dtype;

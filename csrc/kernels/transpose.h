@@ -1,11 +1,11 @@
-// Square blocks of floats, turned in registers.
+// Transposition of square blocks of floats in registers.
 #pragma once
 
 #include "vec.h"
 
 namespace {
 
-// Turns W rows of W floats, the W registers being the rows: log2(W) rounds, each of which interleaves two halves.
+// Transposes W rows of W floats in W registers, in log2(W) rounds that each interleave two halves.
 inline void transpose(Vec (&rows)[W]) {
     for (int round = 1; round < W; round *= 2) {
         Vec next[W];

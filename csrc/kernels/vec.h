@@ -1,7 +1,7 @@
-// Vectors of W floats through the compiler's vector extensions, so that one source serves every instruction set.
+// Vectors of W floats, written with the compiler's vector extensions so that one source serves every instruction set.
 //
-// W is fixed by the file that includes this (8 with AVX2, 16 with AVX-512, 4 otherwise). Everything is in an unnamed
-// namespace: the same functions exist once for each instruction set and must not be merged by the linker.
+// The including file defines W: 8 with AVX2, 16 with AVX-512, 4 otherwise. Everything is in an unnamed namespace,
+// because the same functions exist once for each instruction set and the linker must not merge them.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,13 @@ typedef uint32_t UnalignedUintVec __attribute__((vector_size(4 * W), aligned(4),
 inline Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
 inline UintVec load(const uint32_t* p) { return *reinterpret_cast<const UnalignedUintVec*>(p); }
 inline void store(float* p, Vec x) { *reinterpret_cast<UnalignedVec*>(p) = x; }
-inline Vec splat(float x) { return x - Vec{}; }  // x + 0 is not folded to x: it would lose the sign of -0
+inline Vec splat(float x) { return x - Vec{}; }  // not x + 0, which compilers do not fold because it changes -0
 
-// a > b ? a : b, so that a NaN in b comes through. The plain expression makes a compare and a blend of it.
+// a > b ? a : b, which propagates a NaN in b. Compilers turn the plain expression into a compare and a blend.
 inline Vec max(Vec a, Vec b) {
 #if defined(__AVX512F__) && LONGBIRD_LANES == 16
-    return (Vec)_mm512_mask_max_ps((__m512)a, 0xffff, (__m512)a, (__m512)b);  // the plain one makes GCC 12 warn
+    return (Vec)_mm512_mask_max_ps((__m512)a, 0xffff, (__m512)a,
+                                   (__m512)b);  // GCC 12 warns about the unmasked intrinsic
 #elif defined(__AVX__) && LONGBIRD_LANES == 8
     return (Vec)_mm256_max_ps((__m256)a, (__m256)b);
 #elif defined(__SSE2__) && LONGBIRD_LANES == 4

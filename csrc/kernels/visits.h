@@ -1,4 +1,4 @@
-// What a row visits: the key tiles of its layout, then the global tokens; and which keys of a tile are seen at all.
+// What a row visits: the key tiles of its layout, then the global tokens; and which keys of a tile have an edge.
 #pragma once
 
 #include "products.h"
@@ -10,8 +10,8 @@ using namespace longbird;
 
 struct Entry {
     Tile keys;
-    const uint8_t* mask;  // nullptr: every query sees every key
-    bool skip_globals;    // global keys come later, in tiles of their own
+    const uint8_t* mask;  // nullptr if every query sees every key
+    bool skip_globals;    // global keys are visited later, in tiles of their own
 };
 
 bool is_global_row(const Sequence& seq, int row) { return row >= seq.layout->queries.count; }
@@ -32,7 +32,7 @@ Tile query_tile(const Sequence& seq, int row) {
     return row < count ? tile_of(seq.layout->queries, row) : global_tile(seq, row - count);
 }
 
-// Calls visit(entry, number of the key tile that comes after it, or -1).
+// Calls visit(entry, number of the next key tile, or -1).
 template <class Visit>
 void for_each_entry(const Sequence& seq, int64_t head, int row, const Visit& visit) {
     const Layout& layout = *seq.layout;
@@ -59,8 +59,8 @@ uint32_t mask_bits(const uint8_t* mask, int mask_bytes, int j, int g) {
     return bits;
 }
 
-// For each group of queries, the keys from the first to the last that any of them sees, and the same for the whole row.
-// Only these are computed: a band costs its keys, not its tiles.
+// The range from the first to the last key that any query of a group sees, and the same for the whole row. Only these
+// keys are computed, so that the cost of a band depends on its keys and not on its tiles.
 struct Range {
     int begin, end;
     bool empty() const { return begin >= end; }

@@ -1,12 +1,13 @@
-// Block-sparse attention, forward and backward, for any layout: how a call is cut into work, and shared out to threads.
+// Block-sparse attention for any layout, forward and backward: dividing a call into work items and running them on
+// threads.
 //
-// A row is one tile of queries: it visits the key tiles that its layout lists (with bit masks where a tile is not
-// full), then the global tokens, gathered into tiles of their own. Global tokens are rows of their own too, and see
-// every key. The order of all sums depends on the shapes alone, never on the threads.
+// A row is one tile of queries. It visits the key tiles that its layout lists (with bit masks where a tile is not
+// full), then the global tokens, which are gathered into tiles of their own. Global tokens also form rows of their own,
+// which see every key. The order of all sums depends on the shapes alone, never on the threads.
 //
-// The backward pass is serial for a head of a sequence; where there are fewer heads than PARALLEL_HEADS, its rows are cut
-// into chunks with sums of their own, added in order afterwards. (A second pass over a transposed layout needs no extra
-// sums but 7 products instead of 5.) Neither depends on what else is in the batch.
+// The backward pass is serial within a head of a sequence. If there are fewer heads than PARALLEL_HEADS, the rows are
+// divided into chunks with separate sums, which are added in order afterwards. (A second pass over a transposed layout
+// would need no separate sums, but 7 products instead of 5.) Neither depends on the rest of the batch.
 #pragma once
 
 #include <atomic>
@@ -23,8 +24,8 @@ namespace {
 using namespace longbird;
 
 constexpr int64_t PARALLEL_HEADS = 8;
-constexpr int64_t LIGHT_CHUNK = 64;  // entries in a chunk of the backward pass, at least; about 2 ms
-constexpr int LIGHT_ITEM = 32;       // entries in one piece of forward work, about 0.3 ms
+constexpr int64_t LIGHT_CHUNK = 64;  // minimum entries of a chunk of the backward pass, about 2 ms
+constexpr int LIGHT_ITEM = 32;       // entries of a forward work item, about 0.3 ms
 
 struct Item {
     const Sequence* seq;
@@ -37,7 +38,7 @@ int team_size(int threads, size_t items) {
     return (int)std::min<size_t>(std::max(threads, 1), std::max<size_t>(items, 1));
 }
 
-// Runs work(item number, scratch, keep_going) for all items in turn; false if stopped.
+// Runs work(item number, scratch, keep_going) for all items; returns false if stopped.
 template <class Work>
 bool run_items(const Problem& p, const Runtime& runtime, size_t count, bool backward, const Work& work) {
     const int threads = team_size(runtime.threads, count);
@@ -60,8 +61,8 @@ bool run_items(const Problem& p, const Runtime& runtime, size_t count, bool back
         } catch (const std::bad_alloc&) {
             out_of_memory = stop = true;
         }
-        // The caller stays awake for an interrupt while others finish what they have. (How many others there are is for
-        // OpenMP to say: it may start fewer threads than asked for.)
+        // The caller keeps polling for interrupts while others finish their items. (OpenMP may have started fewer
+        // threads than requested.)
         if (thread == 0)
             while (done < count && keep_going()) std::this_thread::sleep_for(std::chrono::microseconds(20));
     });
@@ -69,12 +70,12 @@ bool run_items(const Problem& p, const Runtime& runtime, size_t count, bool back
     return !stop;
 }
 
-// The bias table of a head in units of log 2, as the scores are.
+// The bias table in units of log 2, like the scores.
 std::vector<float> bias_in_log2(const Problem& p) {
     std::vector<float> table(p.bias ? p.heads * (2 * p.bias_radius + 1) : 0);
     for (size_t i = 0; i < table.size(); i++) {
         table[i] = p.bias[i] * LOG2E;
-        // A finite bias stays finite: the lowest float, a usual way to say "not here", is still a score.
+        // A finite bias stays finite: the lowest float, which is often used as a mask, is still a score.
         if (std::isfinite(p.bias[i])) table[i] = std::clamp(table[i], LOWEST, -LOWEST);
     }
     return table;
@@ -96,7 +97,7 @@ void with_dim(int64_t head_dim, const Call& call) {
 
 // ---- forward ----
 
-// Calls visit(item) for items of a few rows each.
+// Calls visit(item) for work items of a few rows each.
 template <class Visit>
 void for_each_item(const Problem& p, const Visit& visit) {
     for (const Sequence& seq : p.sequences)
@@ -118,7 +119,7 @@ struct ForwardWork {
         size_t count = 0;
         for_each_item(p, [&](const Item&) { count++; });
         items.reserve(count);
-        // The heavy ones first, so that the threads end together.
+        // Large items first, so that the threads finish together.
         for (const bool heavy : {true, false})
             for_each_item(p, [&](const Item& item) {
                 if ((item.entries > 2 * LIGHT_ITEM) == heavy) items.push_back(item);
@@ -143,10 +144,10 @@ bool run_forward(const Problem& p, const Runtime& runtime) {
 
 // ---- backward ----
 
-// One head of one sequence, cut into items that share its entries equally.
+// One head of one sequence, divided into items with equal shares of its entries.
 struct Unit {
     std::vector<Item> items;
-    std::vector<Sums> sums;    // of each item, while it is needed
+    std::vector<Sums> sums;    // of each item, until they are written
     std::vector<double> bias;  // [item][2 * reach + 1]
     int64_t entries = 0;
     std::atomic<int> unfinished{0};
@@ -185,7 +186,7 @@ struct Unit {
 struct BackwardWork {
     std::vector<float> table;
     std::vector<std::unique_ptr<Unit>> units;
-    std::vector<std::pair<Unit*, int>> queue;  // an item of a unit
+    std::vector<std::pair<Unit*, int>> queue;  // a unit and one of its items
     std::vector<double> bias_total;            // [head][2 * radius + 1]
 
     explicit BackwardWork(const Problem& p) : table(bias_in_log2(p)), bias_total(table.size()) {
@@ -199,8 +200,8 @@ struct BackwardWork {
         queue.reserve(count);
         for (const auto& unit : units)
             for (int item = 0; item < (int)unit->items.size(); item++) queue.emplace_back(unit.get(), item);
-        // The heaviest first, so that the threads end together; all of a unit in turn, so that few sums are alive at
-        // once.
+        // The largest units first, so that the threads finish together; the items of a unit in a row, so that few sums
+        // exist at once.
         std::stable_sort(queue.begin(), queue.end(),
                          [](const auto& a, const auto& b) { return a.first->entries > b.first->entries; });
     }
@@ -211,8 +212,8 @@ struct BackwardWork {
         return bytes;
     }
 
-    // The most that the sums of grad_k and grad_v take at a time: a thread has one item at hand, and the sums of a unit
-    // live until its last item is done, so there are at most as many units with sums as threads.
+    // Peak size of the sums of grad_k and grad_v: a thread works on one item, and the sums of a unit exist until its
+    // last item is finished, so there are at most as many units with sums as threads.
     int64_t bytes_of_sums(const Problem& p, int threads) const {
         std::vector<int64_t> bytes(units.size());
         for (size_t unit = 0; unit < units.size(); unit++) {

@@ -25,7 +25,7 @@ bool add_test(Test test);
     [[maybe_unused]] static const bool added_##name = add_test({#name, LONGBIRD_TEXT_OF(LONGBIRD_ISA), name}); \
     static void name()
 
-// The test goes on after a failure, so that all of them are seen.
+// The test continues after a failure, so that all failures are reported.
 void fail(const char* file, int line, const std::string& what);
 #define CHECK(condition) \
     if (!(condition)) fail(__FILE__, __LINE__, #condition)
