@@ -9,51 +9,18 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from longbird.applications.training.settings.definition import Option, options_of
+from longbird.applications.training.settings.tasks import SETTINGS
 from longbird.cli.early import check_trained
-from longbird.cli.options import AsJson, Encoding, TextColumn, TokensAtOnce, Trained
+from longbird.cli.options import AsJson, Trained
 from longbird.cli.terminal import note, stdout, working
+from longbird.cli.training_options import with_options
 
 
-def evaluate(
+def _evaluate(
     model: Trained,
     files: Annotated[list[Path], typer.Argument(help="Files with the right answers.")],
     as_json: AsJson = False,
-    text: TextColumn = None,
-    label: Annotated[
-        str | None, typer.Option(help="Column of the label; that of the run by default.")
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option(help="Column of the question; that of the run by default.")
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option(help="Column of the document; that of the run by default.")
-    ] = None,
-    answer: Annotated[
-        str | None, typer.Option(help="Column of the answer; that of the run by default.")
-    ] = None,
-    summary: Annotated[
-        str | None, typer.Option(help="Column of the summary; that of the run by default.")
-    ] = None,
-    query: Annotated[
-        str | None, typer.Option(help="Column of the query; that of the run by default.")
-    ] = None,
-    positive: Annotated[
-        str | None, typer.Option(help="Column of what it should find; that of the run by default.")
-    ] = None,
-    negative: Annotated[
-        str | None, typer.Option(help="Column of what it should not find, among the documents.")
-    ] = None,
-    separator: Annotated[
-        str | None, typer.Option(help="What separates the labels of a row with several.")
-    ] = None,
-    encoding: Encoding = None,
-    documents: Annotated[
-        str | None,
-        typer.Option(
-            help="Language models: a document is a file, paragraph or line; as in the run."
-        ),
-    ] = None,
-    tokens_per_batch: TokensAtOnce = None,
     against: Annotated[
         str | None, typer.Option(help="Another model, to compare with on the same files.")
     ] = None,
@@ -61,6 +28,7 @@ def evaluate(
         Path | None,
         typer.Option(help="Write the examples that the model is worst at (JSON lines)."),
     ] = None,
+    **options: Any,
 ) -> None:
     """Measure a model on files, with 95% confidence intervals.
 
@@ -78,12 +46,7 @@ def evaluate(
     )
 
     with working("Evaluating"):
-        found = measure(
-            model, files, against=against, say=note, text=text, label=label, question=question,
-            context=context, answer=answer, summary=summary, separator=separator,
-            encoding=encoding, documents=documents, query=query, positive=positive,
-            negative=negative, tokens_per_batch=tokens_per_batch,
-        )  # fmt: skip
+        found = measure(model, files, against=against, say=note, **options)
     if worst is not None:
         found.write_worst(worst)
     if as_json:
@@ -94,6 +57,20 @@ def evaluate(
         stdout.print(metrics_table(found.metrics, title))
         if against is not None:
             stdout.print(_comparison(found.metrics["against"]))
+
+
+def _reading_options() -> list[Option]:
+    """Return the options of all tasks that say how files are read."""
+    options = {
+        each.name: each
+        for kind in SETTINGS.values()
+        for each in options_of(kind).values()
+        if each.reading
+    }
+    return sorted(options.values(), key=lambda option: option.group != "")
+
+
+evaluate = with_options(_evaluate, _reading_options(), default="Default: as in training.")
 
 
 def metrics_table(metrics: dict[str, Any], title: str) -> Table:

@@ -1,12 +1,4 @@
-"""Training, evaluating and using models on one's own files."""
+"""Training, evaluating and using models on one's own files.
 
-from importlib.util import find_spec
-
-from longbird.errors import MissingPackageError
-
-for _needed in ("accelerate", "datasets", "sklearn", "tensorboard", "tomli_w"):
-    if find_spec(_needed) is None:
-        raise MissingPackageError(
-            f"training, evaluating and `longbird dna` need {_needed}, which is not installed: "
-            "pip install 'longbird[train]'"
-        )
+- `settings`: the options of training; they need no torch.
+"""
