@@ -3,6 +3,8 @@
 `{names} core.graph` documents the public names that `longbird/__init__.pyi` imports from
 `longbird.core.graph`. Patterns such as `core.operator.*` are allowed, also several of them.
 `{fields} LongbirdConfig` creates a table of the fields of a configuration from its docstring.
+`{options} ClassifySettings` creates a table of the options of a task: those of all tasks for
+`FileSettings`, and otherwise those that only this task has, or that have another default for it.
 The build warns about public names that no page documents, and writes all links to other sites to
 `external-links.txt`.
 """
@@ -132,6 +134,41 @@ class FieldsDirective(GeneratedDirective):
         return self.parse(lines)
 
 
+def option_rows(name: str) -> list[tuple[str, str, str, str]]:
+    """Return name, type, default and meaning of the options of a settings class."""
+    from longbird.applications.dna import settings as dna
+    from longbird.applications.training.settings import groups, tasks
+    from longbird.applications.training.settings.definition import options_of
+
+    cls = next(vars(module)[name] for module in (groups, tasks, dna) if name in vars(module))
+    shared = {} if cls is groups.FileSettings else options_of(groups.FileSettings)
+    return [
+        (
+            option.name,
+            f"{option.kind.__name__}{', repeatable' if option.several else ''}",
+            option.default_text or "",
+            option.help,
+        )
+        for option in options_of(cls).values()
+        if option.name not in shared or shared[option.name].default != option.default
+    ]
+
+
+class OptionsDirective(GeneratedDirective):
+    """Document the options of a task as a table."""
+
+    def run(self) -> list[nodes.Node]:
+        """Create the table."""
+        lines = [".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
+        for row in [("option", "type", "default", "meaning"), *option_rows(self.arguments[0])]:
+            name, kind, default, meaning = row
+            if name != "option":
+                name, default = f"``{name}``", default and f"``{default}``"
+            for number, cell in enumerate((name, kind, default, meaning)):
+                lines.append(f"   {'* -' if number == 0 else '  -'} {cell}")
+        return self.parse(lines)
+
+
 def check_names(_app: Sphinx, env: Any) -> None:
     """Warn about public names that no page documents."""
     documented = env.get_domain("py").objects
@@ -154,6 +191,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives and checks with Sphinx."""
     app.add_directive("names", NamesDirective)
     app.add_directive("fields", FieldsDirective)
+    app.add_directive("options", OptionsDirective)
     app.connect("env-check-consistency", check_names)
     app.connect("build-finished", list_external_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

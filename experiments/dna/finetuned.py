@@ -14,9 +14,9 @@ from experiments.dna.classifying import Budget
 from experiments.dna.models import costs
 from longbird.applications.dna.promoters import Promoters
 from longbird.applications.dna.runs import load
-from longbird.applications.dna.settings import DnaSettings
-from longbird.applications.training.finetune import run
-from longbird.applications.training.settings import Settings
+from longbird.applications.dna.settings import DnaLabelSettings
+from longbird.applications.training.engine.finetune import run
+from longbird.applications.training.settings.groups import Settings
 
 EVALUATIONS = 4
 """How often the windows that are held back are looked at."""
@@ -25,7 +25,7 @@ EVALUATIONS = 4
 class Written(Promoters):
     """Promoters and negatives out of a file, in which each line has part, label and bases."""
 
-    def opened(self, settings: DnaSettings) -> list[Any]:
+    def opened(self, settings: DnaLabelSettings) -> list[Any]:
         """There is no genome."""
         return []
 
@@ -80,7 +80,7 @@ class Finetuned:
         )
         file.write_text(text, "ascii")
         budget = self.budget
-        settings = DnaSettings(
+        settings = DnaLabelSettings(
             task=Promoters.name,
             train=(str(file),),
             model=str(self.model),

@@ -27,8 +27,8 @@ from experiments.quality.experiment import (
 from experiments.quality.small import ABOUT, write_new_model
 from experiments.quality.training import made_once, trained
 from experiments.sources import wikitext
-from longbird.applications.training.evaluate import evaluate
-from longbird.applications.training.tokenizer import train_tokenizer
+from longbird.applications.training.engine.evaluation import evaluate
+from longbird.applications.training.initialisation.tokenizer import train_tokenizer
 from longbird.core.graph import (
     BlockWindow,
     Full,

@@ -128,7 +128,10 @@ def documents(name: str, scale: str) -> Documents:
 
 
 def _tokenizer(sizes: Sizes) -> Any:
-    from longbird.applications.training.starting import source_of, tokenizer_of
+    from longbird.applications.training.initialisation.starting_model import (
+        source_of,
+        tokenizer_of,
+    )
 
     return tokenizer_of(source_of(sizes.model), sizes.length)
 
@@ -174,7 +177,7 @@ def by_model(
     given: Documents, attempt: Attempt, part: Part, *, sizes: Sizes, length: int, in_chunks: bool
 ) -> tuple[list[str], dict[str, float]]:
     """A fine-tuned model that reads so many tokens at once; of chunks, the mean of scores."""
-    from longbird.applications.training.trained import load_trained
+    from longbird.applications.training.engine.trained_model import load_trained
 
     tokenizer = _tokenizer(sizes)
 

@@ -25,7 +25,7 @@ from experiments.quality.experiment import (
 )
 from experiments.quality.small import ABOUT, write_new_model
 from experiments.quality.training import made_once, trained
-from longbird.applications.training.evaluate import evaluate
+from longbird.applications.training.engine.evaluation import evaluate
 from longbird.core.graph import Full, GlobalTokens, Graph, Window
 from longbird.core.graph import bigbird as bigbird_graph
 

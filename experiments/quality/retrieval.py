@@ -22,8 +22,8 @@ from experiments.quality.experiment import (
 )
 from experiments.sources import questions
 from longbird.applications.search.embedder import Embedder
+from longbird.applications.training.initialisation.starting_model import source_of, tokenizer_of
 from longbird.applications.training.metrics.ranking import METRICS, measured
-from longbird.applications.training.starting import source_of, tokenizer_of
 
 BETWEEN = "\n\n"
 """What divides the paragraphs of a document."""

@@ -24,8 +24,8 @@ from experiments.quality.experiment import (
 from experiments.quality.families import families, split
 from experiments.quality.training import trained
 from experiments.sources import manual
-from longbird.applications.training.documents import cache_key
-from longbird.applications.training.folder import RunFolder
+from longbird.applications.training.data.token_store import cache_key
+from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.metrics.summaries import rouge, sentences
 
 SEED = 0
@@ -114,7 +114,10 @@ def page_families(rows: Sequence[Row]) -> np.ndarray:
 @cache
 def pages(scale: str) -> Pages:
     """All pages, split by family."""
-    from longbird.applications.training.starting import source_of, tokenizer_of
+    from longbird.applications.training.initialisation.starting_model import (
+        source_of,
+        tokenizer_of,
+    )
 
     sizes, rows = SIZES[scale], read_rows(manual.path())
     family = page_families(rows)
@@ -233,7 +236,7 @@ def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
 
 def written(run: Path, rows: Sequence[Row], texts: Iterable[str], sizes: Sizes) -> list[str]:
     """What a trained model makes of texts of these pages."""
-    from longbird.applications.training.trained import load_trained
+    from longbird.applications.training.engine.trained_model import load_trained
 
     examples = (
         {"place": row["page"], "text": text} for row, text in zip(rows, texts, strict=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.quality.experiment import Attempt
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.folder import RunFolder, read_json
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.run_folder import RunFolder, read_json
 
 
 def trained(

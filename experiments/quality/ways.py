@@ -13,11 +13,11 @@ from experiments.quality.documents import Row, write_rows
 from experiments.quality.experiment import Attempt, Contestant, Outcome
 from longbird.applications.documents.windows import question_windows
 from longbird.applications.reading.default_reader import default_reader, shipped_name
-from longbird.applications.training.ask import Ask
-from longbird.applications.training.documents import features_of
-from longbird.applications.training.predict import predict
-from longbird.applications.training.task import Example, Prediction
-from longbird.applications.training.trained import Trained, load_trained
+from longbird.applications.training.data.token_store import features_of
+from longbird.applications.training.engine.prediction import predict
+from longbird.applications.training.engine.trained_model import Trained, load_trained
+from longbird.applications.training.tasks.ask.task import Ask
+from longbird.applications.training.tasks.task import Example, Prediction
 from longbird.core.graph import Full
 
 Window = tuple[int, int]

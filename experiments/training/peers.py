@@ -35,11 +35,11 @@ from experiments.encoders.peers import BLOCK, RANDOM, Encoder
 from experiments.hugging_face import LONGFORMER_WINDOW
 from experiments.training.case import DROPOUT, Case, Document, documents
 from experiments.training.session import Session
-from longbird.applications.training.classify import Classify
-from longbird.applications.training.documents import stored
-from longbird.applications.training.finetune import settings_of
-from longbird.applications.training.folder import RunFolder
-from longbird.applications.training.trainer import LongbirdTrainer, Metrics
+from longbird.applications.training.data.token_store import stored
+from longbird.applications.training.engine.finetune import settings_of
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trainer import LongbirdTrainer, Metrics
+from longbird.applications.training.tasks.classify import Classify
 from longbird.files.sources import minilm
 from longbird.models import LongbirdForSequenceClassification
 

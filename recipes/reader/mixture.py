@@ -25,7 +25,7 @@ from question_rows import Row, boolq, coqa, instructions, natural, quac, squad
 
 from experiments.quality.bm25 import Bm25
 from experiments.quality.question_sets import split_hotpot
-from longbird.applications.training.questions import mentions
+from longbird.applications.training.tasks.ask.questions import mentions
 
 SEED = 20
 COUNTS = {

@@ -17,7 +17,7 @@ from typing import Any
 from experiments.quality.documents import read_rows
 from longbird.applications.documents.sentences import sentences
 from longbird.applications.reading.word_overlap import shared
-from longbird.applications.training.questions import mentions
+from longbird.applications.training.tasks.ask.questions import mentions
 
 Row = dict[str, Any]
 

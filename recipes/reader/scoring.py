@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from experiments.quality.documents import write_rows
-from longbird.applications.training.ask import Ask
-from longbird.applications.training.evaluate import read_for
+from longbird.applications.training.engine.evaluation import read_for
+from longbird.applications.training.engine.prediction import predict
+from longbird.applications.training.engine.trained_model import Trained
 from longbird.applications.training.metrics import squad
-from longbird.applications.training.predict import predict
-from longbird.applications.training.trained import Trained
+from longbird.applications.training.tasks.ask.task import Ask
 
 
 def f1_by_kind(trained: Trained, rows: Sequence[Any]) -> dict[str, np.ndarray]:

@@ -20,8 +20,8 @@ from torch import Tensor
 from experiments.quality.documents import read_rows
 from longbird.applications.reading.default_reader import DIFFERENCE, starting_weights
 from longbird.applications.reading.weight_difference import apply_difference, write_difference
-from longbird.applications.training.ask import Ask
-from longbird.applications.training.trained import Trained, load_trained
+from longbird.applications.training.engine.trained_model import Trained, load_trained
+from longbird.applications.training.tasks.ask.task import Ask
 from longbird.files.sources import minilm
 
 

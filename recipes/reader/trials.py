@@ -22,10 +22,10 @@ from torch import Tensor
 import longbird as lb
 from experiments.quality.documents import read_rows
 from longbird.applications.reading.default_reader import folder_of_reader
-from longbird.applications.training.ask import Ask
-from longbird.applications.training.every import BY_HEAD, BY_NAME
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.trained import load_trained
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.trained_model import load_trained
+from longbird.applications.training.tasks.ask.task import Ask
+from longbird.applications.training.tasks.registry import BY_HEAD, BY_NAME
 
 MOST_SENTENCES = 256
 LONGEST = 30

@@ -6,8 +6,8 @@ from .applications.reading.reader import Reader as Reader
 from .applications.search.embed_files import embed_files as embed_files
 from .applications.search.embedder import Embedder as Embedder
 from .applications.search.vectors import Vectors as Vectors
-from .applications.training.evaluate import evaluate as evaluate
-from .applications.training.finetune import finetune as finetune
+from .applications.training.engine.evaluation import evaluate as evaluate
+from .applications.training.engine.finetune import finetune as finetune
 from .core.graph import BlockWindow as BlockWindow
 from .core.graph import ByLength as ByLength
 from .core.graph import Causal as Causal

@@ -115,10 +115,12 @@ def test_what_is_not_a_graph_is_refused(text: str, message: str) -> None:
 # ---- subcommands ----
 
 
-@pytest.mark.parametrize("command", ["finetune", "pretrain", "dna pretrain", "dna finetune"])
-def test_help_shows_defaults_that_are_words(command: str) -> None:
-    """Rich takes [linear] for markup, and shows nothing of it."""
-    words = {"[linear]", "[utf-8]", "[minilm]"} if " " not in command else {"[linear]"}
+@pytest.mark.parametrize(
+    "command", ["finetune classify", "pretrain", "dna pretrain", "dna finetune"]
+)
+def test_help_shows_defaults(command: str) -> None:
+    words = {"Default: linear.", "Default: utf-8.", "Default: minilm."}
+    words = {"Default: linear."} if "dna" in command else words
     arguments = [*command.split(), "--help"]
     shown = CliRunner().invoke(app, arguments, env={"COLUMNS": "160", "NO_COLOR": "1"}).output
     assert {word for word in words if word in shown} == words
@@ -144,6 +146,7 @@ def test_every_file_is_a_command_or_serves_them() -> None:
         "options",
         "processor",
         "terminal",
+        "training_options",
     }
     assert files == set(COMMANDS) | serving
 

@@ -28,7 +28,7 @@ from experiments.run import Result, Settings, Step
 from experiments.timing import Spread
 from longbird.applications.dna.genomes import DnaTokenizer
 from longbird.applications.dna.genomes.letters import opposite
-from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.settings import DnaLabelSettings
 from longbird.applications.dna.tracks import Coding
 from longbird.core.graph.presets import bigbird
 
@@ -111,7 +111,7 @@ def tokenizer_of(tokens: str) -> Any:
 def task_of(case: Case) -> tuple[Coding, list[str]]:
     """The task, and windows of E. coli that fill a model."""
     task = Coding()
-    settings = DnaSettings(task=task.name, train=(), length=case.length)
+    settings = DnaLabelSettings(task=task.name, train=(), length=case.length)
     task.prepare(settings, tokenizer_of(case.tokens))
     text = _ecoli(WINDOWS * case.length * 8)
     windows: list[str] = []

@@ -30,8 +30,8 @@ def classify(
     longbird classify stars inbox/*.txt --json
     """
     check_trained(model, files)
-    from longbird.applications.training.apply import apply  # takes seconds to import
-    from longbird.applications.training.classify import Classify
+    from longbird.applications.training.engine.application import apply  # takes seconds to import
+    from longbird.applications.training.tasks.classify import Classify
 
     with working("Classifying"):
         found = apply(Classify, model, files, text=text, encoding=encoding, say=note)

@@ -7,6 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from longbird.applications.training.settings.names import familiar
 from longbird.errors import LongbirdError
 
 
@@ -16,6 +17,19 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options and arguments; flags show no type, since they take no value."""
         return _hide_type_of_flags(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; an unknown option that other libraries have is answered by ours."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # The class is click's, or that of the copy in typer.
+            if type(error).__name__ == "NoSuchOption":
+                name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
+                flags = flags_of(self.params)
+                if found := familiar(name, flags):
+                    error.possibilities = [flags[found]]  # type: ignore[attr-defined]
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error of the library learns how its options are called here."""

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
 from longbird.applications.dna.default import PRETRAINED, PROMOTER, folder_of_dna
+from longbird.applications.dna.settings import (
+    NEGATIVES,
+    TOKENS,
+    DnaLabelSettings,
+    DnaPretrainingSettings,
+    DnaSettings,
+)
+from longbird.applications.training.settings.definition import options_of
 from longbird.cli.command import Command, Group
 from longbird.cli.early import check_model, check_there
 from longbird.cli.errors import INTERRUPTED
 from longbird.cli.evaluate import metrics_table
-from longbird.cli.finetune import finetune as finetune_text
 from longbird.cli.options import AsJson, TokensAtOnce, check_known
 from longbird.cli.terminal import note, stdout, working
+from longbird.cli.training_options import Config, Extend, Out, annotation_of, with_options
 from longbird.errors import InvalidValueError
 
 dna = typer.Typer(
@@ -27,123 +34,59 @@ dna = typer.Typer(
 )
 
 TASKS = ("promoter", "profile", "coding")
-TOKENS = ("base", "kmer", "bpe")
-NEGATIVES = ("random", "intergenic", "permuted", "shuffled", "uniform")
 ENDINGS = (".bed", ".bedgraph", ".gff3", ".bw", ".parquet")
 ALSO = (".bigwig", ".bdg", ".bg", ".gff")
 
-# These are the same as for `longbird finetune`, and are taken from there.
-SHARED = (
-    "config", "graph", "tokens_per_batch", "accumulate", "epochs", "steps",
-    "warmup", "schedule", "weight_decay", "clip", "bf16", "gradient_checkpointing",
-    "frozen_layers", "frozen_words", "lora", "patience", "evaluate_every", "save_every", "seed",
-)  # fmt: skip
-
-Out = Annotated[Path, typer.Option(help="The folder of the run.")]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        help="default, which comes with Longbird; scratch:SIZE with SIZE one of tiny, mini, "
-        "small, medium, base, large; the folder of a run or of a model. \\[scratch:tiny]"
-    ),
-]
 Trained = Annotated[
     str,
     typer.Argument(
         help="The folder of a run or of a model, or default, the one that comes with Longbird."
     ),
 ]
-What = Annotated[
-    str | None,
-    typer.Option(help="With scratch:SIZE, what a token is: base, kmer or bpe. \\[base]"),
-]
-K = Annotated[int | None, typer.Option(help="Bases of a k-mer. [6]")]
-Vocabulary = Annotated[int | None, typer.Option(help="Tokens of bpe. [4096]")]
-Alias = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="What labels call a sequence: other=name, or a file with another name, a tab and "
-        "the name in the genome on each line."
-    ),
-]
-Circular = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A circular sequence, or all; by default those that GenBank calls circular."
-    ),
-]
-ValidationOn = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="What chooses the best model: a sequence, chr1:1-5000, 5/5 for the last fifth of "
-        "each, the file of a genome, or none. \\[whole sequences, or 5/5]"
-    ),
-]
-TestOn = Annotated[
-    list[str] | None, typer.Option(help="The same, to measure the best model on at the end.")
-]
-Kind = Annotated[
-    list[str] | None,
-    typer.Option(help="Kinds of features that are labels, such as CDS or promoter."),
-]
-Negatives = Annotated[
-    str | None,
-    typer.Option(
-        help="promoter: what is not one: random or intergenic places; or permuted, shuffled or "
-        "uniform, which are made from promoters. \\[random]"
-    ),
-]
-PerPositive = Annotated[
-    int | None,
-    typer.Option(help="promoter: negatives for each promoter. [3; of a trained model, its own]"),
-]
 
 
-@dna.command(cls=Command)
-def pretrain(
+def _annotated(kind: type[DnaSettings], name: str) -> Any:
+    """Return the annotation of an option that a command shares with training."""
+    return annotation_of(options_of(kind)[name])
+
+
+Alias = _annotated(DnaSettings, "alias")
+Circular = _annotated(DnaSettings, "circular")
+Kind = _annotated(DnaLabelSettings, "kind")
+Negatives = _annotated(DnaLabelSettings, "negatives")
+PerPositive = _annotated(DnaLabelSettings, "per_positive")
+Mask = _annotated(DnaPretrainingSettings, "mask")
+
+
+def _pretrain(
     genomes: Annotated[
         list[Path], typer.Argument(help="FASTA (plain, gzip or bgzip) or GenBank.")
     ],
     out: Out = Path("run"),
-    tokens: What = None,
-    length: Annotated[int | None, typer.Option(help="Tokens of a window. [4096]")] = None,
-    model: Model = None,
-    k: K = None,
-    vocabulary: Vocabulary = None,
-    mask: Annotated[
-        float | None, typer.Option(help="The fraction of tokens to predict. [0.15]")
-    ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="At its highest. [5e-4]")] = None,
-    circular: Circular = None,
-    validation_on: ValidationOn = None,
-    test_on: TestOn = None,
+    config: Config = None,
+    extend: Extend = False,
     **options: Any,
 ) -> None:
     """Train a masked language model on genomes.
 
-    The same command again continues where it stopped. from_pretrained and
+    Repeating the command resumes the run. from_pretrained and
     `longbird dna finetune --model` load RUN/model.
 
     For example:
 
     longbird dna pretrain ecoli.fa.gz --tokens bpe --length 4096 --out run
     """
-    check_known("--tokens", [tokens], TOKENS)
+    check_known("--tokens", [options["tokens"]], TOKENS)
     check_there(genomes)
-    _check_start(model)
+    _check_start(options["model"])
     from longbird.applications.dna.runs import pretrain as run  # takes seconds to import
 
-    done = run(
-        genomes, out, say=note, tokens=tokens, length=length, model=model, k=k,
-        vocabulary=vocabulary, mask=mask, learning_rate=learning_rate, circular=_several(circular),
-        validation_on=_several(validation_on), test_on=_several(test_on), **options,
-    )  # fmt: skip
+    done = run(genomes, out, say=note, config=config, extend=extend, **_given(options))
     if not done.finished:
         raise typer.Exit(INTERRUPTED)
 
 
-@dna.command(cls=Command)
-def finetune(
+def _finetune(
     task: Annotated[str, typer.Argument(help="What to learn: promoter, profile or coding.")],
     genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
     labels: Annotated[
@@ -154,42 +97,15 @@ def finetune(
         ),
     ] = None,
     out: Out = Path("run"),
-    model: Model = None,
-    tokens: What = None,
     length: Annotated[
         int | None,
         typer.Option(
-            help="Tokens read at once. \\[a promoter's window; 512 for genes; else the model's]"
+            help="Maximum number of tokens that the model reads at once. Default: a promoter's "
+            "window; 512 for genes; otherwise that of the model."
         ),
     ] = None,
-    k: K = None,
-    vocabulary: Vocabulary = None,
-    kind: Kind = None,
-    upstream: Annotated[
-        int | None, typer.Option(help="promoter: bases before the start. [250]")
-    ] = None,
-    downstream: Annotated[
-        int | None, typer.Option(help="promoter: bases from the start on. [50]")
-    ] = None,
-    negatives: Negatives = None,
-    per_positive: PerPositive = None,
-    bin: Annotated[
-        int | None, typer.Option(help="profile: bases that share a label. [128]")
-    ] = None,
-    quantile: Annotated[
-        float | None,
-        typer.Option(
-            help="profile: bins above this quantile of all of a signal are labelled. [0.95]"
-        ),
-    ] = None,
-    alias: Alias = None,
-    circular: Circular = None,
-    validation_on: ValidationOn = None,
-    test_on: TestOn = None,
-    learning_rate: Annotated[float | None, typer.Option(help="At its highest. [3e-4]")] = None,
-    class_weights: Annotated[
-        str | None, typer.Option(help="balanced: rare classes count as much as others. \\[none]")
-    ] = None,
+    config: Config = None,
+    extend: Extend = False,
     **options: Any,
 ) -> None:
     """Train a model on the labels of a genome, or of several.
@@ -209,23 +125,26 @@ def finetune(
     longbird dna finetune coding a.fa a.gff b.fa b.gff c.fa c.gff --test-on c.fa --out genes
     """
     check_known("TASK", [task], TASKS)
-    check_known("--tokens", [tokens], TOKENS)
-    check_known("--negatives", [negatives], NEGATIVES)
+    check_known("--tokens", [options["tokens"]], TOKENS)
+    check_known("--negatives", [options["negatives"]], NEGATIVES)
     check_there([genome, *(labels or ())])
-    _check_start(model)
+    _check_start(options["model"])
     from longbird.applications.dna.runs import finetune as run  # takes seconds to import
 
     done = run(
-        task, genome, labels or (), out, say=note, model=model, tokens=tokens, length=length, k=k,
-        vocabulary=vocabulary, kind=_several(kind), upstream=upstream, downstream=downstream,
-        negatives=negatives, per_positive=per_positive, bin=bin, quantile=quantile,
-        alias=_several(alias),
-        circular=_several(circular), validation_on=_several(validation_on),
-        test_on=_several(test_on), learning_rate=learning_rate, class_weights=class_weights,
-        **options,
+        task, genome, labels or (), out, say=note, length=length, config=config, extend=extend,
+        **_given(options),
     )  # fmt: skip
     if not done.finished:
         raise typer.Exit(INTERRUPTED)
+
+
+dna.command("pretrain", cls=Command)(
+    with_options(_pretrain, options_of(DnaPretrainingSettings).values())
+)
+dna.command("finetune", cls=Command)(
+    with_options(_finetune, options_of(DnaLabelSettings).values())
+)
 
 
 @dna.command(cls=Command)
@@ -363,12 +282,7 @@ def evaluate(
     kind: Kind = None,
     negatives: Negatives = None,
     per_positive: PerPositive = None,
-    mask: Annotated[
-        float | None,
-        typer.Option(
-            help="A pretrained model: share of tokens hidden, 0.01 to 0.9. \\[as in training]"
-        ),
-    ] = None,
+    mask: Mask = None,
     alias: Alias = None,
     circular: Circular = None,
     tokens_per_batch: TokensAtOnce = None,
@@ -418,6 +332,11 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options without empty lists, which stand for no value."""
+    return {name: value for name, value in options.items() if value != []}
+
+
 def _several(given: list[str] | None) -> tuple[str, ...] | None:
     return tuple(given) if given else None
 
@@ -433,17 +352,3 @@ def _check_trained(model: str, which: str = PROMOTER) -> Path:
     folder = folder_of_dna(model, which)
     check_model(folder)
     return folder
-
-
-def _with_shared_options(command: Any) -> None:
-    """Gives a command options of `longbird finetune` in the place of its `**options`."""
-    own, theirs = (inspect.signature(each).parameters for each in (command, finetune_text))
-    hints = {each: get_type_hints(each, include_extras=True) for each in (command, finetune_text)}
-    parameters = [own[name].replace(annotation=hints[command][name]) for name in own]
-    shared = [theirs[name].replace(annotation=hints[finetune_text][name]) for name in SHARED]
-    command.__signature__ = inspect.Signature([*parameters[:-1], *shared])
-    command.__annotations__ |= {each.name: each.annotation for each in shared}
-
-
-for _each in (pretrain, finetune):
-    _with_shared_options(_each)

@@ -12,7 +12,7 @@ from longbird.files.sources import is_named
 
 def check_files(files: Iterable[Path] | None) -> None:
     """Raise an error if a file does not exist or has an unsupported format."""
-    from longbird.applications.training.files import (
+    from longbird.applications.training.data.files import (
         find_files,  # names the missing package if the extra `train` is not installed
     )
 

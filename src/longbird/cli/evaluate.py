@@ -41,7 +41,7 @@ def _evaluate(
     longbird evaluate stars test.csv --against older-stars
     """
     check_trained(model, files)
-    from longbird.applications.training.evaluate import (
+    from longbird.applications.training.engine.evaluation import (
         evaluate as measure,  # takes seconds to import
     )
 
@@ -75,7 +75,7 @@ evaluate = with_options(_evaluate, _reading_options(), default="Default: as in t
 
 def metrics_table(metrics: dict[str, Any], title: str) -> Table:
     """Metrics with their intervals."""
-    from longbird.applications.training.report import interval_of
+    from longbird.applications.training.engine.report import interval_of
 
     table = Table(title=title)
     for name in ("metric", "value", "95% interval"):

@@ -84,7 +84,7 @@ def _add(task: str, summary: str, examples: str) -> None:
 def run(task: str, files: list[Path] | None, out: Path, **options: Any) -> None:
     """Train, and exit with the status of an interruption if the run was stopped."""
     check_files(files)
-    from longbird.applications.training.finetune import finetune  # takes seconds to import
+    from longbird.applications.training.engine.finetune import finetune  # takes seconds to import
 
     if not finetune(task, files or (), out, say=note, **options).finished:
         raise typer.Exit(INTERRUPTED)

@@ -30,8 +30,8 @@ def summarize(
     longbird summarize abstracts papers/*.txt --json
     """
     check_trained(model, files)
-    from longbird.applications.training.apply import apply  # takes seconds to import
-    from longbird.applications.training.summarize import Summarize
+    from longbird.applications.training.engine.application import apply  # takes seconds to import
+    from longbird.applications.training.tasks.summarize.task import Summarize
 
     with working("Summarizing"):
         found = apply(Summarize, model, files, text=text, encoding=encoding, say=note)

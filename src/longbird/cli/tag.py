@@ -33,7 +33,7 @@ def tag(
     longbird tag names letters/*.txt --json
     """
     check_trained(model, files)
-    from longbird.applications.training.tag_files import tag_files  # takes seconds to import
+    from longbird.applications.training.tasks.tag.files import tag_files  # takes seconds to import
 
     with working("Tagging"):
         found = tag_files(model, files, text=text, encoding=encoding, say=note)

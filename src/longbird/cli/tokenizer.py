@@ -44,7 +44,9 @@ def train(
 
     longbird tokenizer train news.jsonl --text body --kind unigram --out tokenizer
     """
-    from longbird.applications.training.tokenizer import train_tokenizer  # takes seconds to import
+    from longbird.applications.training.initialisation.tokenizer import (
+        train_tokenizer,  # takes seconds to import
+    )
 
     with working("Learning a tokenizer"):
         train_tokenizer(

@@ -186,12 +186,12 @@ def test_a_genbank_file_has_its_labels(tmp_path: Path) -> None:
 
 def test_labels_say_that_a_sequence_is_circular(tmp_path: Path) -> None:
     from longbird.applications.dna.opening import open_genome_of
-    from longbird.applications.dna.settings import DnaSettings
+    from longbird.applications.dna.settings import DnaLabelSettings
 
     genome = write_fasta(tmp_path / "g.fa", c="ACGTTGCATC" * 60, d="ACGT" * 20)
     gff = tmp_path / "g.gff3"
     gff.write_text("##gff-version 3\nc\tx\tregion\t1\t600\t.\t+\t.\tID=c;Is_circular=true\n")
-    settings = DnaSettings("dna-coding", (str(genome), str(gff)))
+    settings = DnaLabelSettings("dna-coding", (str(genome), str(gff)))
     opened = open_genome_of(settings, str(genome), [str(gff)])
     assert [each.circular for each in opened.sequences.values()] == [True, False]
 

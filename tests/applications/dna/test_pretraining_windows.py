@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 
 from longbird.applications.dna.genomes import DnaTokenizer
 from longbird.applications.dna.pretraining import Pretraining
-from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.settings import DnaPretrainingSettings
 
 TOKENIZERS = {
     "base": DnaTokenizer.base,
@@ -29,7 +29,9 @@ def windows_of(folder: Path, kind: str) -> tuple[Pretraining, str, list[dict[str
     genome = write_fasta(folder / "g.fa", c=bases)
     TOKENIZERS[kind]().save(folder / "tokenizer")
     task = Pretraining()
-    settings = DnaSettings("dna-pretrain", (str(genome),), length=34, validation_on=("none",))
+    settings = DnaPretrainingSettings(
+        "dna-pretrain", (str(genome),), length=34, validation_on=("none",)
+    )
     task.prepare(settings, AutoTokenizer.from_pretrained(folder / "tokenizer"))
     return task, bases, list(task.examples((), settings, lambda _: None))
 

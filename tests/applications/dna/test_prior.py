@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from longbird.applications.dna.promoters import Promoters
-from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.settings import DnaLabelSettings
 from longbird.applications.dna.tracks import Coding
 
 LOGITS = torch.linspace(-6, 6, 12_001)
@@ -25,7 +25,7 @@ def best(task: Any, truth: torch.Tensor, weights: torch.Tensor | None) -> float:
 @pytest.mark.parametrize("weights", ["none", "balanced"])
 def test_promoters(weights: str) -> None:
     task = Promoters()
-    task.settings = DnaSettings("dna-promoter", (), class_weights=weights)
+    task.settings = DnaLabelSettings("dna-promoter", (), class_weights=weights)
     truth = [1] * 20 + [0] * 180
     task.learn({"truth": each} for each in truth)
     given = task.class_weights(()) if weights == "balanced" else None
@@ -37,7 +37,7 @@ def test_promoters(weights: str) -> None:
 def test_channels_of_different_shares(weights: str) -> None:
     """All have the same weights, so that no channel but the average one is balanced."""
     task = Coding()
-    task.settings = DnaSettings("dna-coding", (), class_weights=weights)
+    task.settings = DnaLabelSettings("dna-coding", (), class_weights=weights)
     truth = np.zeros((200, 2), np.uint8)
     truth[:20, 0] = truth[:80, 1] = 1
     task.learn([{"truth": truth.reshape(-1)}])

@@ -17,7 +17,7 @@ from longbird.applications.dna.genomes import DnaTokenizer, open_genome
 from longbird.applications.dna.labels import features_of
 from longbird.applications.dna.negatives import artificial
 from longbird.applications.dna.promoters import Promoters
-from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.settings import DnaLabelSettings
 
 
 def task_of(folder: Path, *files: Path, **options: Any) -> Promoters:
@@ -26,7 +26,7 @@ def task_of(folder: Path, *files: Path, **options: Any) -> Promoters:
     values = {"upstream": 20, "downstream": 10, "length": 64, **options}
     task = Promoters()
     files_ = tuple(str(each) for each in files)
-    task.prepare(DnaSettings("dna-promoter", files_, **values), tokenizer)
+    task.prepare(DnaLabelSettings("dna-promoter", files_, **values), tokenizer)
     return task
 
 
@@ -201,7 +201,7 @@ def test_a_base_counts_with_the_logit_of_its_stretch(
     tokenizer.save(tmp_path / "pieces")
     task = Promoters()
     task.window = 30
-    settings = DnaSettings("dna-promoter", (), length=length, upstream=20, downstream=10)
+    settings = DnaLabelSettings("dna-promoter", (), length=length, upstream=20, downstream=10)
     task.prepare(settings, AutoTokenizer.from_pretrained(tmp_path / "pieces"))
     model = Says(stretches)
     batch = task.batch([task.read(each) for each in windows], task.pad)

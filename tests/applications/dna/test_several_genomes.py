@@ -16,7 +16,7 @@ from longbird.applications.dna.genomes import Interval, open_genome, read_featur
 from longbird.applications.dna.labelled import Labelled, labelled
 from longbird.applications.dna.opening import open_genomes_of
 from longbird.applications.dna.runs import evaluate, finetune, load
-from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.settings import DnaLabelSettings
 from longbird.cli.app import app
 
 QUICK = {
@@ -84,8 +84,8 @@ def test_a_file_means_all_of_its_genome(tmp_path: Path) -> None:
         assert division.spans["train"] == []
 
 
-def settings_of(*files: Path, **options: Any) -> DnaSettings:
-    return DnaSettings("dna-coding", tuple(map(str, files)), **options)
+def settings_of(*files: Path, **options: Any) -> DnaLabelSettings:
+    return DnaLabelSettings("dna-coding", tuple(map(str, files)), **options)
 
 
 def test_each_genome_takes_its_own_names(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from longbird.applications.dna.genomes import DnaTokenizer, open_genome, read_fe
 from longbird.applications.dna.labels import Cover
 from longbird.applications.dna.runs import evaluate, finetune, load
 from longbird.applications.dna.scanning import scan
-from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.settings import DnaLabelSettings
 from longbird.applications.dna.tracks import UNLABELLED, Coding, Profile, Tracks
 
 QUIET: dict[str, Any] = {"say": lambda _: None}
@@ -32,7 +32,7 @@ def task_of(task: Any, folder: Path, *files: Path, tokenizer: Any = None, **opti
     (tokenizer or DnaTokenizer.base()).save(folder / "tokenizer")
     made = task()
     values = {"length": 66, "validation_on": ("none",), **options}
-    settings = DnaSettings(task.name, tuple(map(str, files)), **values)
+    settings = DnaLabelSettings(task.name, tuple(map(str, files)), **values)
     made.prepare(settings, AutoTokenizer.from_pretrained(folder / "tokenizer"))
     return made
 
@@ -94,7 +94,7 @@ def test_bins_have_the_mean_logit_of_their_bases(tmp_path: Path, bin: int) -> No
     task: Any = Profile()
     task.bin, task.channels, task.window = bin, ("a", "b"), 70
     tokenizer.save(tmp_path / "tokenizer")
-    settings = DnaSettings("dna-profile", (), length=66)
+    settings = DnaLabelSettings("dna-profile", (), length=66)
     task.prepare(settings, AutoTokenizer.from_pretrained(tmp_path / "tokenizer"))
     windows = [random_bases(70, 3), random_bases(53, 4)]
     batch = task.batch([task.read(each) for each in windows], task.pad)

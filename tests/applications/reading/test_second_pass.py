@@ -14,8 +14,8 @@ import torch
 import longbird as lb
 from longbird.applications.documents.windows import windows
 from longbird.applications.reading.second_pass import LEAST, MOST, PASSAGES, passages
-from longbird.applications.training.ask import Ask
-from longbird.applications.training.trained import load_trained
+from longbird.applications.training.engine.trained_model import load_trained
+from longbird.applications.training.tasks.ask.task import Ask
 
 
 def test_passages_are_around_what_matters() -> None:

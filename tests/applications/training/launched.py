@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from longbird.applications.training.folder import RunFolder
+from longbird.applications.training.engine.run_folder import RunFolder
 
 FSDP = """
 compute_environment: LOCAL_MACHINE
@@ -63,7 +63,7 @@ def finetune_in_two(folder: Path, runs: list[tuple[str, Path, Path, dict[str, An
         for task, file, out, options in runs
     ]
     script.write_text(
-        "\n".join(["from longbird.applications.training.finetune import finetune", *calls])
+        "\n".join(["from longbird.applications.training.engine.finetune import finetune", *calls])
     )
     done = two("torchrun", folder, script)
     assert done.returncode == 0, done.stderr

@@ -19,17 +19,17 @@ from asking import ORE, hotpot_file, squad_file
 import longbird as lb
 from longbird.applications.reading.model_inputs import encode
 from longbird.applications.reading.model_outputs import best_spans
-from longbird.applications.training.ask import Ask
-from longbird.applications.training.evaluate import evaluate
-from longbird.applications.training.files import rows
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.folder import RunFolder
+from longbird.applications.training.data.files import rows
+from longbird.applications.training.data.split import linked, lowest
+from longbird.applications.training.engine.evaluation import evaluate
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trained_model import load_trained
+from longbird.applications.training.engine.trainer import LongbirdTrainer
 from longbird.applications.training.metrics import squad
-from longbird.applications.training.questions import Question, mentions, questions
-from longbird.applications.training.settings import Settings
-from longbird.applications.training.split import linked, lowest
-from longbird.applications.training.trained import load_trained
-from longbird.applications.training.trainer import LongbirdTrainer
+from longbird.applications.training.settings.tasks import AskSettings
+from longbird.applications.training.tasks.ask.questions import Question, mentions, questions
+from longbird.applications.training.tasks.ask.task import Ask
 
 OPTIONS: dict[str, Any] = {
     "length": 64, "tokens_per_batch": 300, "epochs": 10, "learning_rate": 3e-3,
@@ -213,7 +213,8 @@ def test_no_paragraph_is_on_both_sides(tiny: Path, tmp_path: Path) -> None:
         other["context"].append(one["context"][-1])
     write(file, table)
     out = tmp_path / "run"
-    finetune("ask", file, out, model=str(tiny), say=silent, **{**OPTIONS, "steps": 1})
+    once = {**OPTIONS, "epochs": None, "steps": 1}
+    finetune("ask", file, out, model=str(tiny), say=silent, **once)
     held = json.loads((out / "data.json").read_text())["documents"]
     assert held in ({"train": 36, "validation": 4}, {"train": 10, "validation": 30})
     assert lowest(linked([1, 2], [], 0), 0.5).tolist() == [True, False]
@@ -247,7 +248,7 @@ def test_token_types_are_given_where_the_tokenizer_knows_them(tiny: Path, tmp_pa
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny)
     task = Ask()
     file = squad_file(tmp_path / "x.json", second=False, count=1)
-    examples = list(task.examples(rows([file]), Settings("ask", ()), silent))
+    examples = list(task.examples(rows([file]), AskSettings("ask", ()), silent))
     for names in (["input_ids"], ["input_ids", "token_type_ids"]):
         tokenizer.model_input_names = names
         (row,) = task.features(examples, tokenizer, 64)
@@ -268,7 +269,7 @@ def test_the_window_to_learn_from_has_the_answer(at: int, tiny: Path, tmp_path: 
     words[at] = "gold"
     value = squad_of(" ".join(words), "of", [{"text": "gold", "answer_start": 5 * at}])
     task = Ask()
-    settings = Settings("ask", ())
+    settings = AskSettings("ask", ())
     examples = list(task.examples(rows([write(tmp_path / "x.json", value)]), settings, silent))
     (row,) = task.training_features(examples, tokenizer, 40)
     (again,) = task.training_features(examples, tokenizer, 40)
@@ -294,7 +295,7 @@ def test_an_answer_longer_than_the_overlap_has_a_window(tiny: Path, tmp_path: Pa
     gold = {"text": " ".join(["gold"] * 30), "answer_start": text.index("gold")}
     task = Ask()
     file = write(tmp_path / "x.json", squad_of(text, "of", [gold]))
-    examples = list(task.examples(rows([file]), Settings("ask", ()), silent))
+    examples = list(task.examples(rows([file]), AskSettings("ask", ()), silent))
     (row,) = task.training_features(examples, tokenizer, 40)
     inputs = task.inputs_of(row, 0, 0, None)
     assert inputs["end_positions"][0] - inputs["start_positions"][0] == 29

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longbird.applications.training.batches import TokenBatches, by_tokens
-from longbird.applications.training.split import held_out
+from longbird.applications.training.data.batches import TokenBatches, by_tokens
+from longbird.applications.training.data.split import held_out
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=60)
 

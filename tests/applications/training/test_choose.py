@@ -14,14 +14,14 @@ import torch
 import transformers
 
 import longbird as lb
-from longbird.applications.training.choose import Choose
-from longbird.applications.training.documents import Collator
-from longbird.applications.training.evaluate import evaluate
-from longbird.applications.training.files import rows
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.folder import RunFolder
-from longbird.applications.training.settings import Settings
-from longbird.applications.training.trainer import LongbirdTrainer
+from longbird.applications.training.data.files import rows
+from longbird.applications.training.data.token_store import Collator
+from longbird.applications.training.engine.evaluation import evaluate
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trainer import LongbirdTrainer
+from longbird.applications.training.settings.tasks import ChooseSettings
+from longbird.applications.training.tasks.choose import Choose
 
 OPTIONS: dict[str, Any] = {
     "length": 32, "tokens_per_batch": 300, "epochs": 4, "learning_rate": 1e-2, "save_every": 300,
@@ -55,7 +55,7 @@ def run(tiny: Path, questions: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def read(file: Path, **options: Any) -> list[dict[str, Any]]:
-    settings = Settings("choose", (str(file),), **options)
+    settings = ChooseSettings("choose", (str(file),), **options)
     return list(Choose().examples(rows([file]), settings, lambda _: None))
 
 

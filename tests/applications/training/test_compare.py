@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from longbird.applications.training.choose import Choose
-from longbird.applications.training.classify import Classify
-from longbird.applications.training.compare import compare
-from longbird.applications.training.embed import Embed
-from longbird.applications.training.evaluate import evaluate
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.tag import Tag
-from longbird.applications.training.task import Task
+from longbird.applications.training.engine.comparison import compare
+from longbird.applications.training.engine.evaluation import evaluate
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.tasks.choose import Choose
+from longbird.applications.training.tasks.classify import Classify
+from longbird.applications.training.tasks.embed.task import Embed
+from longbird.applications.training.tasks.tag.task import Tag
+from longbird.applications.training.tasks.task import Task
 from longbird.cli.app import app
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
-from longbird.applications.training.batches import Batch
-from longbird.applications.training.documents import DocumentDataset, features_of
-from longbird.applications.training.numbers import lists_of, numbers_of
-from longbird.applications.training.task import Task
+from longbird.applications.training.data.arrow_columns import lists_of, numbers_of
+from longbird.applications.training.data.batches import Batch
+from longbird.applications.training.data.token_store import DocumentDataset, features_of
+from longbird.applications.training.tasks.task import Task
 
 LENGTHS = [[5, 6], [7], [8, 9, 10], [1]]
 

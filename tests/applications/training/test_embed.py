@@ -17,24 +17,24 @@ from launched import finetune_in_two, without_dropout
 from sklearn.metrics import ndcg_score
 
 import longbird as lb
-from longbird.applications.training.batches import TokenBatches, drawn_anew
-from longbird.applications.training.contrast import (
+from longbird.applications.training.data.arrow_columns import lists_of
+from longbird.applications.training.data.batches import TokenBatches, drawn_anew
+from longbird.applications.training.data.files import rows
+from longbird.applications.training.data.token_store import Collator, DocumentDataset, stored
+from longbird.applications.training.engine.evaluation import evaluate
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trainer import LongbirdTrainer
+from longbird.applications.training.metrics import ranking
+from longbird.applications.training.settings.tasks import EmbedSettings
+from longbird.applications.training.tasks.embed.loss import (
     NEGATIVE,
     NOTHING,
     POSITIVE,
     QUERY,
     contrastive_loss,
 )
-from longbird.applications.training.documents import Collator, DocumentDataset, stored
-from longbird.applications.training.embed import Embed
-from longbird.applications.training.evaluate import evaluate
-from longbird.applications.training.files import rows
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.folder import RunFolder
-from longbird.applications.training.metrics import ranking
-from longbird.applications.training.numbers import lists_of
-from longbird.applications.training.settings import Settings
-from longbird.applications.training.trainer import LongbirdTrainer
+from longbird.applications.training.tasks.embed.task import Embed
 from longbird.files.sources import minilm
 
 OPTIONS: dict[str, Any] = {
@@ -80,7 +80,7 @@ def run(tiny: Path, files: dict[str, Path], tmp_path_factory: pytest.TempPathFac
 
 
 def read(file: Path, say: Any = lambda _: None, **options: Any) -> list[dict[str, Any]]:
-    settings = Settings("embed", (str(file),), **options)
+    settings = EmbedSettings("embed", (str(file),), **options)
     return list(Embed().examples(rows([file]), settings, say))
 
 
@@ -159,7 +159,7 @@ def test_what_is_wrong(
         ([{**x, "label": n} for n, x in enumerate(labelled())], {}, "no two texts have the same"),
         (labelled(8), {"hold_out": 0.2}, "for validation have the same label.*--group"),
         ([*pairs(3), *labelled(3)], {}, "line 4 is where texts with a label and pairs"),
-        (pairs(), {"temperature": 0.0}, "temperature must be between"),
+        (pairs(), {"temperature": 0.0}, "`temperature` must be between"),
         (pairs(), {"class_weights": "balanced"}, "embed has no classes"),
     ],
     ids=[
@@ -207,7 +207,7 @@ def test_a_positive_is_drawn_anew_by_seed_and_epoch_alone(
     tiny: Path, files: dict[str, Path], tmp_path: Path
 ) -> None:
     task, tokenizer = Embed(), transformers.AutoTokenizer.from_pretrained(tiny)
-    task.prepare(Settings("embed", (), seed=3), tokenizer)
+    task.prepare(EmbedSettings("embed", (), seed=3), tokenizer)
     examples = read(files["labels"])
     made = stored(task, examples, tokenizer, 64, tmp_path / "rows.arrow", training=True)
     documents = DocumentDataset(task, made)
@@ -323,7 +323,7 @@ def test_symmetric_loss() -> None:
 
 def test_what_does_not_count_is_no_negative(tiny: Path, files: dict[str, Path]) -> None:
     task, tokenizer = Embed(), transformers.AutoTokenizer.from_pretrained(tiny)
-    task.prepare(Settings("embed", ()), tokenizer)
+    task.prepare(EmbedSettings("embed", ()), tokenizer)
     features = list(task.features(read(files["pairs"])[:3], tokenizer, 32))
     collate = Collator(task, tokenizer)
     inputs = [task.inputs_of(row, 0, 0, None) for row in features]
@@ -432,7 +432,8 @@ def test_worst_and_against(run: Path, files: dict[str, Path], tmp_path: Path) ->
 @pytest.mark.slow  # trains
 def test_labels(tiny: Path, files: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "run"
-    options: dict[str, Any] = {**OPTIONS, "steps": 2, "hold_out": 0.3, "symmetric": True}
+    options: dict[str, Any] = {**OPTIONS, "epochs": None, "steps": 2}
+    options |= {"hold_out": 0.3, "symmetric": True}
     assert finetune("embed", files["labels"], out, model=str(tiny), **options).finished
     found = evaluate(out, files["labels"], say=lambda _: None).metrics
     texts = list({each["text"]: each["label"] for each in reversed(labelled())}.items())

@@ -16,9 +16,9 @@ import safetensors.torch
 import torch
 
 import longbird as lb
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.folder import RunFolder
-from longbird.applications.training.trainer import LongbirdTrainer, NotFinite
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trainer import LongbirdTrainer, NotFinite
 
 OPTIONS: dict[str, Any] = {
     "length": 128, "tokens_per_batch": 400, "epochs": 2, "learning_rate": 1e-2, "save_every": 0,
@@ -90,7 +90,9 @@ def test_a_stopped_run_ends_with_the_same_weights(
 
 @pytest.mark.slow  # trains
 @pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("place", ["trainer.LongbirdTrainer.evaluate", "finetune.write_report"])
+@pytest.mark.parametrize(
+    "place", ["engine.trainer.LongbirdTrainer.evaluate", "engine.finetune.write_report"]
+)
 def test_a_run_that_is_killed_after_its_steps_takes_no_more_and_measures_all(
     place: str, whole: Path, tiny: Path, table: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -173,7 +175,7 @@ def test_a_loss_that_is_not_finite_names_the_documents(
 
 
 def test_other_settings_are_not_the_same_run(whole: Path, tiny: Path, table: Path) -> None:
-    with pytest.raises(FileExistsError, match="seed was 0 and is 1"):
+    with pytest.raises(FileExistsError, match="`seed` was 0 and is 1"):
         finetune("classify", table, whole, model=str(tiny), seed=1, **OPTIONS)
 
 
@@ -183,7 +185,8 @@ def test_another_model_in_the_same_folder_is_not_the_same_run(
 ) -> None:
     model, out = tmp_path / "model", tmp_path / "run"
     shutil.copytree(tiny, model)
-    short: dict[str, Any] = {**OPTIONS, "model": str(model), "length": 64, "steps": 1}
+    short: dict[str, Any] = {**OPTIONS, "epochs": None, "steps": 1}
+    short |= {"model": str(model), "length": 64}
     finetune("classify", table, out, **short)
     RunFolder(out).result.unlink()
     weights = safetensors.torch.load_file(model / "model.safetensors")
@@ -196,7 +199,7 @@ def test_another_model_in_the_same_folder_is_not_the_same_run(
 @pytest.mark.slow  # trains
 def test_a_run_goes_on_from_the_model_of_another(whole: Path, table: Path, tmp_path: Path) -> None:
     """By the folder of the run, as `longbird evaluate` takes it."""
-    options: dict[str, Any] = {**OPTIONS, "steps": 1}
+    options: dict[str, Any] = {**OPTIONS, "epochs": None, "steps": 1}
     other = finetune("classify", table, tmp_path / "second", model=str(whole), **options)
     assert str(whole / "model" / "model.safetensors") in RunFolder(other.path).data.read_text()
     (whole / "result.json").rename(tmp_path / "result.json")
@@ -262,7 +265,7 @@ def test_kill_minus_nine(whole: Path, tiny: Path, table: Path, tmp_path: Path) -
     out = tmp_path / "run"
     script = tmp_path / "run.py"
     script.write_text(
-        "from longbird.applications.training.finetune import finetune\n"
+        "from longbird.applications.training.engine.finetune import finetune\n"
         f"finetune('classify', {str(table)!r}, {str(out)!r}, model={str(tiny)!r}, **{OPTIONS!r})\n"
     )
     kills = 0

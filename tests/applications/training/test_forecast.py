@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longbird.applications.training import forecast
+from longbird.applications.training.engine import forecast
 from longbird.core.machine import peak_memory
 
 

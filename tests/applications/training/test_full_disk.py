@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 import transformers
 
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.folder import RunFolder, naming, write_text
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.run_folder import RunFolder, naming, write_text
 
 # Files can have so many bytes, in a process of its own.
 LIMITED = """
 import json, resource, signal, sys
 from longbird.cli.errors import describe
-from longbird.applications.training.finetune import finetune
+from longbird.applications.training.engine.finetune import finetune
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 options = json.loads(sys.argv[1])

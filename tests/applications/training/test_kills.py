@@ -20,7 +20,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from longbird.applications.training.folder import LOCK, RunFolder
+from longbird.applications.training.engine.run_folder import LOCK, RunFolder
 
 KILLS = int(os.environ.get("LONGBIRD_KILLS", "5"))
 
@@ -29,7 +29,7 @@ KILLS = int(os.environ.get("LONGBIRD_KILLS", "5"))
 SERVER = """
 import json, os, sys
 import torch
-from longbird.applications.training.finetune import finetune
+from longbird.applications.training.engine.finetune import finetune
 torch.set_num_threads(1)
 for line in sys.stdin:
     child = os.fork()

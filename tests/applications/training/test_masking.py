@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longbird.applications.training.masking import masked
+from longbird.applications.training.tasks.language_modelling.masking import masked
 
 SPECIAL, ORDINARY, MASK = np.array([0, 1, 2, 3, 4]), np.arange(5, 200), 4
 

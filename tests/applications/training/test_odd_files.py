@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import longbird as lb
-from longbird.applications.training.folder import RunFolder
+from longbird.applications.training.engine.run_folder import RunFolder
 
 QUICK: dict[str, Any] = {"length": 64, "tokens_per_batch": 256, "steps": 2, "save_every": 300}
 
@@ -39,8 +39,8 @@ def rows(count: int = 12, **changed: Any) -> list[dict[str, Any]]:
         ([*rows(), {"text": "a"}], {}, "line 13 has no column label; it has text"),
         (rows(), {"group": "author"}, "has no column author"),
         (rows(text="the same"), {}, "of one group"),
-        (rows(), {"hold_out": 0.95}, "hold_out must be between 0 and 0.9"),
-        (rows(), {"lora": -1}, "lora must be between"),
+        (rows(), {"hold_out": 0.95}, "`hold_out` must be between 0 and 0.9"),
+        (rows(), {"lora": -1}, "`lora` must be between"),
         (rows(), {"frozen_layers": 9}, "at most the 2 layers"),
         (rows(), {"schedule": "up"}, "one of linear, cosine, constant"),
         (rows(), {"graph": "Nothing()"}, "Nothing"),
@@ -107,7 +107,7 @@ def test_a_file_that_changed_and_a_folder_that_is_no_run(tiny: Path, tmp_path: P
 
 @pytest.mark.slow  # trains, more than once
 def test_a_full_disk(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import longbird.applications.training.trainer as trainer
+    import longbird.applications.training.engine.trainer as trainer
 
     def full(self: Any, folder: str) -> None:
         raise OSError(28, "No space left on device")

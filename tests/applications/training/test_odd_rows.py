@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longbird.applications.training.classify import Classify
-from longbird.applications.training.files import left_out, rows
-from longbird.applications.training.settings import Settings, read_settings
-from longbird.applications.training.tagged import tagged
-from longbird.applications.training.tokens import cut_to
+from longbird.applications.training.data.files import left_out, rows
+from longbird.applications.training.data.truncation import cut_to
+from longbird.applications.training.settings.definition import read_settings
+from longbird.applications.training.settings.tasks import ClassifySettings, TagSettings
+from longbird.applications.training.tasks.classify import Classify
+from longbird.applications.training.tasks.tag.rows import tagged
 
 
 def silent(_: str) -> None:
@@ -22,7 +23,7 @@ def silent(_: str) -> None:
 
 def classified(file: Path, task: Classify | None = None, **options: Any) -> list[dict[str, Any]]:
     """The examples of a file for classification."""
-    settings = Settings("classify", (str(file),), **options)
+    settings = ClassifySettings("classify", (str(file),), **options)
     return list((task or Classify()).examples(rows([file]), settings, silent))
 
 
@@ -108,7 +109,7 @@ def test_words_that_are_counted(tmp_path: Path) -> None:
     """CoNLL-U counts words in its first column, and begins with comments."""
     file = tmp_path / "a.conll"
     file.write_text("# newdoc\n1\thouse\t_\tB-LOC\n2\t#\t_\tO\n\n1\troad\t_\tO\n")
-    examples = list(tagged(rows([file]), Settings("tag", (str(file),)), silent))
+    examples = list(tagged(rows([file]), TagSettings("tag", (str(file),)), silent))
     assert [each["text"] for each in examples] == ["house #", "road"]
     assert [each["tags"] for each in examples] == [["B-LOC", "O"], ["O"]]
 
@@ -116,7 +117,7 @@ def test_words_that_are_counted(tmp_path: Path) -> None:
 def test_numbers_that_are_words(tmp_path: Path) -> None:
     file = tmp_path / "a.conll"
     file.write_text("7 NUM O\n8 NUM O\n")
-    [example] = tagged(rows([file]), Settings("tag", (str(file),)), silent)
+    [example] = tagged(rows([file]), TagSettings("tag", (str(file),)), silent)
     assert example["text"] == "7 8"
 
 
@@ -136,20 +137,20 @@ def test_tokens_of_long_texts_are_estimated(tiny: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("seed = 'x'", "seed must be a whole number, received 'x'"),
-        ("steps = 2.5", "steps must be a whole number"),
-        ("bf16 = 'yes'", "bf16 must be true or false"),
-        ("validation = [1]", "validation must be a list of texts"),
-        ("encoding = 3", "encoding must be a text"),
-        ("encoding = 'klingon'", "--encoding klingon is not known"),
-        ("separator = ''", "--separator must have a character"),
-        ("hold_out = 0\npatience = 2", "--patience needs documents"),
+        ("seed = 'x'", "`seed` must be a whole number, received 'x'"),
+        ("steps = 2.5", "`steps` must be a whole number"),
+        ("bf16 = 'yes'", "`bf16` must be true or false"),
+        ("validation = [1]", "`validation` must be a list of texts"),
+        ("encoding = 3", "`encoding` must be text"),
+        ("encoding = 'klingon'", "`encoding` must be an encoding"),
+        ("separator = ''", "`separator` must be at least one character"),
+        ("hold_out = 0\npatience = 2", "`patience` needs documents"),
     ],
 )
 def test_settings_of_other_types(line: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text(f"[longbird]\ntask = 'classify'\ntrain = 'a.csv'\n{line}\n")
     with pytest.raises((TypeError, ValueError), match=said):
-        Settings(**read_settings(file))
+        ClassifySettings(**read_settings(file, ClassifySettings))
     file.write_text("[longbird]\ntask = 'classify'\ntrain = 'a.csv'\n")
-    assert Settings(**read_settings(file)).train == ("a.csv",)
+    assert ClassifySettings(**read_settings(file, ClassifySettings)).train == ("a.csv",)

@@ -21,14 +21,18 @@ from launched import assert_the_same_losses, finetune_in_two, without_dropout
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 import longbird as lb
-from longbird.applications.training.documents import DocumentDataset, stored
-from longbird.applications.training.evaluate import evaluate, evaluate_rows
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.folder import RunFolder
-from longbird.applications.training.pretrain import CausalModelling, LanguageModelling, Masked
-from longbird.applications.training.settings import Settings
-from longbird.applications.training.tokenizer import train_tokenizer
-from longbird.applications.training.trainer import LongbirdTrainer
+from longbird.applications.training.data.token_store import DocumentDataset, stored
+from longbird.applications.training.engine.evaluation import evaluate, evaluate_rows
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trainer import LongbirdTrainer
+from longbird.applications.training.initialisation.tokenizer import train_tokenizer
+from longbird.applications.training.settings.groups import Settings
+from longbird.applications.training.settings.tasks import SETTINGS
+from longbird.applications.training.tasks.language_modelling.task import (
+    LanguageModelling,
+    Masked,
+)
 
 WORDS = "river bridge harbour lantern winter summer garden window letter silver über".split()
 OPTIONS: dict[str, Any] = {
@@ -75,7 +79,7 @@ def small(tokenizer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def prepared(cls: Any, tokenizer: Path, **options: Any) -> tuple[LanguageModelling, Any, Settings]:
     task, loaded = cls(), AutoTokenizer.from_pretrained(tokenizer)
-    settings = Settings(task=cls.name, train=(), **{"length": 32, **options})
+    settings: Any = SETTINGS[cls.name](task=cls.name, train=(), **{"length": 32, **options})
     task.prepare(settings, loaded)
     return task, loaded, settings
 
@@ -175,7 +179,7 @@ def whole(
 ) -> tuple[str, Path]:
     """A run that was never stopped."""
     out = tmp_path_factory.mktemp("whole") / "run"
-    options = {**OPTIONS, "whole_words": request.param == "mlm"}
+    options = OPTIONS | ({"whole_words": True} if request.param == "mlm" else {})
     assert finetune(request.param, corpus, out, model=str(small), **options).finished
     return request.param, out
 
@@ -198,7 +202,7 @@ def test_a_stopped_run_sees_the_same_masks(
 ) -> None:
     """Stopped in the middle of the second epoch, which has masks of its own."""
     objective, uncut = whole
-    options = {**OPTIONS, "whole_words": objective == "mlm"}
+    options = OPTIONS | ({"whole_words": True} if objective == "mlm" else {})
 
     class Killed(BaseException):
         pass
@@ -266,7 +270,7 @@ def test_evaluation_is_what_brute_force_gives(
         tokens = sum(rows["ordinary"])
         bits = loss * tokens / math.log(2) / size
         assert metrics["pseudo_bits_per_byte"] == pytest.approx(bits, abs=1e-5)
-    # Documents, and not pieces, are drawn again.
+    # DocumentDataset, and not pieces, are drawn again.
     drawn = np.random.default_rng(0).multinomial(20, [1 / 20] * 20, 1000)
     low, high = np.quantile((drawn @ nats) / (drawn @ predicted), [0.025, 0.975])
     assert metrics["intervals"]["loss"] == pytest.approx((low, high), abs=1e-5)
@@ -279,8 +283,8 @@ def test_evaluation_is_what_brute_force_gives(
 def test_evaluate_does_not_depend_on_batches(
     whole: tuple[str, Path], corpus: Path, tmp_path: Path
 ) -> None:
-    from longbird.applications.training.evaluate import read_for
-    from longbird.applications.training.trained import load_trained
+    from longbird.applications.training.engine.evaluation import read_for
+    from longbird.applications.training.engine.trained_model import load_trained
 
     trained = load_trained(whole[1])
     rows = read_for(trained, corpus, print)
@@ -298,7 +302,10 @@ def test_from_scratch_and_from_a_short_bert(
 ) -> None:
     short = {**OPTIONS, "epochs": 1, "length": 96}
     for model, options in (
-        ("scratch:tiny", {"tokenizer": str(tokenizer), "graph": "Window(8)", "steps": 2}),
+        (
+            "scratch:tiny",
+            {"tokenizer": str(tokenizer), "graph": "Window(8)", "epochs": None, "steps": 2},
+        ),
         (str(tiny), {}),  # of 64 positions
     ):
         out = tmp_path / Path(model).name
@@ -337,8 +344,8 @@ def test_the_head_of_a_masked_model_is_kept(tiny: Path, tmp_path: Path) -> None:
     [
         ({"model": "scratch:tiny"}, "needs --tokenizer FOLDER"),
         ({"model": "scratch:huge", "tokenizer": "x"}, "one of tiny, mini"),
-        ({"documents": "page"}, "documents must be one of file, line, paragraph"),
-        ({"mask": 1.5}, "mask must be between"),
+        ({"documents": "page"}, "`documents` must be one of file, paragraph, line"),
+        ({"mask": 1.5}, "`mask` must be between"),
         ({"class_weights": "balanced"}, "has no classes"),
         ({"text": "body"}, "names a column that is not among"),
     ],
@@ -382,17 +389,17 @@ def test_memory_does_not_grow_with_the_corpus(tokenizer: Path, tmp_path: Path) -
     script.write_text(
         "import resource, sys\nfrom pathlib import Path\n"
         "from transformers import AutoTokenizer\n"
-        "from longbird.applications.training.documents import Documents, stored\n"
-        "from longbird.applications.training.numbers import numbers_of\n"
-        "from longbird.applications.training.pretrain import Masked\n"
-        "from longbird.applications.training.settings import Settings\n"
+        "from longbird.applications.training.data.token_store import DocumentDataset, stored\n"
+        "from longbird.applications.training.data.arrow_columns import numbers_of\n"
+        "from longbird.applications.training.tasks.language_modelling.task import Masked\n"
+        "from longbird.applications.training.settings.tasks import MaskedSettings\n"
         "task, tokenizer = Masked(), AutoTokenizer.from_pretrained(sys.argv[1])\n"
-        "settings = Settings(task='mlm', train=(), length=512)\n"
+        "settings = MaskedSettings(task='mlm', train=(), length=512)\n"
         "task.prepare(settings, tokenizer)\n"
         "file = Path(sys.argv[2])\n"
         "texts = task.examples(task.rows([file], settings), settings, print)\n"
         "rows = stored(task, texts, tokenizer, 512, file.with_suffix('.arrow'))\n"
-        "assert sum(Documents(task, rows).lengths) == numbers_of(rows, 'tokens').sum()\n"
+        "assert sum(DocumentDataset(task, rows).lengths) == numbers_of(rows, 'tokens').sum()\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
     )
     peaks = []

@@ -10,10 +10,10 @@ import safetensors.torch
 from asking import hotpot_file
 from launched import two, without_dropout
 
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.folder import RunFolder
-from longbird.applications.training.processes import shares_weights
-from longbird.applications.training.trainer import LongbirdTrainer
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.processes import shares_weights
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trainer import LongbirdTrainer
 
 OPTIONS: dict[str, Any] = {
     "length": 128, "tokens_per_batch": 400, "steps": 8, "evaluate_every": 4, "save_every": 0,
@@ -22,7 +22,7 @@ OPTIONS: dict[str, Any] = {
 DIES = """
 import os, signal, sys
 from longbird.cli.app import main
-from longbird.applications.training.trainer import LongbirdTrainer
+from longbird.applications.training.engine.trainer import LongbirdTrainer
 
 original = LongbirdTrainer.training_step
 
@@ -37,7 +37,7 @@ main()
 """
 NOT_FINITE = """
 from longbird.cli.app import main
-from longbird.applications.training.trainer import LongbirdTrainer
+from longbird.applications.training.engine.trainer import LongbirdTrainer
 
 original = LongbirdTrainer.compute_loss
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from longbird.applications.documents import read_document
-from longbird.applications.training.columns import find_column
-from longbird.applications.training.files import find_files, fingerprint, rows, text_reader
+from longbird.applications.training.data.columns import find_column
+from longbird.applications.training.data.files import find_files, fingerprint, rows, text_reader
 
 ROWS = [
     {"text": 'two lines,\nand "quotes"; a\ttab', "label": "007"},

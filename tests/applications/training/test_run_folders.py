@@ -15,9 +15,9 @@ import torch
 import transformers
 
 import longbird as lb
-from longbird.applications.training.classify import Classify
-from longbird.applications.training.folder import RunFolder
-from longbird.applications.training.trainer import LongbirdTrainer
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trainer import LongbirdTrainer
+from longbird.applications.training.tasks.classify import Classify
 
 OPTIONS: dict[str, Any] = {"length": 32, "tokens_per_batch": 128, "learning_rate": 1e-3}
 
@@ -108,7 +108,7 @@ def test_what_is_in_use(tiny: Any, tmp_path: Path) -> None:
     holding = f"""if True:
         import os, signal
         from pathlib import Path
-        from longbird.applications.training.folder import RunFolder
+        from longbird.applications.training.engine.run_folder import RunFolder
         with RunFolder(Path({str(out)!r})).in_use():
             print("holds", flush=True)
             signal.pause()
@@ -152,7 +152,7 @@ def test_changed_files(tiny: Any, tmp_path: Path) -> None:
 
 def test_a_run_inside_its_own_data(tiny: Any, tmp_path: Path) -> None:
     rows(tmp_path)
-    with pytest.raises(ValueError, match=r"is inside of .* name another --out"):
+    with pytest.raises(ValueError, match=r"is inside of .* name another folder"):
         lb.finetune("classify", tmp_path, tmp_path / "run", model=str(tiny), **OPTIONS)
     assert not (tmp_path / "run").exists()
 

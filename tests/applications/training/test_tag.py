@@ -23,16 +23,16 @@ from typer.testing import CliRunner
 
 import longbird as lb
 from longbird.applications.documents.windows import owned, windows
-from longbird.applications.training.evaluate import evaluate
-from longbird.applications.training.files import rows
-from longbird.applications.training.finetune import finetune
-from longbird.applications.training.folder import RunFolder
+from longbird.applications.training.data.files import rows
+from longbird.applications.training.engine.evaluation import evaluate
+from longbird.applications.training.engine.finetune import finetune
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trainer import LongbirdTrainer
 from longbird.applications.training.metrics import tagging
-from longbird.applications.training.settings import Settings
-from longbird.applications.training.tag import Tag
-from longbird.applications.training.tag_files import tag_files
-from longbird.applications.training.tagged import tagged
-from longbird.applications.training.trainer import LongbirdTrainer
+from longbird.applications.training.settings.tasks import TagSettings
+from longbird.applications.training.tasks.tag.files import tag_files
+from longbird.applications.training.tasks.tag.rows import tagged
+from longbird.applications.training.tasks.tag.task import Tag
 from longbird.cli.app import app
 
 OPTIONS: dict[str, Any] = {
@@ -179,7 +179,7 @@ def test_schemes(labels: list[str], scheme: str | None) -> None:
 
 
 def read(file: Path, labelled: bool = True, **options: Any) -> list[dict[str, Any]]:
-    settings = Settings("tag", (str(file),), **options)
+    settings = TagSettings("tag", (str(file),), **options)
     return list(tagged(rows([file]), settings, lambda _: None, labelled))
 
 
@@ -359,7 +359,7 @@ def test_a_text_of_many_pieces(tiny: Path, monkeypatch: Any) -> None:
     example = {"place": "", "text": text, "words": None, "tags": None, "spans": [], "group": ""}
     task = Tag(["B-x", "I-x", "O"])
     (whole,) = task.features([example], tokenizer, 16)
-    monkeypatch.setattr("longbird.applications.training.tag.PIECE", 37)
+    monkeypatch.setattr("longbird.applications.training.tasks.tag.task.PIECE", 37)
     (pieces,) = task.features([example], tokenizer, 16)
     for name in ("input_ids", "starts", "ends", "windows"):
         assert np.array_equal(whole[name], pieces[name]), name

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from longbird.applications.training.tokenizer import KINDS, train_tokenizer
+from longbird.applications.training.initialisation.tokenizer import KINDS, train_tokenizer
 
 TEXT = "Der Fluß trägt schwere Kähne, und das Café am Ufer ist naß.\n" * 20
 

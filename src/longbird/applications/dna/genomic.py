@@ -19,10 +19,9 @@ from longbird.applications.dna.prior import Share
 from longbird.applications.dna.settings import DnaSettings
 from longbird.applications.dna.sweeps import NO_BASE, Sweep
 from longbird.applications.dna.tokens import Tokens, make_tokenizer
-from longbird.applications.training.folder import RunFolder
-from longbird.applications.training.settings import Settings
-from longbird.applications.training.task import Task
-from longbird.applications.training.trained import DNA as DESCRIPTION
+from longbird.applications.training.engine.run_folder import RunFolder
+from longbird.applications.training.engine.trained_model import DNA as DESCRIPTION
+from longbird.applications.training.tasks.task import Task
 from longbird.errors import InvalidValueError
 from longbird.models.collator import LongbirdCollator
 
@@ -39,7 +38,7 @@ class Genomic(Task):
     rows_are = "windows"
     inputs = ("bases",)
     on_disk = ("bases",)
-    settings: DnaSettings
+    settings: Any
     tokens: Tokens
 
     def __init__(self) -> None:
@@ -60,7 +59,7 @@ class Genomic(Task):
     described: ClassVar[tuple[str, ...]] = ("window",)
     """Attributes that a model's folder tells of, and `restore` sets."""
 
-    def begin(self, settings: Settings, folder: RunFolder) -> None:
+    def begin(self, settings: Any, folder: RunFolder) -> None:
         """Makes the tokenizer, unless the model has one."""
         assert isinstance(settings, DnaSettings)
         if not settings.model.startswith("scratch:") or settings.tokenizer is not None:
@@ -99,7 +98,7 @@ class Genomic(Task):
             self._kept[key] = make()
         return self._kept[key]
 
-    def prepare(self, settings: Settings, tokenizer: Any) -> None:
+    def prepare(self, settings: Any, tokenizer: Any) -> None:
         """Opens the genomes that are learned from, if any, and divides them."""
         assert isinstance(settings, DnaSettings)
         self.settings, self.tokens = settings, Tokens(tokenizer, settings.length)
@@ -155,12 +154,12 @@ class Genomic(Task):
             if own or not on:
                 self.divisions.append(Division.measuring(genome, own))
 
-    def rows(self, paths: Iterable[str | Path], settings: Settings) -> Iterator[Any]:
+    def rows(self, paths: Iterable[str | Path], settings: Any) -> Iterator[Any]:
         """The files themselves: they are not read by row."""
         return iter(paths)
 
     def examples(
-        self, rows: Iterable[Any], settings: Settings, say: Callable[[str], None]
+        self, rows: Iterable[Any], settings: Any, say: Callable[[str], None]
     ) -> Iterator[dict[str, Any]]:
         """The windows of all parts."""
         for division in self.divisions:

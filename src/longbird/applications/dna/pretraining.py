@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,9 +14,9 @@ from longbird.applications.dna.division import Division
 from longbird.applications.dna.genomes.letters import opposite
 from longbird.applications.dna.genomic import Genomic
 from longbird.applications.dna.labelled import Labelled, check_once
-from longbird.applications.training.masking import masked
-from longbird.applications.training.settings import Settings
-from longbird.applications.training.task import Example, Prediction
+from longbird.applications.training.settings.groups import Settings
+from longbird.applications.training.tasks.language_modelling.masking import masked
+from longbird.applications.training.tasks.task import Example, Prediction
 from longbird.models.layers.checks import IGNORED
 
 SUMS = ("nats", "predicted", "right", "bases")
@@ -34,7 +34,6 @@ class Pretraining(Genomic):
     head = "masked-lm"
     best = "loss"
     more_is_better = False
-    defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 5e-4, "model": "scratch:tiny"}
 
     def genomes(self, paths: Sequence[str]) -> Sequence[Labelled]:
         """All of them."""

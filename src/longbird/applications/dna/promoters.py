@@ -19,10 +19,10 @@ from longbird.applications.dna.labels import GENES, Cover, features_of
 from longbird.applications.dna.negatives import RECIPES, artificial, places
 from longbird.applications.dna.prior import balanced, prior
 from longbird.applications.dna.scores import Ranked
-from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.settings import DnaLabelSettings
 from longbird.applications.dna.sweeps import Starts, Sweep, bases_around
-from longbird.applications.training.settings import Settings
-from longbird.applications.training.task import Example, Prediction
+from longbird.applications.training.settings.groups import Settings
+from longbird.applications.training.tasks.task import Example, Prediction
 from longbird.errors import InvalidValueError
 
 USUAL = ("promoter", "TSS", "transcription_start_site")
@@ -59,7 +59,7 @@ class Promoters(Genomic):
 
     def prepare(self, settings: Settings, tokenizer: Any) -> None:
         """Notes what a window is."""
-        assert isinstance(settings, DnaSettings)
+        assert isinstance(settings, DnaLabelSettings)
         if not self.window:
             self.upstream, self.downstream = settings.upstream, settings.downstream
         self.negatives, self.per_positive = settings.negatives, settings.per_positive

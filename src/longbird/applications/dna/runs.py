@@ -16,14 +16,22 @@ from longbird.applications.dna.labelled import paths_of
 from longbird.applications.dna.opening import open_genomes_of
 from longbird.applications.dna.pretraining import Pretraining
 from longbird.applications.dna.promoters import Promoters
-from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.settings import (
+    DnaLabelSettings,
+    DnaPretrainingSettings,
+    DnaSettings,
+)
 from longbird.applications.dna.tracks import Coding, Profile
 from longbird.applications.reading.loading import folder_of_model, load_tokenizer, quiet
-from longbird.applications.training.documents import stored
-from longbird.applications.training.evaluate import Evaluation, evaluate_rows
-from longbird.applications.training.finetune import Run, run, settings_of
-from longbird.applications.training.folder import RunFolder, read_json
-from longbird.applications.training.settings import read_settings
+from longbird.applications.training.data.token_store import stored
+from longbird.applications.training.engine.evaluation import Evaluation, evaluate_rows
+from longbird.applications.training.engine.finetune import Run, run
+from longbird.applications.training.engine.run_folder import RunFolder, read_json
+from longbird.applications.training.settings.definition import (
+    check_names,
+    make_settings,
+    read_settings,
+)
 from longbird.errors import InvalidValueError
 from longbird.files.digest import sha256_of
 from longbird.files.paths import check_path
@@ -43,6 +51,7 @@ def pretrain(
     genomes: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
+    extend: bool = False,
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> Run:
@@ -51,12 +60,13 @@ def pretrain(
     Args:
         genomes: FASTA (plain, gzip, bgzip) or GenBank.
         out: The folder of the run.
-        say: Is told what is going on, a line at a time.
-        **options: Fields of `DnaSettings`, such as `tokens="bpe"` and `length=4096`.
+        extend: Whether to continue a run with more `epochs` or `steps` than it was started with.
+        say: Function that is called with each line of progress.
+        **options: Options of the task, such as `tokens="bpe"` and `length=4096`.
     """
     files = paths_of(genomes, "a genome")
-    settings = settings_of(Pretraining, files, _started(options), DnaSettings)
-    return _run(Pretraining(), settings, out, say)
+    settings = make_settings(DnaPretrainingSettings, Pretraining.name, files, _started(options))
+    return _run(Pretraining(), settings, out, say, extend)
 
 
 def finetune(
@@ -65,6 +75,7 @@ def finetune(
     labels: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
+    extend: bool = False,
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> Run:
@@ -76,8 +87,9 @@ def finetune(
         labels: BED, GFF3, GenBank or bigWig; if there are none, the genome's own (GenBank).
             Further genomes may follow, each with its labels after it.
         out: The folder of the run.
-        say: Is told what is going on, a line at a time.
-        **options: Fields of `DnaSettings`, such as `model="run"` and `negatives="intergenic"`.
+        extend: Whether to continue a run with more `epochs` or `steps` than it was started with.
+        say: Function that is called with each line of progress.
+        **options: Options of the task, such as `model="run"` and `negatives="intergenic"`.
     """
     if task not in LEARNED:
         raise InvalidValueError(f"the task must be one of {', '.join(LEARNED)}, received {task}")
@@ -89,7 +101,8 @@ def finetune(
         given["length"] = _usual_length(ours, given)
     if not given.keys() & {"model", "config", "tokens"}:
         say("the model begins with random weights; `--model default` begins with what it knows")
-    return _run(ours(), settings_of(ours, files, given, DnaSettings), out, say)
+    settings = make_settings(DnaLabelSettings, ours.name, files, given)
+    return _run(ours(), settings, out, say, extend)
 
 
 def _started(options: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +113,9 @@ def _started(options: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _run(task: Genomic, settings: Any, out: str | Path, say: Callable[[str], None]) -> Run:
+def _run(
+    task: Genomic, settings: Any, out: str | Path, say: Callable[[str], None], extend: bool
+) -> Run:
     """Looks at the files first: what cannot be read leaves no folder behind."""
     if settings.tokens != "base" and not settings.model.startswith("scratch:"):
         raise InvalidValueError(
@@ -109,7 +124,7 @@ def _run(task: Genomic, settings: Any, out: str | Path, say: Callable[[str], Non
         )
     if not RunFolder(out).result.exists():
         task.look(settings)
-    return run(task, settings, out, say)
+    return run(task, settings, out, say, extend=extend)
 
 
 def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
@@ -119,7 +134,7 @@ def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
     coding` has both.
     """
     if task is Promoters:
-        fields = DnaSettings.__dataclass_fields__
+        fields = DnaLabelSettings.__dataclass_fields__
         window = sum(
             int(given.get(each, fields[each].default)) for each in ("upstream", "downstream")
         )
@@ -164,7 +179,9 @@ def load(path: str | Path, **options: Any) -> TrainedDna:
         )
     description = read_json(file)
     kept = RunFolder(path).settings
-    values: dict[str, Any] = read_settings(kept, DnaSettings) if kept.is_file() else {}
+    pretrained = description["task"] == Pretraining.name
+    kind = DnaPretrainingSettings if pretrained else DnaLabelSettings
+    values = read_settings(kept, kind) if kept.is_file() else {}
     values |= {"task": description["task"], "length": description["length"], "train": ()}
     # These say how the genome that was learned from was read, and not how another is.
     values = {name: value for name, value in values.items() if name not in ("alias", "circular")}
@@ -176,9 +193,10 @@ def load(path: str | Path, **options: Any) -> TrainedDna:
                 f"{given[name]!r:.80}"
             )
     for name in ("upstream", "downstream", "negatives", "per_positive", "bin", "quantile"):
-        if name in description:
+        if name in description and not pretrained:
             values.setdefault(name, description[name])
-    settings = DnaSettings(**{**values, **given})
+    check_names(kind, given, description["task"])
+    settings = kind(**{**values, **given})
     task = BY_NAME[description["task"]]()
     task.restore(description)
     tokenizer = load_tokenizer(folder)

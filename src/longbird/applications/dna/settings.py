@@ -1,11 +1,13 @@
-"""All that decides a run on genomes."""
+"""The options of runs on genomes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from longbird.applications.training.settings import Settings
-from longbird.errors import InvalidValueError
+from longbird.applications.training.settings.definition import option, redefined
+from longbird.applications.training.settings.groups import ClassWeights, ModelOptions, Settings
+from longbird.applications.training.settings.groups import OptimisationOptions as Optimisation
 
 TOKENS = ("base", "kmer", "bpe")
 NEGATIVES = ("random", "intergenic", "permuted", "shuffled", "uniform")
@@ -14,66 +16,72 @@ NEGATIVES = ("random", "intergenic", "permuted", "shuffled", "uniform")
 
 @dataclass(frozen=True)
 class DnaSettings(Settings):
-    """The settings of any run, and those of genomes.
+    """The options of every run on genomes.
 
     `train` has the genomes to pretrain on, or genomes with labels, each before its own.
-
-    Attributes:
-        tokens: For a model from scratch, what a token is: base, kmer or bpe.
-        k: Bases of a k-mer.
-        vocabulary: Tokens of bpe.
-        alias: What labels call the sequences: other=name, or a file with another name and the
-            name in the genome in each line, separated by a tab. Of several genomes, each takes
-            the names that it has.
-        circular: Sequences that are circular, or "all". Of a genome of which none is named, what
-            its labels, or GenBank, say.
-        kind: Kinds of features that are labels, such as CDS; see each task for its default.
-        upstream: Promoters: bases of a window before the start.
-        downstream: Promoters: bases of a window from the start on.
-        negatives: Promoters: what is not one; one of `NEGATIVES`.
-        per_positive: Promoters: negatives for each of them.
-        bin: Profiles: bases that share a label.
-        quantile: Profiles: bins above this quantile of a signal are labelled.
-        validation_on: Parts of the genome that choose the best model: names of sequences,
-            stretches such as chr1:1-1000, 5/5 for the last fifth of each, or the file of a
-            genome for all of it; "none".
-        test_on: The same, that the best model is measured with at the end.
     """
 
-    tokens: str = "base"
-    k: int = 6
-    vocabulary: int = 4096
-    alias: tuple[str, ...] = ()
-    circular: tuple[str, ...] = ()
-    kind: tuple[str, ...] = ()
-    upstream: int = 250
-    downstream: int = 50
-    negatives: str = "random"
-    per_positive: int = 3
-    bin: int = 128
-    quantile: float = 0.95
-    validation_on: tuple[str, ...] = ()
-    test_on: tuple[str, ...] = ()
+    title: ClassVar[str] = "Genome"
 
-    def __post_init__(self) -> None:
-        """Check what can be checked without files."""
-        super().__post_init__()
-        for name, least, most in (
-            ("k", 1, 8),
-            ("vocabulary", 10, 2**20),
-            ("upstream", 0, 2**24),
-            ("downstream", 1, 2**24),
-            ("per_positive", 1, 1000),
-            ("bin", 1, 2**20),
-            ("quantile", 0.001, 0.9999),
-        ):
-            value = getattr(self, name)
-            if not least <= value <= most:
-                raise InvalidValueError(
-                    f"{name} must be between {least:,} and {most:,}, received {value}"
-                )
-        for name, choices in (("tokens", TOKENS), ("negatives", NEGATIVES)):
-            if getattr(self, name) not in choices:
-                raise InvalidValueError(
-                    f"{name} must be one of {', '.join(choices)}, received {getattr(self, name)}"
-                )
+    model: str = redefined(ModelOptions, "model", "scratch:tiny")
+    tokens: Literal["base", "kmer", "bpe"] = option(
+        "base", "With scratch:SIZE, what one token is: base, kmer or bpe."
+    )
+    k: int = option(6, "Number of bases of a k-mer.", least=1, most=8)
+    vocabulary: int = option(4096, "Number of tokens of bpe.", least=10, most=2**20)
+    alias: tuple[str, ...] = option(
+        (),
+        "Sequence name alias in labels: other=name, or a file with another name, a tab and the "
+        "name in the genome on each line.",
+    )
+    circular: tuple[str, ...] = option(
+        (), "Circular sequence, or all.", shown="those that GenBank calls circular"
+    )
+    validation_on: tuple[str, ...] = option(
+        (),
+        "Part of the genome that chooses the best model: a sequence, chr1:1-5000, 5/5 for the "
+        "last fifth of each, the file of a genome, or none.",
+        shown="whole sequences, or 5/5",
+    )
+    test_on: tuple[str, ...] = option(
+        (), "Part of the genome that the best model is measured on at the end."
+    )
+
+
+@dataclass(frozen=True)
+class DnaPretrainingSettings(DnaSettings):
+    """The options of masked language modelling of genomes."""
+
+    learning_rate: float = redefined(Optimisation, "learning_rate", 5e-4)
+    mask: float = option(0.15, "Fraction of the tokens to predict.", least=0.01, most=0.9)
+
+
+@dataclass(frozen=True)
+class DnaLabelSettings(DnaSettings, ClassWeights):
+    """The options of the tasks that learn from the labels of genomes."""
+
+    learning_rate: float = redefined(Optimisation, "learning_rate", 3e-4)
+    kind: tuple[str, ...] = option(
+        (), "Kind of features that are labels, such as CDS or promoter."
+    )
+    upstream: int = option(
+        250, "promoter: bases of a window before the start.", least=0, most=2**24
+    )
+    downstream: int = option(
+        50, "promoter: bases of a window from the start on.", least=1, most=2**24
+    )
+    negatives: Literal["random", "intergenic", "permuted", "shuffled", "uniform"] = option(
+        "random",
+        "promoter: how negatives are chosen: random or intergenic places; or permuted, shuffled "
+        "or uniform, which are made from promoters.",
+    )
+    per_positive: int = option(
+        3, "promoter: number of negatives per promoter.", least=1, most=1000
+    )
+    bin: int = option(128, "profile: number of bases that share a label.", least=1, most=2**20)
+    quantile: float = option(
+        0.95,
+        "profile: bins above this quantile of a signal are labelled.",
+        least=0.001,
+        most=0.9999,
+    )

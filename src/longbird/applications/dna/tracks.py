@@ -21,10 +21,10 @@ from longbird.applications.dna.genomic import Genomic
 from longbird.applications.dna.labels import Cover, features_of, is_signal, is_whole
 from longbird.applications.dna.prior import balanced, prior
 from longbird.applications.dna.scores import Ranked, marked
-from longbird.applications.dna.settings import DnaSettings
+from longbird.applications.dna.settings import DnaLabelSettings
 from longbird.applications.dna.sweeps import Sweep, Tiles
-from longbird.applications.training.settings import Settings
-from longbird.applications.training.task import Example, Prediction
+from longbird.applications.training.settings.groups import Settings
+from longbird.applications.training.tasks.task import Example, Prediction
 from longbird.errors import InvalidValueError
 
 UNLABELLED = 255
@@ -54,7 +54,6 @@ class Tracks(Genomic):
     inputs = ("bases", "truth")
     on_disk = ("bases", "truth")
     best = "average_precision"
-    defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 3e-4, "model": "scratch:tiny"}
     described = ("window", "channels", "bin", "prevalence", "prior")
     bin: int = 1
     counted: ClassVar[str] = "bins"
@@ -391,7 +390,7 @@ class Profile(Tracks):
 
     def prepare(self, settings: Settings, tokenizer: Any) -> None:
         """Notes the bins, and the targets of the files that are learned from."""
-        assert isinstance(settings, DnaSettings)
+        assert isinstance(settings, DnaLabelSettings)
         if not self.window:
             self.bin = settings.bin
         self.quantile = settings.quantile

@@ -21,8 +21,8 @@ from longbird.applications.dna.genomes import Genome
 from longbird.applications.dna.genomic import DESCRIPTION
 from longbird.applications.dna.scanning.formats import WRITERS, Content, ending_of
 from longbird.applications.dna.sweeps import Scores, Sweep
-from longbird.applications.training.folder import naming, write_text
-from longbird.applications.training.starting import READ
+from longbird.applications.training.engine.run_folder import naming, write_text
+from longbird.applications.training.initialisation.starting_model import READ
 from longbird.errors import ExistingFileError
 from longbird.files.digest import sha256_of
 from longbird.files.writing import locked

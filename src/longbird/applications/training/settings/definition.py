@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import types
@@ -40,7 +41,7 @@ def option(
         help: One line for `--help`, the docstrings and the reference page.
         least: Smallest value that is accepted.
         most: Largest value that is accepted.
-        shown: Description of the default where the value itself does not tell, such as "the model's".
+        shown: Description of the default where the value does not tell it.
         reading: Whether the option says how files are read, so that `evaluate` has it as well.
     """
     metadata = {"help": help, "least": least, "most": most, "shown": shown, "reading": reading}
@@ -171,9 +172,7 @@ def options_of(kind: type[Definition]) -> dict[str, Option]:
     return {each.name: each for each in found}
 
 
-def make_settings(
-    kind: type[S], task: str, train: Any, given: Mapping[str, Any]
-) -> S:
+def make_settings(kind: type[S], task: str, train: Any, given: Mapping[str, Any]) -> S:
     """Return the settings of a call: defaults, then a file of settings, then the given options.
 
     Args:
@@ -271,7 +270,7 @@ def known_options() -> dict[str, list[str]]:
 
 
 def _own(cls: type) -> Mapping[str, Any]:
-    return cls.__dict__.get("__annotations__", {})
+    return inspect.get_annotations(cls)
 
 
 @functools.cache
@@ -326,4 +325,3 @@ def described(kind: type[Definition]) -> Iterator[str]:
     for each in options_of(kind).values():
         default = f" Default: {each.default_text}." if each.default_text else ""
         yield f"{each.name}: {each.help}{default}"
-

@@ -23,7 +23,7 @@ class ModelOptions(Definition):
     )
     tokenizer: str | None = option(
         None,
-        "Folder of a tokenizer, as `longbird tokenizer train` writes it; required by scratch:SIZE.",
+        "Folder of a tokenizer, as `longbird tokenizer train` writes it; scratch:SIZE needs one.",
         shown="that of the model",
     )
     length: int = option(
@@ -49,9 +49,7 @@ class OptimisationOptions(Definition):
         most=2**31,
         reading=True,
     )
-    accumulate: int = option(
-        1, "Number of batches per optimisation step.", least=1, most=2**20
-    )
+    accumulate: int = option(1, "Number of batches per optimisation step.", least=1, most=2**20)
     epochs: float = option(
         3.0, "Number of passes over the training documents.", least=1e-9, most=1e9
     )
@@ -64,16 +62,14 @@ class OptimisationOptions(Definition):
         "linear", "How the learning rate falls after the warmup: linear, cosine or constant."
     )
     weight_decay: float = option(0.01, "Weight decay of AdamW.", least=0, most=10)
-    clip: float = option(
-        1.0, "Maximum norm of the gradient; 0 for no limit.", least=0, most=1e9
-    )
+    clip: float = option(1.0, "Maximum norm of the gradient; 0 for no limit.", least=0, most=1e9)
     bf16: bool = option(False, "Compute in bfloat16.")
     gradient_checkpointing: bool = option(
         False, "Recompute activations instead of storing them: less memory, a third more time."
     )
     frozen_layers: int = option(
         0,
-        "Number of layers that are not trained, counted from the embeddings, which are frozen too.",
+        "Number of layers that are not trained, from the first on; with them, the embeddings.",
         least=0,
         most=2**20,
     )

@@ -78,7 +78,7 @@ def unknown_option(
         return f"unknown option `{name}`: use `{found}`{FAMILIAR[name][1]}"
     if others and name in others:
         return f"{task} has no option `{name}`, which belongs to {', '.join(others[name])}"
-    if close := difflib.get_close_matches(name, options, 1):
+    if close := difflib.get_close_matches(name, options, 1, cutoff=0.7):
         return f"unknown option `{name}`: did you mean `{close[0]}`?"
     return f"unknown option `{name}`, expected one of {', '.join(options)}"
 

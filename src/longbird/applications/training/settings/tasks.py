@@ -25,9 +25,7 @@ class AskSettings(FileSettings, Separator):
         None, "Column of the document that the question is about.", reading=True
     )
     answer: str | None = option(None, "Column of the answer, or of several.", reading=True)
-    answer_tokens: int = option(
-        30, "Maximum number of tokens in an answer.", least=1, most=2**20
-    )
+    answer_tokens: int = option(30, "Maximum number of tokens in an answer.", least=1, most=2**20)
     positions: Literal["document", "paragraph"] | None = option(
         None,
         "Whether positions are counted from the start of the document or of each paragraph.",
@@ -54,12 +52,8 @@ class EmbedSettings(FileSettings, LabelColumn, TextColumn):
 
     # The other documents of a batch are what a query learns from; `tokens_at_once` limits memory.
     tokens_per_batch: int = redefined(OptimisationOptions, "tokens_per_batch", 65536)
-    query: str | None = option(
-        None, "Column of the text that should find another.", reading=True
-    )
-    positive: str | None = option(
-        None, "Column of the text that it should find.", reading=True
-    )
+    query: str | None = option(None, "Column of the text that should find another.", reading=True)
+    positive: str | None = option(None, "Column of the text that it should find.", reading=True)
     negative: str | None = option(
         None, "Column of a text that it should not find, or of a list of them.", reading=True
     )

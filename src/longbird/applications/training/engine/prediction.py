@@ -1,0 +1,89 @@
+"""What a model says of documents: batches by tokens, shared between the processes there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from accelerate.utils import gather_object
+from datasets import Dataset
+
+from longbird.applications.training.data.batches import by_tokens
+from longbird.applications.training.data.token_store import (
+    Collator,
+    DocumentDataset,
+    without_bookkeeping,
+)
+from longbird.applications.training.engine.processes import processes
+from longbird.applications.training.tasks.task import Task
+
+
+def predict(
+    model: Any,
+    task: Task,
+    rows: Dataset,
+    tokenizer: Any,
+    tokens_per_batch: int,
+    advance: Callable[[int], None] = lambda _: None,
+    learning: bool = False,
+) -> list[dict[str, Any]]:
+    """A prediction for each row, in their order, the same in every process.
+
+    Rows that a task wants to look at twice are read again, unless a model is still learning.
+
+    Args:
+        model: In the mode that it is to be run in.
+        task: What it is for.
+        rows: As `longbird.applications.training.data.token_store.stored` makes them.
+        tokenizer: Its own.
+        tokens_per_batch: At most, unless one document has more.
+        advance: Is told how many documents more are done.
+        learning: Only what a task measures while a model learns?
+    """
+    first = _read(model, task, rows, tokenizer, tokens_per_batch, advance, learning)
+    again = None if learning else task.second_look(rows, first)
+    if again is None:
+        return first
+    second = _read(model, task, again, tokenizer, tokens_per_batch)
+    return [
+        task.looked_twice(*both) if both[1] else both[0]
+        for both in zip(first, second, strict=True)
+    ]
+
+
+@torch.no_grad()
+def _read(
+    model: Any,
+    task: Task,
+    rows: Dataset,
+    tokenizer: Any,
+    tokens_per_batch: int,
+    advance: Callable[[int], None] = lambda _: None,
+    learning: bool = False,
+) -> list[dict[str, Any]]:
+    state, documents, collate = processes(), DocumentDataset(task, rows), Collator(task, tokenizer)
+    device = next(model.parameters()).device
+    found: list[tuple[int, dict[str, Any]]] = []
+    look = task.watched if learning else task.predictions
+    batches = by_tokens(documents.lengths, tokens_per_batch, seed=0)
+    # Where processes share out the weights, all must run the model equally often: at the end, some
+    # run a batch that another has.
+    for first in range(0, len(batches), state.num_processes):
+        mine = first + state.process_index
+        batch = batches[min(mine, len(batches) - 1)]
+        collated = without_bookkeeping(collate([documents[number] for number in batch]))
+        on_device = {name: x.to(device) for name, x in collated.items()}
+        said = look(model, on_device)
+        if mine >= len(batches):
+            continue
+        found += zip(batch, said, strict=True)
+        advance(sum(documents.part_of[number] == 0 for number in batch))
+    if state.num_processes > 1:
+        found = gather_object(found)
+    parts: list[list[dict[str, Any]]] = [[] for _ in range(len(rows))]
+    for number, prediction in sorted(found, key=lambda pair: pair[0]):
+        parts[documents.row_of[number]].append(prediction)
+    unused = [name for name in task.on_disk if name not in task.joins]
+    every = cast(Any, rows.remove_columns(unused))
+    return [task.joined(row, said) if said else {} for row, said in zip(every, parts, strict=True)]

@@ -1,0 +1,98 @@
+"""A question and its document as a model takes them: tokens, windows, and what is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from longbird.applications.reading.model_inputs import EncodedQuestion, encode
+from longbird.applications.reading.model_outputs import TYPES
+from longbird.applications.training.tasks.ask.questions import Question
+
+
+def encoded(
+    examples: list[dict[str, Any]], tokenizer: Any, length: int
+) -> Iterator[tuple[Question, EncodedQuestion]]:
+    """The questions with their tokens."""
+    asked: list[Question] = [example["asked"] for example in examples]
+    pairs = [(each.question, each.text) for each in asked]
+    tokens = encode(pairs, [each.place for each in asked], tokenizer, length)
+    return zip(asked, tokens, strict=True)
+
+
+def window_to_learn(asked: Question, tokens: EncodedQuestion, length: int) -> range:
+    """The window with most mentions of the answer, then most support, then the most central."""
+    windows = tokens.windows(length)
+    if len(windows) == 1:
+        return windows[0]
+    spans = [span for span in (tokens.tokens_of(*each) for each in asked.spans) if span]
+    support = set(asked.support or ())
+    marks = [
+        place[0]
+        for each in asked.sentences
+        if (each.title, each.index) in support
+        and (place := tokens.tokens_of(each.start, each.end))
+    ]
+
+    def worth(window: range) -> tuple[int, int, float]:
+        inside = [span for span in spans if span[0] in window and span[1] in window]
+        places = [*(low for low, _ in inside), *(mark for mark in marks if mark in window)]
+        middle = (window.start + window.stop) / 2
+        far = -abs(sum(places) / len(places) - middle) if places else 0.0
+        return len(inside), sum(mark in window for mark in marks), far
+
+    best = max(windows, key=worth)  # of equals the first
+    size = len(windows[0])
+    if spans and worth(best)[0] == 0 and spans[0][1] - spans[0][0] < size:
+        # The answer is longer than what windows share: one of its own.
+        start = min(max(spans[0][0], tokens.first), tokens.last - size)
+        return range(start, start + size)
+    return best
+
+
+def features_of(
+    asked: Question,
+    tokens: EncodedQuestion,
+    windows: Sequence[range],
+    places: Sequence[tuple[int, int]],
+) -> dict[str, Any]:
+    """A question and its document, of which the model reads the windows.
+
+    Args:
+        asked: The question.
+        tokens: Its own, and those of the document.
+        windows: Tokens that are read together.
+        places: Characters of the sentences: those of the file, if it has any.
+    """
+    spans = [span for span in (tokens.tokens_of(*each) for each in asked.spans) if span]
+    spans = list(dict.fromkeys(spans)) or [(-1, -1)]  # an empty list would have no type
+    named = [(each.title, each.index) for each in asked.sentences] or [None] * len(places)
+    sentences = [
+        (name, token[0])
+        for name, place in zip(named, places, strict=True)
+        if (token := tokens.tokens_of(*place))
+    ]
+    support = set(asked.support or ())
+    gold = {"answers": asked.answers, "metric": asked.metric, "support": asked.support}
+    return {
+        "place": asked.place,
+        "text": f"{asked.question}\n{asked.text}",
+        "skipped": len(asked.question) + 1,
+        "gold": json.dumps(gold),
+        "names": json.dumps([name for name, _ in sentences if name is not None]),
+        "tokens": len(tokens.ids),
+        "starts": tokens.starts,
+        "ends": tokens.ends,
+        "input_ids": tokens.ids,
+        "token_type_ids": tokens.types,
+        "first": tokens.first,
+        "last": tokens.last,
+        "windows": [[window.start, window.stop] for window in windows],
+        "starts_of_mentions": [low for low, _ in spans],
+        "ends_of_mentions": [high for _, high in spans],
+        "answer_types": TYPES.index(asked.kind),
+        "paragraphs": tokens.paragraphs(asked.text),
+        "sentence_tokens": [token for _, token in sentences] or [-1],
+        "sentence_support": [int(name in support) for name, _ in sentences] or [0],
+    }

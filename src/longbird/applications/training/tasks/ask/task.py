@@ -1,0 +1,547 @@
+"""Questions about documents: where the answer is, of what type, and which sentences support it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from datasets import Dataset, concatenate_datasets
+from torch import Tensor
+
+from longbird.applications.documents.sentences import sentences
+from longbird.applications.reading.confidence import Confidence, features
+from longbird.applications.reading.model_inputs import columns, positions, window_inputs
+from longbird.applications.reading.model_outputs import (
+    NONE,
+    TYPES,
+    best_answer,
+    join,
+    log_softmax,
+    margin,
+    said,
+)
+from longbird.applications.reading.second_pass import looked_twice, passages, worth
+from longbird.applications.training.data.files import Row
+from longbird.applications.training.metrics import hotpot, squad
+from longbird.applications.training.settings.tasks import AskSettings
+from longbird.applications.training.tasks.ask.features import encoded, features_of, window_to_learn
+from longbird.applications.training.tasks.ask.questions import Question, questions
+from longbird.applications.training.tasks.task import Example, Prediction, Task
+from longbird.errors import InvalidValueError
+
+MENTIONS = 16
+"""Places of an answer in a document that are learned from."""
+RIGHT = 0.5
+"""The F1 from which on an answer counts as right, where it is one or the other."""
+LABELS = ("start_positions", "end_positions", "answer_types", "sentence_support")
+"""What the loss takes, and the model does not."""
+
+
+class Ask(Task):
+    """The answer to a question about a document.
+
+    Args:
+        typed: Are there answers other than words of the document: yes, no, or none?
+        supported: Are there sentences that support an answer?
+        no_answer: By how much the logit of no answer must exceed those of answers; None if there
+            always is one.
+        support: The probability from which on a sentence supports the answer.
+        positions: Count from the beginning of the document ("document", or None), or anew in each
+            paragraph.
+        confidence: The fields of `Confidence`, once it is fitted.
+        twice: Are the best passages of a long document read again? None until that is decided, by
+            what gives better answers to held-out questions.
+    """
+
+    name = "ask"
+    settings_class = AskSettings
+    head = "question-answering"
+    best = "f1"
+    inputs = (
+        "input_ids", "token_type_ids", "first", "last", "windows", "starts_of_mentions",
+        "ends_of_mentions", "answer_types", "sentence_tokens", "sentence_support", "paragraphs",
+    )  # fmt: skip
+    joins = (
+        "first", "windows", "sentence_tokens", "paragraphs", "starts", "ends", "skipped",
+        "names",
+    )  # fmt: skip
+    on_disk = tuple({*inputs, *joins})
+
+    def __init__(
+        self,
+        typed: bool = False,
+        supported: bool = False,
+        no_answer: float | None = 0.0,
+        support: float = 0.5,
+        positions: str | None = None,
+        confidence: Mapping[str, Any] | None = None,
+        twice: bool | None = None,
+    ) -> None:
+        self.typed, self.supported, self.twice = typed, supported, twice
+        self.no_answer, self.support = no_answer, support
+        self.positions = positions
+        self.confidence = None if confidence is None else Confidence(**confidence)
+        self.longest, self.length = AskSettings.answer_tokens, AskSettings.length
+
+    def prepare(self, settings: AskSettings, tokenizer: Any) -> None:
+        """Takes what the run says of answers and positions."""
+        self.longest, self.length = settings.answer_tokens, settings.length
+        if settings.positions is not None:
+            self.positions = settings.positions
+
+    # ---- rows to examples
+
+    def examples(
+        self, rows: Iterable[Row], settings: AskSettings, say: Callable[[str], None]
+    ) -> Iterator[dict[str, Any]]:
+        """The questions of the rows."""
+        columns = {
+            "question": settings.question,
+            "context": settings.context,
+            "answer": settings.answer,
+            "separator": settings.separator,
+            "group": settings.group,
+        }
+        count = lost = 0
+        for each in questions(rows, columns, say):
+            count += 1
+            lost += each.kind == "span" and not each.spans
+            yield {"place": each.place, "group": each.together, "asked": each}
+        if lost:
+            say(
+                f"{lost:,} of {count:,} answers do not stand in their documents: nothing is "
+                "learned of where they are, and no answer to them can be exactly right"
+            )
+
+    def learn(self, examples: Iterable[Example]) -> None:
+        """Looks which kinds of answers there are, and whether sentences support them."""
+        kinds: set[str] = set()
+        found = False
+        for example in examples:
+            asked: Question = example["asked"]
+            kinds.add(asked.kind)
+            found |= bool(asked.spans)
+            self.supported |= asked.support is not None
+        self.typed = kinds != {"span"}
+        self.no_answer = 0.0 if "none" in kinds else None
+        if "span" in kinds and not found:
+            raise InvalidValueError(
+                "no answer of the training files stands in its document: answers must be words of "
+                "the document, yes, no, or empty"
+            )
+        if kinds == {"none"}:
+            raise InvalidValueError("no question of the training files has an answer")
+        if self.supported:
+            self.best = "quality"
+
+    def head_settings(self) -> dict[str, Any]:
+        """What the configuration says of the head."""
+        return {
+            "num_answer_types": len(TYPES) if self.typed else 0,
+            "supporting_sentences": self.supported,
+        }
+
+    def start_from(self, config: Any) -> None:
+        """A model that was trained before counts positions as it did then."""
+        before = (getattr(config, "task_specific_params", None) or {}).get(self.head, {})
+        self.positions = self.positions or before.get("positions", "document")
+        config.task_specific_params = self._kept()
+
+    def _kept(self) -> dict[str, Any]:
+        """What the configuration of the model says of the task."""
+        kept: dict[str, Any] = {
+            "no_answer": self.no_answer,
+            "support": self.support,
+            "positions": self.positions,
+            "twice": bool(self.twice),
+            "length": self.length,
+            "answer_tokens": self.longest,
+        }
+        if self.confidence is not None:
+            kept["confidence"] = self.confidence.as_json()
+        return {self.head: kept}
+
+    @classmethod
+    def of_model(cls, config: Any) -> Ask:
+        """The task that a model was trained for."""
+        if config.num_answer_types not in (0, len(TYPES)):
+            raise InvalidValueError(
+                f"the model tells {config.num_answer_types} types of answers apart, expected "
+                f"{len(TYPES)} ({', '.join(TYPES)}) or 0"
+            )
+        chosen = dict((getattr(config, "task_specific_params", None) or {}).get(cls.head, {}))
+        chosen.setdefault("twice", False)
+        for name in ("length", "answer_tokens"):  # which `prepare` takes of the run
+            chosen.pop(name, None)
+        return cls(bool(config.num_answer_types), config.supporting_sentences, **chosen)
+
+    # ---- examples to features
+
+    def training_features(
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+    ) -> Iterator[dict[str, Any]]:
+        """Of each document the window with the answer, and most that supports it."""
+        for asked, tokens in encoded(examples, tokenizer, length):
+            places = [(each.start, each.end) for each in asked.sentences]
+            window = window_to_learn(asked, tokens, length)
+            yield features_of(asked, tokens, [window], places)
+
+    def features(
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+    ) -> Iterator[dict[str, Any]]:
+        """Every window of each document."""
+        for asked, tokens in encoded(examples, tokenizer, length):
+            places = [(each.start, each.end) for each in asked.sentences]
+            if self.supported and not places:  # not in the file: as the reader finds them
+                places = sentences(asked.text)
+            yield features_of(asked, tokens, tokens.windows(length), places)
+
+    def about(self, rows: Any, length: int) -> Iterator[str]:
+        """What becomes of documents that are longer than the model."""
+        pairs = zip(rows["tokens"], rows["windows"], strict=True)
+        longer = [len(windows) for tokens, windows in pairs if tokens > length]
+        if longer:
+            what = "they are read in windows that overlap, and the best answer counts"
+            if max(longer) == 1:
+                what = "the window with the answer is learned from"
+            yield f"  {len(longer):,} are longer than the {length:,} tokens of --length: {what}"
+
+    # ---- windows
+
+    def lengths(self, features: Example) -> list[int]:
+        """Tokens of each window with the question."""
+        around = len(features["input_ids"]) - (features["last"] - features["first"])
+        return [around + stop - start for start, stop in features["windows"]]
+
+    def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
+        """The inputs of a window; all but the document is global: the question."""
+        start, stop = row["windows"][part]
+        first, last = row["first"], row["last"]
+        column = {token: first + token - start for token in range(start, stop)}
+        mentions = [
+            (column[low], column[high])
+            for low, high in zip(row["starts_of_mentions"], row["ends_of_mentions"], strict=True)
+            if low in column and high in column
+        ][:MENTIONS]
+        absent = [-1] * (MENTIONS - len(mentions))
+        places: dict[str, Any] = {}
+        if self.positions == "paragraph":
+            count, begins = len(row["input_ids"]), row["paragraphs"]
+            rows = self.length
+            places["position_ids"] = positions(count, first, last, start, stop, begins, rows)
+        return {
+            **places,
+            **window_inputs(row["input_ids"], row["token_type_ids"], first, last, start, stop),
+            "start_positions": [low for low, _ in mentions] + absent,
+            "end_positions": [high for _, high in mentions] + absent,
+            "answer_types": row["answer_types"],
+            "sentence_positions": columns(row["sentence_tokens"], first, start, stop),
+            "paragraph_positions": columns(row["paragraphs"], first, start, stop),
+            "sentence_support": row["sentence_support"],
+        }
+
+    def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
+        """What was said of the windows of a document as one answer.
+
+        The best span is that of highest logit, where the type is likely to be a span. An answer
+        in any window is an answer; that there is none must be so in all of them.
+        """
+        found = join(row, parts, self.typed, self.supported)
+        names = json.loads(row["names"])
+        support = {
+            (title, index): logit
+            for (title, index), logit in zip(names, found["sentences"], strict=False)
+        }
+        return {**found, "support": support}
+
+    def second_look(self, rows: Dataset, predictions: Sequence[Prediction]) -> Dataset | None:
+        """Long documents, of which the best passages are read alone."""
+        if self.twice is False:
+            return None
+        columns: dict[str, list[Any]] = {"windows": [], "lengths": [], "worth": []}
+        needed = ["paragraphs", "sentence_tokens", "windows", "lengths"]
+        every: Any = rows.select_columns(needed)
+        for row, found in zip(every, predictions, strict=True):
+            start, stop = row["windows"][0]
+            around = row["lengths"][0] - (stop - start)  # the question
+            chosen = passages(row, found)
+            columns["windows"].append(chosen)
+            columns["worth"].append(worth(row, found, chosen))
+            columns["lengths"].append([around + stop - start for start, stop in chosen])
+        if not any(columns["windows"]):
+            return None
+        others = rows.remove_columns(["windows", "lengths"])
+        return concatenate_datasets([others, Dataset.from_dict(columns)], axis=1)
+
+    def looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
+        """The answer of the second look, and what supports it of both."""
+        found = looked_twice(first, second)
+        return {**found, "support": dict(zip(first["support"], found["sentences"], strict=False))}
+
+    def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Without token types where the tokenizer has none: some models then have their own."""
+        if batch["token_type_ids"].any():
+            return batch
+        return {name: x for name, x in batch.items() if name != "token_type_ids"}
+
+    # ---- learning
+
+    def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
+        """The question is global; the loss is computed here, over all mentions of an answer."""
+        unused = (*LABELS, "paragraph_positions")
+        if not self.supported:
+            unused = (*unused, "sentence_positions")
+        given = {name: x for name, x in batch.items() if name not in unused}
+        if "position_ids" in given:
+            config = getattr(model, "module", model).config  # of one among several processes, too
+            given["position_ids"] = given["position_ids"] + config.first_position
+            if config.positions == "none":
+                raise InvalidValueError(
+                    'positions="paragraph" needs a model with a table of positions, and this one '
+                    "has none: leave it out"
+                )
+        return model(**given)
+
+    def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
+        """Where the answer is, its type, and which sentences support it."""
+        loss = self.span_loss(outputs, batch)
+        if self.typed:
+            loss = loss + F.cross_entropy(
+                outputs.answer_type_logits.float(), batch["answer_types"].long()
+            )
+        if self.supported:
+            real = batch["sentence_positions"] >= 0  # [rows, sentences]
+            each = F.binary_cross_entropy_with_logits(
+                outputs.sentence_logits.float(),
+                batch["sentence_support"].float(),
+                reduction="none",
+            )
+            # A sum lets documents of a hundred sentences drown the answers, and a mean lets those
+            # of few drown them.
+            weight = real.sum(1, keepdim=True).clamp(min=1).rsqrt()
+            loss = loss + (each * weight).masked_fill(~real, 0.0).sum() / len(real)
+        return loss
+
+    def span_loss(self, outputs: Any, batch: Mapping[str, Tensor]) -> Tensor:
+        """The answer is one of its mentions, whichever: their probabilities are added."""
+        start, end = batch["start_positions"], batch["end_positions"]  # [rows, mentions]
+        counts = (start >= 0) & (end >= 0)
+        both = sum(
+            logits.float().log_softmax(1).gather(1, at.clamp(min=0))
+            for logits, at in ((outputs.start_logits, start), (outputs.end_logits, end))
+        )
+        assert isinstance(both, Tensor)
+        # Rows without a mention are left out before the sum, whose gradient is NaN there.
+        there = counts.any(1)
+        marginal = both.masked_fill(~counts, -torch.inf)[there].logsumexp(1)
+        return -marginal.sum() / 2 / len(start)  # one mention: the mean of both cross-entropies
+
+    # ---- outputs to results
+
+    def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+        """Of each window: its best span, the logits of the types, and those of sentences."""
+        outputs = self.run(model, batch)
+        return said(outputs, batch, self.longest, self.typed, self.supported)
+
+    def answer(self, prediction: Prediction) -> dict[str, Any]:
+        """A prediction as the user sees it; start and end are characters of the document."""
+        span, types = prediction["span"], prediction["types"]
+        kind, sure = "span", 1.0
+        if types is not None:
+            silent = self.no_answer is not None and margin(types) > self.no_answer
+            kind = "none" if silent else TYPES[int(np.argmax(types[:NONE]))]
+            sure = float(np.exp(log_softmax(types)[TYPES.index(kind)]))
+        if kind == "span" and span is None:
+            kind = "none"
+        found: dict[str, Any] = {
+            "answer": "" if kind == "none" else kind,
+            "type": kind,
+            "start": None,
+            "end": None,
+            "score": sure,
+        }
+        if kind == "span" and span is not None:
+            found |= {"answer": span["text"], "start": span["start"], "end": span["end"]}
+            found["score"] = sure * span["chance"]
+        if self.supported:
+            found["supporting_facts"] = [list(fact) for fact in self._facts(prediction)]
+        return found
+
+    def _facts(
+        self, prediction: Prediction, support: float | None = None
+    ) -> list[tuple[str, int]]:
+        least = self.support if support is None else support
+        return [
+            fact
+            for fact, logit in prediction["support"].items()
+            if logit >= np.log(least / (1 - least))
+        ]
+
+    def scores(
+        self,
+        examples: Sequence[Example],
+        predictions: Sequence[Prediction],
+        support: float | None = None,
+    ) -> dict[str, np.ndarray]:
+        """By metric, the score of each question; NaN for one that it does not apply to.
+
+        `quality` chooses the best model: joint F1 where sentences support the answer, else F1.
+        """
+        table: list[dict[str, float]] = []
+        for example, prediction in zip(examples, predictions, strict=True):
+            gold = _gold(example)
+            given, rights = self.answer(prediction)["answer"], gold["answers"]
+            if gold["metric"] == "hotpot":
+                facts = self._facts(prediction, support)
+                true = [(title, index) for title, index in gold["support"]]
+                each = (hotpot.score(given, right, facts, true) for right in rights)
+                table.append(max(each, key=lambda found: found["f1"]))
+                continue
+            exact, f1 = squad.score(given, rights, gold["metric"] == "squad2")
+            side = "has_answer" if rights else "no_answer"
+            table.append(
+                {"exact_match": exact, "f1": f1, f"{side}_exact_match": exact, f"{side}_f1": f1}
+            )
+        names = list(dict.fromkeys(name for row in table for name in row))
+        if "no_answer_f1" not in names:  # then all have an answer
+            names = [name for name in names if not name.startswith("has_answer")]
+        scores = {name: np.array([row.get(name, np.nan) for row in table]) for name in names}
+        if self.supported:
+            scores["quality"] = np.array([row.get("joint_f1", row["f1"]) for row in table])
+        return scores
+
+    def measure(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> dict[str, Any]:
+        """The metrics of SQuAD and HotpotQA."""
+        scores = self.scores(examples, predictions)
+        thresholds: dict[str, Any] = {"no_answer": self.no_answer} if self.typed else {}
+        if self.supported:
+            thresholds["support"] = self.support
+        return {
+            "documents": len(examples),
+            **{name: float(np.nanmean(values)) for name, values in scores.items()},
+            "thresholds": thresholds,
+        }
+
+    def resampled(
+        self,
+        examples: Sequence[Example],
+        predictions: Sequence[Prediction],
+        counts: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """All samples at once: every metric is a mean over questions."""
+        found: dict[str, np.ndarray] = {}
+        for name, values in self.scores(examples, predictions).items():
+            applies = ~np.isnan(values)
+            among = counts[:, applies].sum(1)
+            sums = counts[:, applies] @ values[applies]
+            found[name] = sums[among > 0] / among[among > 0]
+        return found
+
+    def calibrate(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
+    ) -> None:
+        """Chooses the thresholds, and keeps them in the configuration of the model."""
+        golds = [_gold(example) for example in examples]
+        if self.twice is None:
+            self.twice = self._is_better_twice(golds, predictions)
+        if not self.twice:
+            predictions = [each.get("first", each) for each in predictions]
+        sides = {bool(gold["answers"]) for gold in golds}
+        if self.no_answer is not None and self.typed and sides == {True, False}:
+            margins = np.array([margin(each["types"]) for each in predictions])
+            self.no_answer = np.inf
+            answered = self.scores(examples, predictions)["f1"]
+            self.no_answer = -np.inf
+            silent = self.scores(examples, predictions)["f1"]
+            self.no_answer = squad.best_threshold(margins, answered, silent)
+        if self.supported and any(gold["support"] is not None for gold in golds):
+            tenths = sorted(np.arange(1, 10) / 10, key=lambda tenth: abs(tenth - 0.5))
+            joint = [
+                np.nanmean(self.scores(examples, predictions, tenth)["joint_f1"])
+                for tenth in tenths
+            ]
+            self.support = float(tenths[int(np.argmax(joint))])
+        self.confidence = self._fitted(examples, predictions)
+        config.task_specific_params = self._kept()
+
+    def _is_better_twice(
+        self, golds: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]
+    ) -> bool:
+        """Do those long documents that have an answer get better ones by a second look?"""
+        once, twice = (
+            [
+                squad.score(self._best(seen(each)), gold["answers"], False)[1]
+                for gold, each in zip(golds, predictions, strict=True)
+                if gold["answers"] and "first" in each
+            ]
+            for seen in (lambda each: each["first"], lambda each: each)
+        )
+        return sum(twice) > sum(once)
+
+    def _fitted(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> Confidence | None:
+        """How often answers like these are right; None if all are right, or none.
+
+        An answer counts as right with an F1 of a half or more. The threshold is what gives the
+        highest F1 over all questions, where silence is right if there is no answer; it is higher
+        where otherwise most of the answers that are given would be wrong.
+        """
+        golds = [_gold(example) for example in examples]
+        scores = np.array(
+            [
+                squad.score(self._best(prediction), gold["answers"], False)[1]
+                for gold, prediction in zip(golds, predictions, strict=True)
+            ]
+        )
+        silent = np.array([float(not gold["answers"]) for gold in golds])
+        right = scores >= RIGHT
+        if right.all() or not right.any():
+            return None
+        from sklearn.linear_model import LogisticRegression
+
+        fit = LogisticRegression(max_iter=1000).fit(
+            [features(each) for each in predictions], right
+        )
+        weights, bias = tuple(fit.coef_[0].tolist()), float(fit.intercept_[0])
+        free = Confidence(weights, bias, 0.0)
+        sure = np.array([free.of(each) for each in predictions])
+        least = -squad.best_threshold(-sure, scores, silent) if silent.any() else 0.0
+        order = np.argsort(-sure, kind="stable")
+        share = np.cumsum(right[order]) / np.arange(1, len(right) + 1)  # of the surest, right
+        if (enough := np.flatnonzero(share >= 0.5)).size:
+            least = max(least, sure[order][enough[-1]])
+        return Confidence(weights, bias, float(np.clip(least, 0.0, 1.0)))
+
+    @staticmethod
+    def _best(prediction: Prediction) -> str:
+        """The best answer, whether or not there is one."""
+        kind, span = best_answer(prediction), prediction["span"]
+        if kind != "span":
+            return kind
+        return "" if span is None else span["text"]
+
+    def wrongness(self, example: Example, prediction: Prediction) -> float:
+        """How wrong an answer is; of answers that are as wrong, the surer is worse."""
+        scores = self.scores([example], [prediction])
+        reached = scores["quality" if self.supported else "f1"][0]
+        return (1 - reached) * (1 + self.answer(prediction)["score"])
+
+    def expected(self, example: Example) -> Any:
+        """The answers, and what supports them."""
+        gold = _gold(example)
+        if gold["support"] is None:
+            return gold["answers"]
+        answer = gold["answers"][0] if gold["answers"] else ""
+        return {"answer": answer, "supporting_facts": gold["support"]}
+
+
+def _gold(example: Example) -> dict[str, Any]:
+    """What is right."""
+    return json.loads(example["gold"])

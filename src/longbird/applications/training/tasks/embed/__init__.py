@@ -1,0 +1,1 @@
+"""Embeddings, by which a query finds its documents."""

@@ -1,0 +1,1 @@
+"""Tags for words, and labels for spans of characters."""
