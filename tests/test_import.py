@@ -22,7 +22,7 @@ MODELS = {
     "LongbirdForEmbedding", "LongbirdForCausalLM", "LongbirdSeq2SeqModel",
     "LongbirdForConditionalGeneration", "RollingCache", "load_checkpoint", "save_checkpoint",
     "convert_checkpoint", "LongbirdSeq2SeqForQuestionAnswering",
-    "LongbirdSeq2SeqForSequenceClassification", "LongbirdCollator", "segments", "finetune",
+    "LongbirdSeq2SeqForSequenceClassification", "LongbirdCollator", "segments", "finetune", "register_task",
     "evaluate", "Embedder", "Vectors", "embed_files", "Answer", "Evidence", "Reader", "quantize",
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ from .applications.search.embedder import Embedder as Embedder
 from .applications.search.vectors import Vectors as Vectors
 from .applications.training.engine.evaluation import evaluate as evaluate
 from .applications.training.engine.finetune import finetune as finetune
+from .applications.training.tasks.registry import register_task as register_task
 from .core.graph import BlockWindow as BlockWindow
 from .core.graph import ByLength as ByLength
 from .core.graph import Causal as Causal

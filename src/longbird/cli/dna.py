@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,16 +16,15 @@ from longbird.applications.dna.settings import (
     TOKENS,
     DnaLabelSettings,
     DnaPretrainingSettings,
-    DnaSettings,
 )
-from longbird.applications.training.settings.definition import options_of
+from longbird.applications.training.settings.definition import Option, options_of
 from longbird.cli.command import Command, Group
 from longbird.cli.early import check_model, check_there
 from longbird.cli.errors import INTERRUPTED
 from longbird.cli.evaluate import metrics_table
 from longbird.cli.options import AsJson, TokensAtOnce, check_known
 from longbird.cli.terminal import note, stdout, working
-from longbird.cli.training_options import Config, Extend, Out, annotation_of, with_options
+from longbird.cli.training_options import Config, Extend, Out, with_options
 from longbird.errors import InvalidValueError
 
 dna = typer.Typer(
@@ -43,19 +43,6 @@ Trained = Annotated[
         help="The folder of a run or of a model, or default, the one that comes with Longbird."
     ),
 ]
-
-
-def _annotated(kind: type[DnaSettings], name: str) -> Any:
-    """Return the annotation of an option that a command shares with training."""
-    return annotation_of(options_of(kind)[name])
-
-
-Alias = _annotated(DnaSettings, "alias")
-Circular = _annotated(DnaSettings, "circular")
-Kind = _annotated(DnaLabelSettings, "kind")
-Negatives = _annotated(DnaLabelSettings, "negatives")
-PerPositive = _annotated(DnaLabelSettings, "per_positive")
-Mask = _annotated(DnaPretrainingSettings, "mask")
 
 
 def _pretrain(
@@ -139,16 +126,7 @@ def _finetune(
         raise typer.Exit(INTERRUPTED)
 
 
-dna.command("pretrain", cls=Command)(
-    with_options(_pretrain, options_of(DnaPretrainingSettings).values())
-)
-dna.command("finetune", cls=Command)(
-    with_options(_finetune, options_of(DnaLabelSettings).values())
-)
-
-
-@dna.command(cls=Command)
-def scan(
+def _scan(
     run: Trained,
     genome: Annotated[Path, typer.Argument(help="FASTA or GenBank file.")],
     out: Annotated[
@@ -224,9 +202,8 @@ def scan(
         ),
     ] = None,
     tokens_per_batch: TokensAtOnce = None,
-    alias: Alias = None,
-    circular: Circular = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    **options: Any,
 ) -> None:
     """Score a whole genome for a genome browser.
 
@@ -259,13 +236,12 @@ def scan(
         folder, genome, outs, step=step, both_strands=both_strands, threshold=threshold,
         smoothing=smoothing, merge_gap=merge_gap, minimum_length=minimum_length,
         prevalence=prevalence, track=track, tokens_per_batch=tokens_per_batch,
-        alias=_several(alias), circular=_several(circular), force=force, plot=plot,
-        picture=picture, labels=labels or (), say=note,
+        force=force, plot=plot,
+        picture=picture, labels=labels or (), say=note, **_given(options),
     )  # fmt: skip
 
 
-@dna.command(cls=Command)
-def evaluate(
+def _evaluate(
     run: Trained,
     genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
     labels: Annotated[
@@ -279,17 +255,12 @@ def evaluate(
             help="Measure only on a sequence, chr1:1-5000, 5/5 of each, or a genome's file."
         ),
     ] = None,
-    kind: Kind = None,
-    negatives: Negatives = None,
-    per_positive: PerPositive = None,
-    mask: Mask = None,
-    alias: Alias = None,
-    circular: Circular = None,
     tokens_per_batch: TokensAtOnce = None,
     worst: Annotated[
         Path | None,
         typer.Option(help="Write the windows that the model is worst at (JSON lines)."),
     ] = None,
+    **options: Any,
 ) -> None:
     """Measure a model on a genome, with 95% confidence intervals.
 
@@ -299,17 +270,15 @@ def evaluate(
 
     longbird dna evaluate run yeast.fa --mask 0.02
     """
-    check_known("--negatives", [negatives], NEGATIVES)
+    check_known("--negatives", [options["negatives"]], NEGATIVES)
     folder = _check_trained(run, PROMOTER if labels else PRETRAINED)
     check_there([genome, *(labels or ())])
     from longbird.applications.dna.runs import evaluate as measure  # takes seconds to import
 
     with working("Evaluating"):
         found = measure(
-            folder, genome, labels or (), on=on or (), say=note, kind=_several(kind),
-            negatives=negatives, per_positive=per_positive, mask=mask,
-            alias=_several(alias), circular=_several(circular),
-            tokens_per_batch=tokens_per_batch,
+            folder, genome, labels or (), on=on or (), say=note,
+            tokens_per_batch=tokens_per_batch, **_given(options),
         )  # fmt: skip
     if worst is not None:
         found.write_worst(worst)
@@ -337,10 +306,6 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value != []}
 
 
-def _several(given: list[str] | None) -> tuple[str, ...] | None:
-    return tuple(given) if given else None
-
-
 def _check_start(model: str | None) -> None:
     """Says what is wrong with the name of a model before seconds of imports."""
     if model is not None and not model.startswith("scratch:"):
@@ -352,3 +317,20 @@ def _check_trained(model: str, which: str = PROMOTER) -> Path:
     folder = folder_of_dna(model, which)
     check_model(folder)
     return folder
+
+
+READING = {
+    name: each
+    for kind in (DnaPretrainingSettings, DnaLabelSettings)
+    for name, each in options_of(kind).items()
+    if name in ("kind", "negatives", "per_positive", "mask", "alias", "circular")
+}
+"""Options that say how genomes and labels are read, and how negatives are chosen."""
+COMMANDS: dict[str, tuple[Any, Iterable[Option]]] = {
+    "pretrain": (_pretrain, options_of(DnaPretrainingSettings).values()),
+    "finetune": (_finetune, options_of(DnaLabelSettings).values()),
+    "scan": (_scan, [READING["alias"], READING["circular"]]),
+    "evaluate": (_evaluate, READING.values()),
+}
+for _name, (_command, _options) in COMMANDS.items():
+    dna.command(_name, cls=Command)(with_options(_command, _options))

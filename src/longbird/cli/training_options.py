@@ -46,7 +46,7 @@ def with_options(command: Callable[..., Any], options: Iterable[Option], default
     given = {each.name for each in parameters}
     for each in options:
         if each.name not in given:
-            annotation = annotation_of(each, default)
+            annotation = _annotation(each, default)
             parameters.append(
                 inspect.Parameter(
                     each.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
@@ -63,7 +63,7 @@ def with_options(command: Callable[..., Any], options: Iterable[Option], default
     return derived
 
 
-def annotation_of(option: Option, default: str = "") -> Any:
+def _annotation(option: Option, default: str = "") -> Any:
     """Return the annotation that typer makes an option of."""
     shown = option.default_text
     text = option.help + (f" {default}" if default else f" Default: {shown}." if shown else "")

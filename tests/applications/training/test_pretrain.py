@@ -30,6 +30,7 @@ from longbird.applications.training.initialisation.tokenizer import train_tokeni
 from longbird.applications.training.settings.groups import Settings
 from longbird.applications.training.settings.tasks import SETTINGS
 from longbird.applications.training.tasks.language_modelling.task import (
+    CausalModelling,
     LanguageModelling,
     Masked,
 )

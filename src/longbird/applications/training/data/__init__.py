@@ -1,3 +1,5 @@
 """From the user's files to batches of tokens: rows, columns, splits, and tokens on the disk."""
 
-import longbird.applications.training.requirements  # noqa: F401
+from longbird.applications.training.requirements import require_packages
+
+require_packages()

@@ -1,3 +1,5 @@
 """The course of a run: training, checkpoints, resuming, evaluation, prediction and reports."""
 
-import longbird.applications.training.requirements  # noqa: F401
+from longbird.applications.training.requirements import require_packages
+
+require_packages()

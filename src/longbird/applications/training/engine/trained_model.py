@@ -18,7 +18,6 @@ from longbird.applications.training.engine.prediction import predict
 from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.initialisation.starting_model import source_of, tokenizer_of
 from longbird.applications.training.settings.definition import read_settings, task_in
-from longbird.applications.training.settings.groups import Settings
 from longbird.applications.training.tasks.registry import task_for_head, task_named
 from longbird.applications.training.tasks.task import Task
 from longbird.errors import InvalidValueError
@@ -47,7 +46,8 @@ class Trained:
     model: Any
     tokenizer: Any
     task: Task
-    settings: Settings
+    settings: Any
+    """Of the settings class of the task."""
 
     @property
     def length(self) -> int:

@@ -1,3 +1,5 @@
 """The model and the tokenizer that a run starts from: loaded, made longer, or new."""
 
-import longbird.applications.training.requirements  # noqa: F401
+from longbird.applications.training.requirements import require_packages
+
+require_packages()

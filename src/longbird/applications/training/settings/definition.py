@@ -185,7 +185,7 @@ def make_settings(kind: type[S], task: str, train: Any, given: Mapping[str, Any]
     given = {name: value for name, value in given.items() if value is not None}
     file = given.pop("config", None)
     check_names(kind, given, task)
-    values = {} if file is None else read_settings(file, kind)
+    values: dict[str, Any] = {} if file is None else read_settings(file, kind)
     if given.keys() >= {"steps", "epochs"}:
         raise InvalidValueError(
             "`steps` and `epochs` both say how long to train: give one of them"
@@ -201,7 +201,8 @@ def make_settings(kind: type[S], task: str, train: Any, given: Mapping[str, Any]
         values[name] = str(value) if isinstance(value, os.PathLike) else value
     if not values.get("train"):
         raise InvalidValueError("give at least one file to learn from")
-    return kind(**{**values, "task": task})
+    values["task"] = task
+    return kind(**values)
 
 
 def read_settings(file: str | Path, kind: type[Definition]) -> dict[str, Any]:

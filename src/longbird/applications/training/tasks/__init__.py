@@ -1,3 +1,5 @@
 """What a task is, and one module or package for each."""
 
-import longbird.applications.training.requirements  # noqa: F401
+from longbird.applications.training.requirements import require_packages
+
+require_packages()
