@@ -22,8 +22,9 @@ MODELS = {
     "LongbirdForEmbedding", "LongbirdForCausalLM", "LongbirdSeq2SeqModel",
     "LongbirdForConditionalGeneration", "RollingCache", "load_checkpoint", "save_checkpoint",
     "convert_checkpoint", "LongbirdSeq2SeqForQuestionAnswering",
-    "LongbirdSeq2SeqForSequenceClassification", "LongbirdCollator", "segments", "finetune", "register_task",
+    "LongbirdSeq2SeqForSequenceClassification", "LongbirdCollator", "segments", "finetune",
     "evaluate", "Embedder", "Vectors", "embed_files", "Answer", "Evidence", "Reader", "quantize",
+    "register_task",
 }  # fmt: skip
 
 
