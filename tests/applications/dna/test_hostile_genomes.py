@@ -53,7 +53,7 @@ def test_a_genome_that_was_cut_off(tmp_path: Path) -> None:
     whole = gzip.compress((">a\n" + "ACGTTGCA" * 500 + "\n").encode())
     genome, out = tmp_path / "g.fa.gz", tmp_path / "run"
     genome.write_bytes(whole[: len(whole) // 2])
-    assert "cut off" in complaint("pretrain", genome, "--out", out)
+    assert "truncated" in complaint("pretrain", genome, "--out", out)
     assert not out.exists()
 
 
@@ -118,7 +118,7 @@ def test_a_scan_of_what_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
     cut.write_bytes(whole[: len(whole) // 2])
     for ending in ("bed", "bedgraph", "gff3", "bw", "parquet"):
         said = complaint("scan", tmp_path / "run", cut, "--out", out / f"scores.{ending}")
-        assert "cut off" in said
+        assert "truncated" in said
     said = complaint("scan", tmp_path / "run", genome.genome, "--out", out / "s.bed", "--step", 99)
     assert "between 1 and the 32 bases" in said
     said = complaint("scan", tmp_path / "run", genome.genome, "--plot", "chrA:1000-2000")

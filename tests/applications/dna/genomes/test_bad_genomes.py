@@ -48,18 +48,18 @@ BAD = {
     "spaces": (b"\n \n\n", "nothing in it but space"),
     "binary": (b"\x7fELF\0\0\1\0" * 30, "is a binary file"),
     "text": (b"Dear colleague,\n", "is neither FASTA, .* nor GenBank.* 'Dear colleague"),
-    "fastq": (b"@read1\nACGT\n+\nIIII\n", "is FASTQ: reads"),
-    "gff3": (b"##gff-version 3\n", "is GFF3: labels"),
+    "fastq": (b"@read1\nACGT\n+\nIIII\n", "is FASTQ, which has reads"),
+    "gff3": (b"##gff-version 3\n", "is GFF3, which has labels"),
     "zip": (b"PK\3\4abc", "zip file: unpack it first"),
     "bom": (b"\xef\xbb\xbf>a\nACGT\n", "byte-order mark"),
     "2bit": (b"\x43\x27\x41\x1a\0\0\0\0", "2bit: convert it with `twoBitToFa`"),
     "gzip twice": (gzip.compress(gzip.compress(b">a\nACGT\n")), "gzip twice"),
     "gzip of nothing": (gzip.compress(b""), "nothing in it but space"),
-    "cut gzip": (gzip.compress(LONG)[:-20], "is not a whole gzip file .*cut off or damaged"),
-    "cut gzip early": (gzip.compress(LONG)[:100], "is not a whole gzip file"),
+    "cut gzip": (gzip.compress(LONG)[:-20], "is not a complete gzip file .*truncated or damaged"),
+    "cut gzip early": (gzip.compress(LONG)[:100], "is not a complete gzip file"),
     "gzip with a wrong byte": (
         gzip.compress(LONG, 0)[:5000] + b"!" + gzip.compress(LONG, 0)[5001:],
-        "is not a whole gzip file|has '!'",
+        "is not a complete gzip file|has '!'",
     ),
     "protein": (PROTEIN, "has the letters E, F, I, L, Q, which are amino acids: it is a protein"),
     "protein later": (b">a\nACGT\n" + PROTEIN, r"sp\|P0A\|X has the letters"),
@@ -68,23 +68,23 @@ BAD = {
     "digits": (b">a\nACGT1ACG\n", "a has '1'; expected bases"),
     "two of a name": (b">a 1\nACGT\n>b\nAC\n>a 2\nCC\n", "two sequences named a"),
     "no bases": (b">a\n>b\nACGT\n", "a has no bases"),
-    "no bases at the end": (b">a\nACGT\n>b\n", "b has no bases.*cut off"),
+    "no bases at the end": (b">a\nACGT\n>b\n", "b has no bases.*truncated"),
     "no bases, blank lines": (b">a\n\n \n>b\nACGT\n", "a has no bases"),
-    "cut in a line": (b">a\nACGT\nACGT\nAC", "ends in the middle of a line: .*cut off"),
+    "cut in a line": (b">a\nACGT\nACGT\nAC", "ends in the middle of a line: .*truncated"),
     "cut in the only line of the last": (
-        b">a\nACGT\nACGT\nAC\n>b\nACG", "ends in the middle of a line: .*cut off",
+        b">a\nACGT\nACGT\nAC\n>b\nACG", "ends in the middle of a line: .*truncated",
     ),
-    "cut at the end of a line": (b">a\nACGT\nACGT", "ends in the middle of a line: .*cut off"),
+    "cut at the end of a line": (b">a\nACGT\nACGT", "ends in the middle of a line: .*truncated"),
     "no name": (b">\nACGT\n", "sequence 1 has no name"),
     "a space for a name": (b">a\nACGT\n> b\nACGT\n", "sequence 2 has no name"),
     "CR": (b">a\rACGT\rACGT\r", "ends its lines with CR alone"),
     "name in Latin-1": (b">caf\xe9\nACGT\n", "name of sequence 1 is not text in UTF-8"),
-    "cut GenBank": (GENBANK[:-20].encode(), "is damaged or was cut off"),
-    "GenBank without its end": (GENBANK[:-3].encode(), "is damaged or was cut off"),
-    "GenBank cut in features": (GENBANK[:350].encode(), "is damaged or was cut off"),
+    "cut GenBank": (GENBANK[:-20].encode(), "is damaged or truncated"),
+    "GenBank without its end": (GENBANK[:-3].encode(), "is damaged or truncated"),
+    "GenBank cut in features": (GENBANK[:350].encode(), "is damaged or truncated"),
     "GenBank without bases": (
         GENBANK.replace("        1 acgtacgtaa ccggttnnry acgt\n", "").encode(),
-        "TINY.2 comes without its bases|cut off",
+        "TINY.2 comes without its bases|truncated",
     ),
     "GenBank twice": ((GENBANK * 2).encode(), "two sequences named TINY.2"),
     "GenBank of a protein": (GENBANK.replace("ccggtt", "ccleft").encode(), "amino acids"),
@@ -112,7 +112,7 @@ def test_bgzip_that_was_cut_off(tmp_path: Path):
     second = whole.index(b"\x1f\x8b\x08\x04", 10)
     for end in (len(whole) - 28, second, second + 1000, 40):
         file.write_bytes(whole[:end])
-        with pytest.raises(ValueError, match="cut off"):
+        with pytest.raises(ValueError, match="truncated"):
             open_genome(file)
     file.write_bytes(whole)
     with open_genome(file) as genome:
@@ -190,8 +190,8 @@ def test_indexes_that_belong_to_another_file(tmp_path: Path, packed: bool):
     with pysam.FastaFile(str(file)) as theirs:
         assert theirs.fetch("a", 5, 9) == "TTAC"
     time.sleep(0.02)
-    write(b">a\nTTT\nTTT\n")  # cut off, as the index tells
-    with pytest.raises(ValueError, match="the file was changed or cut off"):
+    write(b">a\nTTT\nTTT\n")  # truncated, as the index tells
+    with pytest.raises(ValueError, match="the file was changed or truncated"):
         open_genome(file)
 
 

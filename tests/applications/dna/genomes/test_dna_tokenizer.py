@@ -164,7 +164,7 @@ def test_what_is_refused(tmp_path: Path):
             DnaTokenizer.train(["ACGT"], vocabulary)
     with pytest.raises(ValueError, match="no bases but N"):
         DnaTokenizer.train(["NNNN"], 20)
-    with pytest.raises(TypeError, match=r"open, or bases; received PosixPath"):
+    with pytest.raises(TypeError, match=r"open genome, or bases; received PosixPath"):
         DnaTokenizer.train([tmp_path], 20)  # type: ignore[list-item]
     for k in (0, 9):
         with pytest.raises(ValueError, match=f"received {k}"):

@@ -140,7 +140,7 @@ def test_beyond_the_ends(tmp_path: Path):
         Interval("b", 3, 5, "-"),
         Interval("b", 0, 2, "-"),
     )
-    with pytest.raises(ValueError, match=r"no sequence chrA; it has a, b\. Is it a"):
+    with pytest.raises(ValueError, match=r"no sequence chrA; it has a, b\. If it is a, use"):
         genome.bases(Interval("chrA", 0, 1))
 
 

@@ -42,12 +42,14 @@ def test_match():
     names, told = Names("g.fa", {"chr1": 9, "chr2": 9, "chrM": 9}, {"one": "chr1"}), []
     matched = names.match("x.bed", ["one", "chr2", "scaffold7"], None, told.append)
     assert matched == {"one": "chr1", "chr2": "chr2"}
-    assert told == ["x.bed: labels on scaffold7 are left out, which g.fa lacks"]
+    assert told == ["x.bed: skipped labels on scaffold7, which g.fa does not have"]
     # An unknown name that is likely one of the others is no reason to leave labels out.
     with pytest.raises(ValueError, match=r"x\.bed has labels on MT.*alias=\{'MT': 'chrM'\}"):
         names.match("x.bed", ["chr1", "MT"], None, told.append)
     assert names.match("x.bed", ["chr1", "MT"], {"MT": "chrM"}, told.append)["MT"] == "chrM"
-    with pytest.raises(ValueError, match=r"labels on contig9.*has chr1, chr2, chrM\. Name the"):
+    with pytest.raises(
+        ValueError, match=r"labels on contig9.*has chr1, chr2, chrM\. Use the names"
+    ):
         names.match("x.bed", ["contig9"], None, told.append)
     with pytest.raises(
         ValueError, match=r"alias leads to chr7, which g\.fa does not have; it has"
@@ -70,5 +72,5 @@ def test_an_alias_in_a_file(tmp_path: Path):
     plain = open_genome(tmp_path / "g.fa")
     assert read_features(tmp_path / "x.bed", plain, alias=tmp_path / "alias.tsv") == [two, one]
     (tmp_path / "alias.tsv").write_text("one NC_1.1\n")
-    with pytest.raises(ValueError, match=r"alias\.tsv, line 1: expected another name, a tab"):
+    with pytest.raises(ValueError, match=r"alias\.tsv, line 1: expected an alias, a tab"):
         open_genome(tmp_path / "g.fa", alias=tmp_path / "alias.tsv")

@@ -88,7 +88,7 @@ def test_signals_that_do_not_fit(genome: Genome, tmp_path: Path):
     assert signal.values(Interval("line", 3, 7))[:2].tolist() == [1.0, 1.0]
     whole = written("line", 300).read_bytes()
     file.write_bytes(whole[: len(whole) // 3])
-    with pytest.raises(ValueError, match="is damaged or was cut off"):
+    with pytest.raises(ValueError, match="is damaged or truncated"):
         open_signal(file, genome).values(Interval("line", 0, 300))
 
 

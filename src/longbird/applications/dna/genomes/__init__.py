@@ -1,7 +1,7 @@
-r"""Genomes: sequences, features and signals out of people's files, and tokenizers of DNA.
+r"""Genomes: sequences, features and signals from files, and tokenizers of DNA.
 
 Coordinates are converted where a file is read, and nowhere else: an `Interval` is 0-based and
-without its end, whatever the file has. Nothing here imports torch.
+excludes its end, whatever the format of the file. Nothing here imports torch.
 
 Examples:
     >>> import pathlib, tempfile

@@ -1,4 +1,4 @@
-"""BED, whose positions are 0-based and without the end, as ours."""
+"""Reading BED, whose positions are 0-based and exclude the end, like those of `Interval`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ HEADINGS = ("track", "browser")
 
 
 def columns_of(line: str) -> list[str]:
-    """Separated by tabs, or by spaces where there are no tabs."""
+    """Return the columns of a line, separated by tabs, or by spaces if there are no tabs."""
     return line.split("\t") if "\t" in line else line.split()
 
 
 def is_heading(line: str) -> bool:
-    r"""Does a line say how to draw what follows? A sequence may begin with the same letters.
+    r"""Return whether a line is a comment or describes how to draw the following lines.
 
     Examples:
         >>> is_heading("track name=peaks"), is_heading("# a remark"), is_heading("track1\t5\t9")
@@ -28,23 +28,22 @@ def is_heading(line: str) -> bool:
     return line.startswith("#") or (
         line.startswith(HEADINGS)
         and words[0].split()[0] in HEADINGS
-        and not words[-1].isdecimal()  # a sequence of just that name
+        and not words[-1].isdecimal()  # a sequence of exactly that name
     )
 
 
 def is_row(columns: list[str]) -> bool:
-    """Does a line have a start and an end, if only wrong ones?"""
+    """Return whether a line has a start and an end, even if they are invalid."""
     return len(columns) >= 3 and all(each.removeprefix("-").isdecimal() for each in columns[1:3])
 
 
 def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
-    """The features of a BED file with 3 columns or more.
+    """Yield the features of a BED file with at least 3 columns.
 
-    The blocks of one with 12 columns are parts; columns 7 to 9 are for drawing. Columns that BED
-    does not define, as of narrowPeak, are attributes.
+    The blocks in columns 10 to 12 are parts; columns from 7 on are attributes.
 
     Raises:
-        ValueError: A line is not of BED.
+        ValueError: A line is not valid BED.
     """
     width, numbers = 0, True
     for number, line in lines:
@@ -59,7 +58,7 @@ def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
         if width and len(columns) != width:
             raise InvalidValueError(
                 f"{where}: expected {width} columns as in the lines before, received "
-                f"{len(columns)}. If the file was cut off here, copy or download it again"
+                f"{len(columns)}. If the file was truncated here, copy or download it again"
             )
         width = len(columns)
         numbers = numbers and width == 4 and _is_number(columns[3])

@@ -1,4 +1,4 @@
-"""The packages of the extra `dna`, imported when they are needed."""
+"""Importing the packages of the extra `dna` when they are needed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ PACKAGES = {"pysam": "pysam", "Bio": "biopython", "pyBigWig": "pyBigWig"}
 
 
 def need(module: str, doing: str) -> Any:
-    """The module.
+    """Import a module.
 
     Args:
-        module: Its name, such as "Bio.SeqIO".
-        doing: What it is needed for, as the start of a sentence.
+        module: Name of the module, such as "Bio.SeqIO".
+        doing: Purpose of the module, as the start of a sentence.
 
     Raises:
-        ImportError: Its package is not installed; the message has the command that installs it.
+        ImportError: The package is not installed; the message has the command that installs it.
     """
     try:
         return import_module(module)

@@ -1,7 +1,7 @@
-"""FASTA files: checked once from end to end, then read anywhere through an index.
+"""FASTA files, which are checked once as a whole, and then read through an index.
 
-What was found, and the index, are kept in the cache for as long as the file does not change. A
-file that no index fits (plain gzip, lines of uneven length) is copied into the cache.
+The contents and the index are kept in the cache as long as the file does not change. Files that
+cannot be indexed (plain gzip, lines of uneven length) are copied into the cache.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from longbird.applications.dna.genomes.letters import PLAIN, check_letters, note
 from longbird.errors import InvalidValueError, UnsupportedError
 
 AT_ONCE = 2**20
-"""Bytes that are held at once."""
+"""Number of bytes in memory at once."""
 WIDTH = 2**12
-"""Bases in a line of a copy."""
+"""Number of bases per line of a copy."""
 END_OF_BGZIP = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 SPACES = b" \t\v\f\r\n"
-NO_END = "the last line has no line break: if the file was cut off there, bases are missing"
+NO_END = "the last line has no line break: if the file was truncated there, bases are missing"
 
 
 @dataclass
@@ -42,19 +42,19 @@ class SequenceContents:
     letters: Counter[str] = field(default_factory=Counter[str])
     notes: list[str] = field(default_factory=list[str])
     even: bool = True
-    """Do all lines of a sequence, but its last, have one length?"""
+    """Whether all lines of each sequence, but its last, have the same length."""
 
     def add(self, name: str, file: str) -> None:
-        """Begins a sequence."""
+        """Start a sequence."""
         if name in self.lengths:
             raise InvalidValueError(
-                f"{file} has two sequences named {name} (of GenBank, by VERSION): labels could be "
-                "of either. Rename one, or delete it if it is a copy"
+                f"{file} has two sequences named {name} (VERSION in GenBank), so that labels are "
+                "ambiguous. Rename one, or delete it if it is a copy"
             )
         self.lengths[name] = 0
 
     def count(self, name: str, bases: bytes, file: str) -> None:
-        """Goes on with it."""
+        """Add bases to the sequence."""
         self.lengths[name] += len(bases)
         strange = bases.translate(None, PLAIN)
         if strange:
@@ -63,40 +63,40 @@ class SequenceContents:
             self.letters += letters
 
     def finish(self, file: str) -> None:
-        """Checks it as a whole."""
+        """Check the contents of the complete file."""
         if not self.lengths:
             raise InvalidValueError(f"{file} has no sequences; expected at least one")
         for name, length in self.lengths.items():
             if not length:
                 raise InvalidValueError(
                     f"{file}: {name} has no bases. If it is the last sequence, the file was "
-                    "probably cut off; otherwise delete its line"
+                    "probably truncated; otherwise delete its line"
                 )
         self.notes += notes_on(self.letters, sum(self.lengths.values()), file)
 
     def write(self, path: Path) -> None:
-        """As JSON."""
+        """Write the contents as JSON."""
         path.write_text(json.dumps(vars(self)), encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> SequenceContents:
-        """What `write` wrote."""
+        """Read a file that `write` wrote."""
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         values["letters"] = Counter(values["letters"])
         return cls(**values)
 
 
 def is_bgzip(head: bytes) -> bool:
-    """Is it gzip in blocks, which can be read anywhere, by its first bytes?"""
+    """Return whether a file is bgzip, which allows random access, by its first bytes."""
     return head[:4] == b"\x1f\x8b\x08\x04" and head[12:14] == b"BC"
 
 
 @contextmanager
 def unpacked(path: str) -> Generator[IO[bytes], None, None]:
-    """The bytes of a file, without its compression.
+    """Open a file, and decompress it if it is gzip.
 
     Raises:
-        ValueError: It is not a whole gzip file.
+        ValueError: The gzip file is truncated or damaged.
     """
     with open(path, "rb") as raw:
         head = raw.read(16)
@@ -109,7 +109,7 @@ def unpacked(path: str) -> Generator[IO[bytes], None, None]:
             raw.seek(max(0, raw.tell() - len(END_OF_BGZIP)))
             if raw.read() != END_OF_BGZIP:
                 raise InvalidValueError(
-                    f"{path} lacks the block with which bgzip ends a file: it was cut off. "
+                    f"{path} lacks the last block of bgzip files: it is truncated. "
                     "Copy or download it again"
                 )
         raw.seek(0)
@@ -118,24 +118,23 @@ def unpacked(path: str) -> Generator[IO[bytes], None, None]:
                 yield io.BufferedReader(opened, AT_ONCE)  # pyright: ignore[reportArgumentType]
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InvalidValueError(
-                f"{path} is not a whole gzip file ({error}): it was cut off or damaged. "
+                f"{path} is not a complete gzip file ({error}): it is truncated or damaged. "
                 "Copy or download it again"
             ) from error
 
 
 def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> SequenceContents:
-    """Reads a FASTA file from end to end and checks it, with little memory.
+    """Read a whole FASTA file and check it, with little memory.
 
     Args:
-        path: Of the file; gzip and bgzip are unpacked.
-        take: Is called with the name of a sequence and its next bases, in order.
+        path: Path of the file; gzip and bgzip are unpacked.
+        take: Function that is called with the name of a sequence and its next bases, in order.
 
     Raises:
-        ValueError: It is not a sound FASTA file of DNA; the message says where and why.
+        ValueError: The file is not valid FASTA of DNA; the message tells where and why.
     """
     found, name, line = SequenceContents(), "", b""
-    held: list[bytes] = []
-    """Pieces of the sequence that are not counted yet."""
+    held: list[bytes] = []  # pieces of the sequence that are not counted yet
     size = 0
 
     def hand_over() -> None:
@@ -185,7 +184,7 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Sequence
     if not line.endswith(b"\n"):
         if wrapped or lines.wrapped:  # programs that break lines end the last one as well
             raise InvalidValueError(
-                f"{path} ends in the middle of a line: it was probably cut off. Copy or download "
+                f"{path} ends in the middle of a line: it was probably truncated. Copy or download "
                 f"it again; if it is whole, end its last line, for example with `echo >> {path}`"
             )
         found.notes.append(NO_END)
@@ -193,23 +192,22 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Sequence
 
 
 class Lines:
-    """The lines of one sequence: have all of them, but the last, one length?"""
+    """Tells whether all lines of a sequence, but the last, have the same length."""
 
     def __init__(self) -> None:
         self._even, self._over = True, False
-        self._first = (0, 0)
-        """Bases and bytes of the first line."""
+        self._first = (0, 0)  # bases and bytes of the first line
         self._bases = self._bytes = 0
         self._number = 0
 
     def add(self, bases: int, bytes_: int, inside: bool) -> None:
-        """Goes on with a line, which ends unless it is said to go on."""
+        """Add a piece of a line, which ends here unless `inside` is set."""
         self._bases, self._bytes = self._bases + bases, self._bytes + bytes_
         if not inside:
             self.end()
 
     def end(self) -> bool:
-        """Ends a line; are they even up to here?"""
+        """End a line, and return whether all lines are even so far."""
         line = (self._bases, self._bytes)
         self._bases = self._bytes = 0
         self._number += line[0] > 0
@@ -217,14 +215,14 @@ class Lines:
             self._even = False
         elif line[0] and self._first == (0, 0):
             self._first = line
-        elif line != self._first:  # shorter, or without its end: no other may follow
+        elif line != self._first:  # a shorter line, or one without a line end, must be the last
             self._even = self._even and line[0] <= self._first[0]
             self._over = True
         return self._even
 
     @property
     def wrapped(self) -> bool:
-        """Are there several, broken at one length, as programs do it?"""
+        """Whether there are several lines of the same length, as programs write them."""
         return self._even and self._number > 1
 
 
@@ -247,7 +245,7 @@ def _name(line: bytes, path: str, number: int) -> str:
 
 
 class EvenLines:
-    """Writes sequences as FASTA in lines of one length."""
+    """Writes sequences as FASTA with lines of equal length."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
@@ -255,7 +253,7 @@ class EvenLines:
         self._rest = bytearray()
 
     def take(self, name: str, bases: bytes) -> None:
-        """Goes on with the sequence of that name, or begins it."""
+        """Continue the sequence of this name, or start it."""
         if name != self._name:
             self._end()
             self._name = name
@@ -272,23 +270,23 @@ class EvenLines:
         self._rest.clear()
 
     def close(self) -> None:
-        """Writes what is left."""
+        """Write the last line."""
         self._end()
         self._file.close()
 
 
 def index(fasta: str, folder: Path, lengths: dict[str, int]) -> None:
-    """Writes the index of a sound FASTA file, plain or of bgzip, into a folder."""
+    """Write the index of a valid FASTA file, plain or bgzip, into a folder."""
     fai, gzi = str(folder / "index.fai"), str(folder / "index.gzi")
     need("pysam", "reading a genome").faidx(fasta, "--fai-idx", fai, "--gzi-idx", gzi)
     if read_index(fai) != lengths:
         raise UnsupportedError(
-            f"the index of {fasta} does not say what the file has: it was changed"
+            f"the index of {fasta} does not match the file: it was changed meanwhile"
         )
 
 
 def read_index(fai: str | Path) -> dict[str, int] | None:
-    """Names and lengths in an index, or None if it is not one, or not there."""
+    """Return the names and lengths in an index, or None if it is missing or invalid."""
     try:
         with open(fai, encoding="utf-8") as lines:
             columns = [line.rstrip("\n").split("\t") for line in lines]
@@ -298,7 +296,7 @@ def read_index(fai: str | Path) -> dict[str, int] | None:
 
 
 def check_beside(path: str, lengths: dict[str, int]) -> None:
-    """Raises if there is an index beside the file that says something else than the file."""
+    """Raise an error if there is an index beside the file that does not match it."""
     fai = f"{path}.fai"
     if not os.path.isfile(fai):
         return
@@ -317,19 +315,19 @@ def check_beside(path: str, lengths: dict[str, int]) -> None:
         why = f"has {says} under the name {name}, and the file has {has}"
     raise InvalidValueError(
         f"{fai} does not belong to {path}: it {why}. If the file is right, delete the index; if "
-        "the index is, the file was changed or cut off"
+        "the index is, the file was changed or truncated"
     )
 
 
 def take_back(path: str, folder: Path, lengths: dict[str, int]) -> None:
-    """Deletes the index that was put beside a file, which now has other lines.
+    """Delete the index that was put beside a file whose line lengths have changed.
 
-    If it has other sequences, the index stays: the file may have been cut off.
+    If the sequences have changed, the index is kept, since the file may have been truncated.
 
     Args:
         path: The file.
-        folder: Where the index of the file as it was is kept.
-        lengths: Of the sequences that it has now.
+        folder: Folder in the cache with the index of the previous version.
+        lengths: Lengths of the current sequences.
     """
     if read_index(folder / "index.fai") != lengths:
         return
@@ -338,12 +336,12 @@ def take_back(path: str, folder: Path, lengths: dict[str, int]) -> None:
         try:
             if ours.read_bytes() == beside.read_bytes():
                 beside.unlink()
-        except OSError:  # there is none, or it cannot be deleted
+        except OSError:  # missing, or not deletable
             continue
 
 
 def put_beside(path: str, folder: Path) -> None:
-    """Puts the index where other programs look for it as well, if it can be written there."""
+    """Put the index beside the file, where other programs find it, if the folder is writable."""
     for ending in ("fai", "gzi"):
         ours, beside = folder / f"index.{ending}", Path(f"{path}.{ending}")
         if not ours.exists() or beside.exists():

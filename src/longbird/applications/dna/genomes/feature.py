@@ -1,4 +1,4 @@
-"""A feature of a genome, and how it is put together out of what a file says."""
+"""Features of a genome, and how they are assembled from the lines of a file."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from longbird.errors import InvalidValueError
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A gene, a promoter, a peak: something that lies somewhere in a genome.
+    """A feature of a genome, such as a gene, a promoter or a peak.
 
     Attributes:
-        interval: From its first base to its last, introns and all; over the origin of a circular
-            sequence the end lies beyond its length. Without a strand if its parts lie on both.
-        kind: Such as "CDS", in the words of the file; of a regulatory feature its class, such as
-            "promoter"; "region" for what is in a BED file.
-        id: Its name in the file: the ID of GFF3, the name of BED, the locus_tag of GenBank.
-        score: If it has one.
-        attributes: What else the file says; several values are separated by commas.
-        parts: Its stretches in the order in which they are read: those of a CDS, for example,
-            joined, are what is translated. One, if it is in one piece.
-        phase: Of a CDS: bases at its beginning that belong to no whole codon.
+        interval: Interval from the first base to the last, including introns. Across the origin
+            of a circular sequence, its end lies beyond the length. It has no strand if the parts
+            lie on both.
+        kind: Kind in the file, such as "CDS"; the class of a regulatory feature, such as
+            "promoter"; "region" in BED files.
+        id: ID in GFF3, name in BED, locus_tag in GenBank.
+        score: Score, if the feature has one.
+        attributes: Other attributes in the file; several values are separated by commas.
+        parts: Parts in reading order, such as the exons that a CDS is translated from.
+        phase: For a CDS, the number of bases before the first whole codon.
     """
 
     interval: Interval
@@ -38,20 +38,19 @@ class Feature:
     phase: int | None = None
 
     def bases(self, genome: Genome) -> str:
-        """The bases of its parts, joined."""
+        """Return the joined bases of all parts."""
         return "".join(genome.bases(part) for part in self.parts)
 
 
 def placed(raw: Raw, contig: Contig, genome: str) -> Feature:
-    """The feature on its sequence.
+    """Return a feature with its position in a sequence.
 
     Raises:
-        ValueError: It lies beyond the ends of the sequence.
+        ValueError: The feature lies beyond the ends of the sequence.
     """
     parts = [_placed(part, raw, contig, genome) for part in raw.parts]
     strands = {part.strand for part in parts}
-    order = list(range(len(parts)))
-    """In which parts are read."""
+    order = list(range(len(parts)))  # in which parts are read
     if not raw.in_order and len(strands) == 1:
         order = _nearest(
             sorted(order, key=lambda i: (parts[i].start, parts[i].end)), parts, contig
@@ -61,7 +60,7 @@ def placed(raw: Raw, contig: Contig, genome: str) -> Feature:
     read = [parts[i] for i in order]
     rising = read[::-1] if strands == {"-"} else read
     start, end, strand = rising[0].start, _end(rising, contig), parts[0].strand
-    if len(strands) > 1 or end is None:  # spliced in an order of its own, or out of both strands
+    if len(strands) > 1 or end is None:  # spliced out of order, or from both strands
         start, end = min(part.start for part in parts), max(part.end for part in parts)
         strand = strand if len(strands) == 1 else "."
     else:
@@ -85,10 +84,13 @@ def _placed(part: tuple[int, int, str], raw: Raw, contig: Contig, genome: str) -
     if start < 0 or end > limit:
         what = " ".join(filter(None, (raw.kind, raw.id)))
         hint = (
-            f". If it is circular, open it with circular=[{contig.name!r}], in the command "
-            f"--circular {contig.name}"
+            ""
+            if circular
+            else (
+                f". If it is circular, open it with circular=[{contig.name!r}], in the command "
+                f"--circular {contig.name}"
+            )
         )
-        hint = "" if circular else hint
         raise InvalidValueError(
             f"{raw.where}: {what} reaches from base {start + 1:,} to {end:,} of {raw.name}, which "
             f"has {length:,} bases in {genome}. Labels and genome must be of one assembly{hint}"
@@ -97,7 +99,7 @@ def _placed(part: tuple[int, int, str], raw: Raw, contig: Contig, genome: str) -
 
 
 def _nearest(order: list[int], parts: Sequence[Interval], contig: Contig) -> list[int]:
-    """On a circle, beginning after the widest gap, so that the parts reach less far."""
+    """Order parts on a circle from the widest gap on, so that they span as little as possible."""
     if not contig.circular or len(parts) == 1:
         return order
     gaps = [parts[after].start - parts[before].end for before, after in pairwise(order)]
@@ -107,7 +109,7 @@ def _nearest(order: list[int], parts: Sequence[Interval], contig: Contig) -> lis
 
 
 def _end(rising: Sequence[Interval], contig: Contig) -> int | None:
-    """Where parts end that follow each other, beyond the length if they go over the origin."""
+    """Return the end of consecutive parts, or None if they span more than one round."""
     turns, last, end = 0, rising[0].start, 0
     for part in rising:
         if part.start + turns < last:
@@ -119,7 +121,7 @@ def _end(rising: Sequence[Interval], contig: Contig) -> int | None:
 
 
 def _over_the_origin(rising: Sequence[Interval], contig: Contig) -> list[Interval]:
-    """With parts that meet at the origin as one."""
+    """Join parts that meet at the origin."""
     joined: list[Interval] = []
     for part in rising:
         last = joined[-1] if joined else None

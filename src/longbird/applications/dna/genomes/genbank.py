@@ -1,4 +1,4 @@
-"""GenBank files, read by Biopython."""
+"""Reading GenBank files with Biopython."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from longbird.errors import InvalidValueError
 
 STRANDS = {1: "+", -1: "-", 0: ".", None: "."}
 NAMING = ("locus_tag", "protein_id", "gene", "label", "standard_name")
-"""Attributes that name a feature, the best first."""
+"""Attributes that identify a feature, in order of preference."""
 
 
 def records(path: str, *, features: bool) -> Iterator[Any]:
-    """The records of a GenBank file, one after the other, as Biopython's SeqRecord.
+    """Yield the records of a GenBank file, as SeqRecord of Biopython.
 
     Raises:
-        ValueError: It is damaged, or cut off.
+        ValueError: The file is damaged or truncated.
     """
     scanner = need("Bio.GenBank.Scanner", "reading GenBank").GenBankScanner()
     warned = need("Bio", "reading GenBank").BiopythonParserWarning
@@ -37,24 +37,24 @@ def records(path: str, *, features: bool) -> Iterator[Any]:
 
 def _next(parsed: Iterator[Any], path: str, warned: type[Warning]) -> Any:
     with warnings.catch_warnings():
-        # Most warnings are about columns. These say that something is missing.
+        # Most warnings are about columns. These mean that something is missing.
         warnings.simplefilter("ignore")
         warnings.filterwarnings("error", ".*(Premature end|Expected sequence length)", warned)
         try:
             return next(parsed, None)
         except (warned, ValueError, AssertionError, IndexError) as error:
-            raise InvalidValueError(f"{path} is damaged or was cut off: {error}") from error
+            raise InvalidValueError(f"{path} is damaged or truncated: {error}") from error
 
 
 def scan(path: str, take: Callable[[str, bytes], Any]) -> SequenceContents:
-    """Reads the sequences of a GenBank file and checks them.
+    """Read the sequences of a GenBank file and check them.
 
     Args:
-        path: Of the file; gzip is unpacked.
-        take: Is called with the name of a sequence and its bases.
+        path: Path of the file; gzip is unpacked.
+        take: Function that is called with the name of each sequence and its bases.
 
     Raises:
-        ValueError: It is damaged, has no sequences, or not of DNA.
+        ValueError: The file is damaged, or has no sequences of DNA.
     """
     found = SequenceContents()
     undefined = need("Bio.Seq", "reading GenBank").UndefinedSequenceError
@@ -78,7 +78,7 @@ def scan(path: str, take: Callable[[str, bytes], Any]) -> SequenceContents:
 
 
 def circular_names(path: str) -> list[str]:
-    """Names of the records that are circular."""
+    """Return the names of the circular records."""
     return [
         record.id
         for record in records(path, features=False)
@@ -87,12 +87,12 @@ def circular_names(path: str) -> list[str]:
 
 
 def features(path: str, lengths: dict[str, int], tell: Callable[[str], None]) -> Iterator[Raw]:
-    """The features of all records. Biopython's positions are 0-based and without the end.
+    """Yield the features of all records; positions in Biopython are 0-based, excluding the end.
 
     Args:
-        path: Of the file; gzip is unpacked.
-        lengths: Takes the bases of each record, by name.
-        tell: Is called with a line about features that lie elsewhere.
+        path: Path of the file; gzip is unpacked.
+        lengths: Dictionary that receives the length of each record.
+        tell: Function that is called with a line about features in other records.
     """
     elsewhere = 0
     for record in records(path, features=True):
@@ -101,7 +101,7 @@ def features(path: str, lengths: dict[str, int], tell: Callable[[str], None]) ->
             parts = [] if feature.location is None else feature.location.parts
             try:
                 places = [(int(part.start), int(part.end), STRANDS[part.strand]) for part in parts]
-            except TypeError:  # an end that is not known
+            except TypeError:  # an unknown end
                 places = []
             if not places or any(part.ref is not None for part in parts):
                 elsewhere += 1
@@ -126,6 +126,4 @@ def features(path: str, lengths: dict[str, int], tell: Callable[[str], None]) ->
                 in_order=True,
             )
     if elsewhere:
-        tell(
-            f"{path}: features that lie in other records, or nowhere, are left out: {elsewhere:,}"
-        )
+        tell(f"{path}: {elsewhere:,} features in other records or without a position are skipped")

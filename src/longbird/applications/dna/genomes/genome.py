@@ -1,4 +1,4 @@
-"""Genomes on the disk, read by name and interval."""
+"""Reading genomes from the disk by name and interval."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from longbird.files.cache import cache_folder, cached
 from longbird.files.paths import check_path
 
 OTHER_KINDS = (
-    (b"@", "is FASTQ: reads from a sequencer; expected a genome"),
-    (b"##gff-version", "is GFF3: labels; expected the genome that they belong to"),
+    (b"@", "is FASTQ, which has reads of a sequencer; expected a genome"),
+    (b"##gff-version", "is GFF3, which has labels; expected the genome that they belong to"),
     (b"\x1a\x41\x27\x43", "is 2bit: convert it with `twoBitToFa`"),
     (b"\x43\x27\x41\x1a", "is 2bit: convert it with `twoBitToFa`"),
-    (b"BAM\1", "is BAM: alignments; expected a genome"),
-    (b"CRAM", "is CRAM: alignments; expected a genome"),
+    (b"BAM\1", "is BAM, which has alignments; expected a genome"),
+    (b"CRAM", "is CRAM, which has alignments; expected a genome"),
     (b"PK\3\4", "is a zip file: unpack it first"),
     (b"BZh", "is compressed with bzip2: unpack it first"),
     (b"\xfd7zXZ", "is compressed with xz: unpack it first"),
@@ -48,16 +48,16 @@ COPIED = {
     "gzip genbank": "GenBank",
     "bgzip genbank": "GenBank",
 }
-"""What cannot be read in the middle, in words."""
+"""Formats that do not allow random access and are copied into the cache, for messages."""
 COPY, FOUND = "sequence.fa", "found.json"
-"""Files in the cache."""
+"""Names of files in the cache."""
 FORMAT = 2
 """Version of the files in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contig:
-    """One sequence of a genome: a chromosome, a plasmid, a contig."""
+    """A sequence of a genome, such as a chromosome, a plasmid or a contig."""
 
     name: str
     length: int
@@ -66,7 +66,7 @@ class Contig:
 
 @functools.cache
 def say(line: str) -> None:
-    """A line on stderr, once: a command opens a file several times."""
+    """Print a line on stderr, once per process, since a command may open a file several times."""
     print(f"longbird: {line}", file=sys.stderr, flush=True)
 
 
@@ -77,26 +77,26 @@ def open_genome(
     circular: bool | Iterable[str] | None = None,
     tell: Callable[[str], None] = say,
 ) -> Genome:
-    r"""Opens a genome of any size; bases are read from the disk when they are asked for.
+    r"""Open a genome of any size; bases are read from the disk when they are needed.
 
-    The first time, the file is read once from end to end and checked. The index is kept in the
-    cache and, if it can be written there, beside the file.
+    The first time, the whole file is read once and checked. The index is kept in the cache and,
+    if the folder is writable, beside the file.
 
     Args:
-        path: FASTA (plain, gzip, bgzip) or GenBank (plain, gzip), told apart by content. Plain
-            gzip and GenBank cannot be read in the middle, and are copied into the cache once.
-        alias: Other names of the sequences, as {another name: the name in the file}, or the path
-            of a file with the two in each line, separated by a tab.
-        circular: Which sequences are circular: their names, or True for all, or False for none. By
-            default those of which a GenBank file says so.
-        tell: Is called with a line about what is done, and read in another way than it stands
-            there, when that is done for the first time. That the last line has no line break, so
-            that bases may be missing, it says every time.
+        path: FASTA (plain, gzip, bgzip) or GenBank (plain, gzip) file, recognized by content.
+            Plain gzip and GenBank do not allow random access, and are copied into the cache once.
+        alias: Aliases of the sequences, as {alias: name in the file}, or the path of a file with
+            both in each line, separated by a tab.
+        circular: Names of the circular sequences, or True for all, or False for none. By default
+            those that a GenBank file marks as circular.
+        tell: Function that is called with notes on how the file is read, the first time that it
+            is opened. If the last line has no line break, so that bases may be missing, it is
+            called every time.
 
     Raises:
-        ValueError: It is not a sound genome: damaged, cut off, a protein, two sequences of one
-            name; the message says what and what to do.
-        OSError: There is no such file, or it cannot be read.
+        ValueError: The genome is damaged or truncated, is a protein, or has two sequences of the
+            same name; the message tells what to do.
+        OSError: The file does not exist, or cannot be read.
         ImportError: The package that reads it is not installed.
 
     Examples:
@@ -127,15 +127,15 @@ def open_genome(
 
 
 class Genome:
-    """A genome on the disk, as `open_genome` gives it.
+    """A genome on the disk, from `open_genome`.
 
-    It can be given to other processes and used by several threads.
+    It can be passed to other processes and used by several threads.
 
     Attributes:
-        file: The path that it was opened with.
-        sequences: The sequences by name, in the order of the file.
-        notes: What is read in another way than it stands in the file, in sentences.
-        names: The names of its sequences and what else they are called.
+        file: Path of the file, as the caller gave it.
+        sequences: Sequences by name, in the order of the file.
+        notes: Notes on letters that are read as other letters.
+        names: Names and aliases of the sequences.
     """
 
     def __init__(
@@ -157,11 +157,11 @@ class Genome:
         self._handles = Handles(partial(_open, source, folder))
 
     def bases(self, interval: Interval, *, pad: bool = False) -> str:
-        """The bases of an interval, in the direction of its strand: capitals A, C, G, T and N.
+        """Return the bases of an interval in the direction of its strand: A, C, G, T and N.
 
         Args:
-            interval: On a circular sequence it may begin before the origin or go on beyond it.
-            pad: Are there N beyond the ends of a linear sequence? Otherwise that is an error.
+            interval: The interval, which may cross the origin of a circular sequence.
+            pad: Whether positions beyond the ends of a linear sequence are N instead of an error.
         """
         contig = self.contig(interval.name)
         start, end = interval.start, interval.end
@@ -178,20 +178,21 @@ class Genome:
         return opposite(bases) if interval.strand == "-" else bases
 
     def contig(self, name: str) -> Contig:
-        """The sequence of that name, or of which it is an alias.
+        """Return the sequence with a name or an alias.
 
         Raises:
-            ValueError: There is none; the message has the names that there are.
+            ValueError: There is none; the message lists the names.
         """
         return self.sequences[self.names.find(name)]
 
     def pieces(self, interval: Interval) -> tuple[Interval, ...]:
-        """An interval cut at the origin: one piece, or two, in the order of the plus strand.
+        """Cut an interval at the origin into one or two pieces, in the order of the plus strand.
 
-        They are called by the names in the file.
+        Aliases are replaced by the names in the file.
 
         Raises:
-            ValueError: It lies beyond the ends of the sequence, or is longer than a circular one.
+            ValueError: The interval exceeds the ends of a linear sequence, or the length of a
+                circular one.
         """
         contig = self.contig(interval.name)
         start, end, strand = interval.start, interval.end, interval.strand
@@ -222,7 +223,7 @@ class Genome:
         return plain(bases)
 
     def close(self) -> None:
-        """Closes the file; it is opened again if it is used again."""
+        """Close the file, which is opened again at its next use."""
         self._handles.close()
 
     def __enter__(self) -> Genome:
@@ -242,11 +243,9 @@ class Genome:
 
 
 def check_genome(value: Any) -> None:
-    """Raises for what is not a genome, such as its path."""
+    """Raise an error for anything but a `Genome`, such as a path."""
     if not isinstance(value, Genome):
-        raise InvalidTypeError(
-            f"expected a genome, as open_genome gives it; received {value!r:.80}"
-        )
+        raise InvalidTypeError(f"expected a genome from open_genome, received {value!r:.80}")
 
 
 def _open(source: str, folder: Path) -> Any:
@@ -259,7 +258,7 @@ def _open(source: str, folder: Path) -> Any:
 
 
 def _kind(file: str, shown: str) -> str:
-    """What a file is, by its content: "fasta" or "genbank", with "gzip" or "bgzip" before."""
+    """Return the format by the content: "fasta" or "genbank", after "gzip" or "bgzip"."""
     mode = os.stat(file).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(21, "a folder, expected the file of a genome", shown)
@@ -301,7 +300,7 @@ def _kind(file: str, shown: str) -> str:
 def _prepared(
     file: str, kind: str, shown: str, tell: Callable[[str], None]
 ) -> tuple[Path, SequenceContents]:
-    """The folder of the cache that has what was found in the file, and its index."""
+    """Return the folder in the cache with the contents of a file and its index."""
     status = os.stat(file)
     changes = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, FORMAT)
     path_hash, state_hash = (
@@ -314,7 +313,7 @@ def _prepared(
         source = file
         if kind in COPIED or not found.even:
             why = f"is {COPIED[kind]}" if kind in COPIED else "has lines of uneven length"
-            tell(f"{shown} {why}: it is copied into {cache_folder()} once, to be read anywhere")
+            tell(f"{shown} {why}: it is copied into {cache_folder()} once, for random access")
             source = str(folder / COPY)
             copy = fasta.EvenLines(folder / COPY)
             try:
@@ -329,7 +328,7 @@ def _prepared(
 
     folder = cached(name, [FOUND], fill, megabytes=None)
     found = SequenceContents.read(folder / FOUND)
-    if fasta.NO_END in found.notes:  # every time: others were read in a way that is known
+    if fasta.NO_END in found.notes:  # every time
         tell(f"{shown}: {fasta.NO_END}")
     for before in cache_folder().glob(f"genome-{path_hash}-*"):  # the file as it was
         if before.is_dir() and before.name != name and ".partial-" not in before.name:

@@ -1,4 +1,4 @@
-"""GFF3, whose positions are 1-based and have their last base."""
+"""Reading GFF3, whose positions are 1-based and include the last base."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ STRANDS = {"+": "+", "-": "-", ".": ".", "?": ".", "": "."}
 
 
 class Gff3:
-    """What a file of GFF3 says.
+    """The content of a GFF3 file.
 
-    Lines with one ID are parts of one feature; so are lines of CDS without an ID, but with one
+    Lines with the same ID are parts of one feature; so are CDS lines that have no ID but the same
     parent.
 
     Args:
-        file: Its name.
-        lines: With their numbers.
-        kinds: Of features that are wanted, if not all.
+        file: Name of the file.
+        lines: Numbered lines.
+        kinds: Kinds of features to read; all by default.
 
     Attributes:
-        features: In the order of the file.
-        lengths: Of sequences, as far as the file says, by name.
-        reaches: Of sequences of which it has a stretch that does not begin at 1, its last base.
-        circular: Names of sequences that it says are circular.
-        kinds: How many features it has of each, wanted or not.
+        features: Features in the order of the file.
+        lengths: Lengths of sequences by name, as far as the file gives them.
+        reaches: Last base of sequences of which the file describes a stretch not starting at 1.
+        circular: Names of circular sequences.
+        kinds: Number of features of each kind, whether or not they are read.
+        names: Names of all sequences, in the order of the file.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Gff3:
             yield number, columns
 
     def _note(self, name: str, first: int, last: int) -> None:
-        """What the file says of a sequence: all of it, if it begins at 1."""
+        """Record a described stretch of a sequence; one that begins at 1 is all of it."""
         (self.lengths if first == 1 else self.reaches)[name] = last
 
     def _read(self, where: str, columns: list[str], kinds: Collection[str] | None) -> Raw | None:
@@ -137,7 +138,7 @@ def _attributes(text: str, where: str) -> dict[str, str]:
 
 
 def _key(raw: Raw) -> tuple[str, str, str, str] | None:
-    """What lines that are one feature have in common."""
+    """Return what all lines of a feature have in common."""
     if raw.id is not None:
         return raw.name, raw.kind, "ID", raw.id
     parent = raw.attributes.get("Parent")

@@ -1,4 +1,4 @@
-"""Files that are opened anew in each thread of each process."""
+"""Files that are opened separately in each thread of each process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 
 class Handles:
-    """An open file for whoever asks.
+    """An open file for each thread of each process.
 
-    Readers in C keep their place in a file, which threads would share, and so would processes
-    after a fork. It can be pickled if what opens the file can.
+    Readers written in C keep a position in the file, which threads must not share, nor processes
+    after a fork. Handles can be pickled if the function that opens the file can.
 
     Args:
-        opening: Opens the file.
+        opening: Function that opens the file.
     """
 
     def __init__(self, opening: Callable[[], Any]) -> None:
@@ -23,14 +23,14 @@ class Handles:
         self._local = threading.local()
 
     def get(self) -> Any:
-        """The file, open for this thread."""
+        """Return the file that is open for this thread."""
         if getattr(self._local, "process", None) != os.getpid():
             self._local.file = self._opening()
             self._local.process = os.getpid()
         return self._local.file
 
     def close(self) -> None:
-        """Closes all of them; who asks again opens it again."""
+        """Close all files; `get` opens them again."""
         self._local = threading.local()
 
     def __getstate__(self) -> Callable[[], Any]:

@@ -1,4 +1,4 @@
-"""A stretch of a genome."""
+"""Intervals of sequences."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ STRANDS = ("+", "-", ".")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A stretch of a sequence on one of its strands: 0-based, without its end.
+    """An interval of a sequence on one of its strands: 0-based, excluding its end.
 
-    Positions always count along the plus strand, whatever the strand is. On a circular sequence
-    the end may lie beyond its length, and the stretch then goes on at the origin.
+    Positions are counted along the plus strand, whatever the strand is. On a circular sequence,
+    the end may lie beyond its length; the interval then continues at the origin.
 
     Args:
-        name: Of the sequence.
-        start: Of the first base.
-        end: After the last base.
-        strand: "+", "-", or "." where it has none.
+        name: Name of the sequence.
+        start: Position of the first base.
+        end: Position after the last base.
+        strand: "+", "-", or "." for none.
 
     Examples:
         >>> gene = Interval("chr1", 100, 112, "-")
         >>> len(gene), str(gene)
         (12, 'chr1:101-112(-)')
-        >>> gene.position(0)  # of the first base that is read: the right end
+        >>> gene.position(0)  # on the minus strand, the first base is the right end
         111
     """
 
@@ -54,7 +54,7 @@ class Interval:
 
     @classmethod
     def parse(cls, text: str) -> Interval:
-        """Reads what people write: 1-based, with its last base, and commas in the numbers.
+        """Parse the notation of genome browsers: 1-based, including the last base.
 
         Examples:
             >>> Interval.parse("chr1:1,001-2,000")
@@ -75,23 +75,23 @@ class Interval:
         return self.end - self.start
 
     def __bool__(self) -> bool:
-        return True  # also where it has no bases
+        return True  # even if it has no bases
 
     def __str__(self) -> str:
-        """As people and genome browsers write it: 1-based, with its last base."""
+        """Return the notation of genome browsers: 1-based, including the last base."""
         strand = "" if self.strand == "." else f"({self.strand})"
         return f"{self.name}:{self.start + 1}-{self.end}{strand}"
 
     def position(self, base: int) -> int:
-        """Where in the sequence a base lies, counted from the one that is read first."""
+        """Return the position of a base that is counted in reading direction."""
         return self.end - 1 - base if self.strand == "-" else self.start + base
 
     def base(self, position: int) -> int:
-        """The other way round: which base, counted from the first that is read, lies there."""
+        """Return the number of the base at a position, counted in reading direction."""
         return self.end - 1 - position if self.strand == "-" else position - self.start
 
     def part(self, start: int, end: int) -> Interval:
-        """A stretch of this one, counted in bases from the one that is read first.
+        """Return a part of the interval, counted in reading direction.
 
         Examples:
             >>> str(Interval("chr1", 100, 112, "-").part(0, 3))
@@ -102,5 +102,5 @@ class Interval:
         return replace(self, start=self.start + start, end=self.start + end)
 
     def opposite(self) -> Interval:
-        """The same stretch of the other strand; of one without a strand, itself."""
+        """Return the same interval on the other strand, or itself if it has no strand."""
         return replace(self, strand={"+": "-", "-": "+", ".": "."}[self.strand])

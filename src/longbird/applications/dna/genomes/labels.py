@@ -1,4 +1,4 @@
-"""Features out of people's files: GFF3, BED and GenBank."""
+"""Reading features from GFF3, BED and GenBank files."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def read_features(
     alias: Alias = None,
     tell: Callable[[str], None] = say,
 ) -> list[Feature]:
-    r"""Reads the features of a genome out of a file, in the order of the file.
+    r"""Read the features of a genome from a file, in the order of the file.
 
     Args:
-        path: GFF3, BED (3 to 12 columns, or the like) or GenBank, plain or gzip.
-        genome: That they belong to.
-        kinds: Of features that are wanted, such as ["CDS"], if not all.
-        alias: What the file calls the sequences of the genome, as {name in the file: name in the
-            genome}, or the path of a file with the two in each line, separated by a tab.
-        tell: Is called with a line about what is left out.
+        path: GFF3, BED (3 to 12 columns, and similar formats) or GenBank file, plain or gzip.
+        genome: Genome that the features belong to.
+        kinds: Kinds of features to read, such as ["CDS"]; all by default.
+        alias: Names of the sequences in the file, as {name in the file: name in the genome}, or
+            the path of a file with both in each line, separated by a tab.
+        tell: Function that is called with a line about features that are skipped.
 
     Raises:
-        ValueError: It is damaged, has no features, or does not fit the genome: other names, or
-            features beyond the end of a sequence. The message says where and what to do.
-        OSError: There is no such file, or it cannot be read.
+        ValueError: The file is damaged, has no features, or does not match the genome, because of
+            other names or features beyond the end of a sequence. The message tells what to do.
+        OSError: The file does not exist, or cannot be read.
 
     Examples:
         >>> import pathlib, tempfile
@@ -102,9 +102,9 @@ def read_features(
 
 
 def circular_in(path: str | os.PathLike[str], alias: Alias = None) -> list[str]:
-    """Names of sequences that a file of labels says are circular, for `open_genome`.
+    """Return the names of sequences that a label file marks as circular, for `open_genome`.
 
-    GFF3 says it with `Is_circular=true`, GenBank in its first line; BED cannot say it.
+    GFF3 marks them with `Is_circular=true`, GenBank in the first line of a record; BED cannot.
     """
     file, names = os.fspath(path), read_alias(alias)
     match _kind(file):
@@ -119,14 +119,14 @@ def circular_in(path: str | os.PathLike[str], alias: Alias = None) -> list[str]:
 
 
 def is_bed(file: str | os.PathLike[str]) -> bool:
-    """Is a file of features BED, whose features have no kinds?"""
+    """Return whether a file of features is BED, whose features have no kinds."""
     return _kind(os.fspath(file)) == "bed"
 
 
 def is_bedgraph(file: str) -> bool:
-    """Is a file bedGraph, by its ending, or by a line before its numbers?
+    """Return whether a file is bedGraph, by its ending or its track line.
 
-    By its numbers it could be BED with four columns.
+    Its columns do not tell, since BED may have four columns as well.
     """
     if file.lower().removesuffix(".gz").endswith(BEDGRAPH):
         return True
@@ -141,7 +141,7 @@ def is_bedgraph(file: str) -> bool:
 
 @contextmanager
 def numbered_lines(file: str) -> Generator[Iterator[tuple[int, str]], None, None]:
-    """The lines of a text file, plain or gzip, from 1 and without their ends."""
+    """Yield the lines of a file, plain or gzip, without line ends, and numbered from 1."""
     with unpacked(file) as opened:
         yield (
             (
@@ -163,7 +163,7 @@ def _read(
 
 
 def _kind(file: str) -> str:
-    """What a file of labels is, by its content: "gff3", "bed" or "genbank"."""
+    """Return the format of a label file by its content: "gff3", "bed" or "genbank"."""
     if os.path.isdir(file):
         raise IsADirectoryError(21, "a folder, expected a file of features", file)
     with unpacked(file) as opened:
@@ -192,8 +192,8 @@ def _kind(file: str) -> str:
             columns = bed.columns_of(line)
             if bed.is_row(columns) and odd is not None:
                 raise InvalidValueError(
-                    f"{file}: line {odd[0]} has titles of columns, it seems, which BED does not "
-                    f"have; received {odd[1]!r:.80}. Delete it, or put # before it"
+                    f"{file}: line {odd[0]} seems to be a header, which BED does not have; "
+                    f"received {odd[1]!r:.80}. Delete it, or put # before it"
                 )
             if bed.is_row(columns):
                 return "bed"
@@ -201,7 +201,7 @@ def _kind(file: str) -> str:
                 return "gff3"
             if odd is not None:
                 break
-            odd = number, line  # which what follows may explain
+            odd = number, line  # may be explained by the next line
     if odd is not None:
         raise InvalidValueError(
             f"{file} is neither GFF3, BED nor GenBank; received in line {odd[0]}: {odd[1]!r:.80}"

@@ -1,4 +1,4 @@
-"""The letters of DNA: which there are, what other letters mean, and the other strand."""
+"""Letters of DNA: normalizing and checking them, and the reverse complement."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from longbird.errors import InvalidValueError
 
 PLAIN = b"ACGTNacgtn"
 AMBIGUOUS = "RYSWKMBDHVX"
-"""Codes of IUPAC for one of several bases, and X, with which old programs mask: read as N."""
+"""IUPAC codes for one of several bases, and X, with which old programs mask; read as N."""
 PROTEIN = "EFILPQJOZ*"
-"""Letters that amino acids have and bases do not."""
+"""Letters of amino acids that are not codes of bases."""
 
 _UPPER = str.maketrans("acgtnuU" + AMBIGUOUS + AMBIGUOUS.lower(), "ACGTNTT" + "N" * 22)
 _OTHER = str.maketrans("ACGTN", "TGCAN")
 
 
 def plain(bases: str) -> str:
-    """In capitals, with T for U and N for codes that stand for several bases.
+    """Return bases in capitals, with T for U, and N for codes of several bases.
 
     Examples:
         >>> plain("acgRuN")
@@ -28,13 +28,13 @@ def plain(bases: str) -> str:
 
 
 def reverse_complement(bases: str) -> str:
-    """What the other strand says, read in its own direction.
+    """Return the bases of the other strand in its reading direction.
 
     Args:
-        bases: In any case; codes that stand for several bases become N.
+        bases: Bases in any case; codes for several bases become N.
 
     Raises:
-        ValueError: There are letters that are not of DNA.
+        ValueError: There are letters that are not codes of DNA.
 
     Examples:
         >>> reverse_complement("AACGTN")
@@ -58,11 +58,11 @@ def check_plain(bases: str) -> None:
 
 
 def check_letters(strange: Mapping[str, int], where: str) -> None:
-    """Raises for letters that a sequence of DNA cannot have.
+    """Raise an error for letters that DNA does not have.
 
     Args:
-        strange: How often it has letters other than A, C, G, T and N, in capitals.
-        where: The file and the sequence, in words.
+        strange: Counts of the letters other than A, C, G, T and N, in capitals.
+        where: The file and the sequence, for the message.
     """
     if protein := [letter for letter in PROTEIN if letter in strange]:
         raise InvalidValueError(
@@ -81,15 +81,15 @@ def check_letters(strange: Mapping[str, int], where: str) -> None:
 
 
 def notes_on(letters: Counter[str], total: int, file: str) -> list[str]:
-    """What is worth saying about the letters of a whole file, in sentences.
+    """Return notes about letters of a file that are read as other letters.
 
     Args:
-        letters: How often it has letters other than A, C, G, T and N, in capitals.
-        total: How many letters it has in all.
-        file: Its name.
+        letters: Counts of the letters other than A, C, G, T and N, in capitals.
+        total: Number of all letters.
+        file: Name of the file.
 
     Raises:
-        ValueError: Codes for several bases are in the majority, as in short proteins.
+        ValueError: Most letters are codes for several bases, as in short proteins.
     """
     notes: list[str] = []
     codes = {letter: number for letter, number in sorted(letters.items()) if letter != "U"}

@@ -1,4 +1,4 @@
-"""Names of sequences, which seldom are the same in a genome and in its labels."""
+"""Matching the names of sequences in a genome and in its labels, which often differ."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TypeAlias
 from longbird.errors import InvalidValueError
 
 Alias: TypeAlias = "Mapping[str, str] | str | os.PathLike[str] | None"
-"""{another name: the name in the genome}, or the path of a file with both in each line."""
+"""{alias: name in the genome}, or the path of a file with both in each line."""
 
 SHOWN = 5
-"""Names that a message lists."""
+"""Maximum number of names in a message."""
 ROMAN = {"I": 1, "V": 5, "X": 10}
 
 
 def read_alias(alias: Alias) -> dict[str, str]:
-    r"""Aliases as a dictionary, from one, or from a file with two names in each line.
+    r"""Return aliases as a dictionary, from a dictionary or a file with two names in each line.
 
     Raises:
         ValueError: A line of the file does not have two names, separated by a tab.
@@ -39,7 +39,7 @@ def read_alias(alias: Alias) -> dict[str, str]:
             words = line.rstrip("\r\n").split("\t")
             if len(words) < 2 or not words[0] or not words[1]:
                 raise InvalidValueError(
-                    f"{os.fspath(alias)}, line {number}: expected another name, a tab and the "
+                    f"{os.fspath(alias)}, line {number}: expected an alias, a tab and the "
                     f"name in the genome; received {line.strip()!r:.80}"
                 )
             pairs[words[0]] = words[1]
@@ -47,12 +47,12 @@ def read_alias(alias: Alias) -> dict[str, str]:
 
 
 class Names:
-    """The names of the sequences of a genome, and what else they are called.
+    """Names and aliases of the sequences of a genome.
 
     Args:
-        file: The genome's.
-        lengths: Bases of each sequence, by name.
-        alias: What else they are called.
+        file: Name of the file of the genome.
+        lengths: Lengths of the sequences by name.
+        alias: Aliases.
     """
 
     def __init__(self, file: str, lengths: Mapping[str, int], alias: Alias) -> None:
@@ -60,19 +60,17 @@ class Names:
         self.alias = self._checked(read_alias(alias))
 
     def find(self, name: str) -> str:
-        """The name in the genome of what is called like this.
+        """Return the name in the genome for a name or an alias.
 
         Raises:
-            ValueError: The genome has nothing of that name.
+            ValueError: The genome does not have it.
         """
         if name in self.lengths:
             return name
         if name in self.alias:
             return self.alias[name]
         proposal = propose(name, self.lengths)
-        hint = (
-            f". Is it {proposal}? Then say so: {_as_alias({name: proposal})}" if proposal else ""
-        )
+        hint = f". If it is {proposal}, use {_as_alias({name: proposal})}" if proposal else ""
         raise InvalidValueError(
             f"{self.file} has no sequence {name}; it has {_listed(self.lengths)}{hint}"
         )
@@ -85,18 +83,18 @@ class Names:
         tell: Callable[[str], None],
         lengths: Mapping[str, int] | None = None,
     ) -> dict[str, str]:
-        """For names in a file of labels, those in the genome; what is not in it is left out.
+        """Return the name in the genome for each known name in a label file.
 
         Args:
-            file: The labels'.
-            names: In the labels.
-            alias: What the labels call them, beyond what was said when the genome was opened.
-            tell: Is called with a line that lists what is left out.
-            lengths: Of sequences, as far as the labels say.
+            file: Name of the label file.
+            names: Names in the labels.
+            alias: Aliases in addition to those with which the genome was opened.
+            tell: Function that is called with a line that lists unknown names.
+            lengths: Lengths of sequences, as far as the labels give them.
 
         Raises:
-            ValueError: No name is known, or one that is unknown is very likely another name of
-                a sequence that has no labels otherwise. The message proposes the alias.
+            ValueError: No name is known, or an unknown name is very likely an alias of a sequence
+                that has no labels otherwise. The message suggests the alias.
         """
         known = {**self.alias, **self._checked(read_alias(alias))}
         names = list(dict.fromkeys(names))
@@ -115,10 +113,10 @@ class Names:
         }
         if (names and not matched) or likely:
             proposal = (
-                f" If they are the same, say so: {_as_alias(likely)}; or give the alias as a file "
-                "with the two names in each line, separated by a tab."
+                f" If they are the same, use {_as_alias(likely)}; or give the alias as a file "
+                "with both names in each line, separated by a tab."
                 if likely
-                else " Name the sequences as the genome does, or give an alias: --alias "
+                else " Use the names of the genome, or give an alias: --alias "
                 "LABELS=GENOME, with the name in the labels and that in the genome (in Python, "
                 "alias={'LABELS': 'GENOME'})."
             )
@@ -127,15 +125,14 @@ class Names:
                 f"has {_listed(free or self.lengths)}.{proposal}"
             )
         if unknown:
-            tell(f"{file}: labels on {_listed(unknown)} are left out, which {self.file} lacks")
+            tell(f"{file}: skipped labels on {_listed(unknown)}, which {self.file} does not have")
         return matched
 
     def _checked(self, alias: dict[str, str]) -> dict[str, str]:
         if wrong := [name for name in alias.values() if name not in self.lengths]:
             raise InvalidValueError(
                 f"the alias leads to {_listed(wrong)}, which {self.file} does not have; it has "
-                f"{_listed(self.lengths)}. An alias has another name first, and then the name in "
-                "the genome"
+                f"{_listed(self.lengths)}. The alias comes first, and then the name in the genome"
             )
         return alias
 
@@ -143,13 +140,13 @@ class Names:
 def propose(
     name: str, lengths: Mapping[str, int], length: int | None = None, *, alone: bool = False
 ) -> str | None:
-    """The sequence that is probably meant by a name, if there is exactly one.
+    """Return the sequence that is probably meant by a name, if there is exactly one.
 
     Args:
-        name: As it stands in the labels.
-        lengths: Bases of the sequences that it could be.
-        length: Its own, if known.
-        alone: Are there one name and one sequence? Then these are probably the same.
+        name: Name in the labels.
+        lengths: Lengths of the candidates by name.
+        length: Length of the sequence, if the labels give it.
+        alone: Whether there is only one name and only one sequence, which are then the same.
 
     Examples:
         >>> propose("JAGURL010000001", {"NZ_JAGURL010000001.1": 5, "NZ_JAGURL010000002.1": 5})
@@ -167,7 +164,7 @@ def propose(
 
 
 def _forms(name: str) -> set[str]:
-    """What is left of a name without version, prefix and case; Roman numbers as others, too."""
+    """Return forms of a name without version, prefix and case, with Roman numbers converted."""
     short = name.rstrip("|").rsplit("|", 1)[-1]
     short = re.sub(r"\.\d+$", "", short).upper()
     short = re.sub(r"^(CHROMOSOME|CHR|NZ)[_ ]?", "", short) or short
@@ -182,7 +179,7 @@ def _forms(name: str) -> set[str]:
 
 
 def _as_alias(pairs: Mapping[str, str]) -> str:
-    """Pairs of names as they are typed on a command line, and in Python.
+    """Format aliases for the command line and for Python.
 
     Examples:
         >>> _as_alias({"MT": "chrM"})
@@ -196,6 +193,6 @@ def _as_alias(pairs: Mapping[str, str]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     names = list(names)
-    if len(names) <= SHOWN + 1:  # one other takes no more room than to say so
+    if len(names) <= SHOWN + 1:  # naming one more takes no more room than counting it
         return ", ".join(names)
     return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN:,} others"

@@ -1,4 +1,4 @@
-"""A feature as it stands in a file, before it is looked for in a genome."""
+"""Features as they stand in a file, before they are located in a genome."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 REGULATORY = ("regulatory", "regulatory_region")
-"""What INSDC calls promoters, terminators and others alike; `regulatory_class` says which."""
+"""Kinds for promoters, terminators and others in INSDC; `regulatory_class` tells which."""
 
 
 @dataclass(slots=True)
 class Raw:
-    """A feature as it stands in a file, with positions that are 0-based and without the end.
+    """A feature as it stands in a file, with positions that are 0-based and exclude the end.
 
     Attributes:
-        name: Of the sequence, in the words of the file.
-        parts: Start, end and strand.
-        where: In the file, for messages.
-        phases: Bases at the beginning of each part that belong to no whole codon, if known.
-        in_order: Are the parts in the order in which they are read, as in GenBank? Otherwise
-            their order says nothing.
+        name: Name of the sequence in the file.
+        parts: Start, end and strand of each part.
+        where: Location in the file, for messages.
+        kind: Kind of the feature.
+        id: Identifier of the feature.
+        score: Score of the feature.
+        attributes: Other attributes in the file.
+        phases: Number of bases at the start of each part before the first whole codon, if known.
+        in_order: Whether the parts are in reading order, as in GenBank; otherwise, their order
+            has no meaning.
     """
 
     name: str
@@ -34,7 +38,7 @@ class Raw:
 
 
 def kind_of(kind: str, attributes: Mapping[str, str]) -> str:
-    """The kind of a feature: of a regulatory one its class, where the file says it.
+    """Return the kind of a feature; for regulatory features this is their class, if it is known.
 
     Examples:
         >>> kind_of("regulatory", {"regulatory_class": "promoter"}), kind_of("CDS", {})

@@ -1,4 +1,4 @@
-"""Numbers along a genome: bigWig, read by index through pyBigWig, and bedGraph."""
+"""Reading signals along a genome from bigWig and bedGraph files."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ def open_signal(
     alias: Alias = None,
     tell: Callable[[str], None] = say,
 ) -> Signal:
-    r"""Opens a signal along a genome.
+    r"""Open a signal along a genome.
 
     Args:
-        path: bigWig, of which only what is asked for is read, or bedGraph, which is held in
-            memory.
-        genome: That it belongs to.
-        alias: What the file calls the sequences of the genome, as for `read_features`.
-        tell: Is called with a line about sequences that are left out.
+        path: bigWig file, which is read by index, or bedGraph file, which is read into memory.
+        genome: Genome that the signal belongs to.
+        alias: Names of the sequences in the file, as for `read_features`.
+        tell: Function that is called with a line about sequences that are skipped.
 
     Raises:
-        ValueError: It is damaged, or does not fit the genome: other names or lengths.
-        OSError: There is no such file, or it cannot be read.
+        ValueError: The file is damaged, or its names or lengths do not match the genome.
+        OSError: The file does not exist, or cannot be read.
         ImportError: The package that reads bigWig is not installed.
 
     Examples:
@@ -88,9 +87,9 @@ def _begins(file: str, magic: tuple[bytes, ...]) -> bool:
 
 
 class Signal:
-    """Numbers along a genome, as `open_signal` gives them.
+    """A signal along a genome, from `open_signal`.
 
-    It can be given to other processes and used by several threads.
+    It can be passed to other processes and used by several threads.
     """
 
     def __init__(
@@ -100,10 +99,7 @@ class Signal:
         self._numbers, self._names = numbers, names
 
     def values(self, interval: Interval) -> Numbers:
-        """One number for each base, in the direction of the strand; NaN where there is none.
-
-        They belong to the bases that `genome.bases(interval)` gives, one by one.
-        """
+        """Return a value for each base of `genome.bases(interval)`; NaN where there is none."""
         pieces = [
             self._numbers.values(self._names[piece.name], piece.start, piece.end)
             if piece.name in self._names and len(piece)
@@ -118,18 +114,18 @@ class Signal:
 
 
 class SignalSource(Protocol):
-    """A file of numbers."""
+    """A file with a signal."""
 
     lengths: dict[str, int]
-    """Of its sequences, by the names in the file; of bedGraph, as far as there are numbers."""
+    """Lengths of the sequences by name; of a bedGraph file, the ends of their last values."""
 
     def values(self, name: str, start: int, end: int) -> Numbers:
-        """Of that stretch, which lies inside; NaN where there is none."""
+        """Return the values of an interval inside of a sequence; NaN where there is none."""
         ...
 
 
 class BigWig:
-    """A file of bigWig."""
+    """A bigWig file."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -141,7 +137,7 @@ class BigWig:
         try:
             values = self._handles.get().values(name, start, end, numpy=True)
         except RuntimeError as error:
-            raise InvalidValueError(f"{self.file} is damaged or was cut off: {error}") from error
+            raise InvalidValueError(f"{self.file} is damaged or truncated: {error}") from error
         return np.asarray(values, np.float32)
 
 
@@ -150,11 +146,11 @@ def _open(file: str) -> Any:
     try:
         return library.open(file)
     except RuntimeError as error:
-        raise InvalidValueError(f"{file} is damaged or was cut off: {error}") from error
+        raise InvalidValueError(f"{file} is damaged or truncated: {error}") from error
 
 
 class BedGraph:
-    """A file of bedGraph, in memory."""
+    """A bedGraph file in memory."""
 
     def __init__(self, file: str) -> None:
         rows: dict[str, list[tuple[int, int, float]]] = {}
@@ -177,7 +173,7 @@ class BedGraph:
                 if not sound:
                     raise InvalidValueError(
                         f"{file}, line {number}: expected the name of a sequence, a start, an end "
-                        f"and a number, as bedGraph has; received {line!r:.80}"
+                        f"and a number, as in bedGraph; received {line!r:.80}"
                     )
         if not rows:
             raise InvalidValueError(f"{file} has no numbers; expected bigWig or bedGraph")

@@ -1,4 +1,4 @@
-"""Tokenizers of DNA, of which every token knows its bases."""
+"""Tokenizers of DNA with exact positions of tokens."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 import os
 import random
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,18 +33,18 @@ SPECIAL = {
 }
 LETTERS = "ACGTN"
 CHUNK = 1000
-"""Bases that the trainer sees as one word: its time grows much faster than the length of these."""
+"""Bases that the trainer sees as one word; its time grows faster than their length."""
 LONGEST_KMER = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoding:
-    """The tokens of a stretch of DNA, and where they lie in it.
+    """The tokens of a DNA sequence, and their positions.
 
     Attributes:
-        ids: Of the tokens, int64 [tokens].
-        bounds: Token i has the bases from `bounds[i]` up to `bounds[i + 1]`, counted from the
-            first that is read, int64 [tokens + 1].
+        ids: Token ids, int64 [tokens].
+        bounds: Bounds of the tokens, int64 [tokens + 1]: token i has the bases from `bounds[i]`
+            up to, and excluding, `bounds[i + 1]`, counted in reading direction.
     """
 
     ids: npt.NDArray[np.int64]
@@ -53,32 +54,33 @@ class Encoding:
         return len(self.ids)
 
     def interval(self, token: int, window: Interval) -> Interval:
-        """Where a token lies in the genome, if these are the tokens of that window."""
+        """Return the interval of a token in the genome, if these are the tokens of a window."""
         token = range(len(self))[token]
         return window.part(int(self.bounds[token]), int(self.bounds[token + 1]))
 
     def token_at(self, base: int) -> int:
-        """The token that a base belongs to, counted from the first that is read."""
+        """Return the token of a base, which is counted in reading direction."""
         if not 0 <= base < self.bounds[-1]:
             raise IndexError(f"there are {self.bounds[-1]:,} bases; received base {base:,}")
         return int(np.searchsorted(self.bounds, base, side="right")) - 1
 
     def tokens_of_bases(self) -> npt.NDArray[np.int64]:
-        """The token of every base, int64 [bases]."""
+        """Return the token of every base, int64 [bases]."""
         return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.bounds))
 
 
 class DnaTokenizer:
-    """Cuts DNA into tokens and back: pieces learned from genomes, k-mers, or single bases.
+    """Splits DNA into byte pairs learned from genomes, into k-mers, or into single bases.
 
-    No base is lost or added: the pieces of a sequence, joined, are the sequence. N is always a
-    token of its own, and codes of IUPAC for several bases are N. `save` writes the files of the
-    library `tokenizers`, which `AutoTokenizer` of transformers loads.
+    No base is lost or added: the joined pieces of a sequence are the sequence. N is always a
+    separate token, and IUPAC codes for several bases become N. `save` writes files of the
+    tokenizers library, which `AutoTokenizer` of transformers loads.
 
     Attributes:
         kind: "bpe", "kmer" or "base".
-        pieces: The text of each token, by its id; of special tokens it is in brackets.
-        lengths: Bases of each token, int64 [tokens]; of special tokens 0.
+        k: Length of a k-mer, 1 for single bases, or None for byte pairs.
+        pieces: Text of each token by its id; special tokens are in brackets.
+        lengths: Number of bases of each token, int64 [tokens]; 0 for special tokens.
 
     Examples:
         >>> tokenizer = DnaTokenizer.kmer(3)
@@ -132,17 +134,18 @@ class DnaTokenizer:
         sample: int = 16_000_000,
         seed: int = 0,
     ) -> DnaTokenizer:
-        """Learns pieces that are frequent on both strands of genomes, by byte-pair encoding.
+        """Learn byte pairs that are frequent on both strands of genomes.
 
-        Stretches of 1,000 bases are drawn from all of them, and given to the trainer with their
+        Stretches of 1,000 bases are drawn from all genomes; the trainer gets them and their
         reverse complements.
 
         Args:
-            genomes: Genomes that are open, or texts of bases, as of the part to train on.
-            vocabulary: Tokens, with the 5 special ones and the 5 letters.
-            longest: Bases of the longest piece.
-            sample: Bases to learn from, on both strands together; 16 million take 1 GB of memory.
-            seed: Of the drawing.
+            genomes: Open genomes, or texts of bases.
+            vocabulary: Number of tokens, including the 5 special tokens and the 5 letters.
+            longest: Maximum number of bases of a token.
+            sample: Number of bases to learn from, counting both strands; 16 million take 1 GB of
+                memory.
+            seed: Seed for drawing the stretches.
 
         Examples:
             >>> tokenizer = DnaTokenizer.train(["TATAAT" * 50 + "GC" * 50], vocabulary=20)
@@ -177,10 +180,10 @@ class DnaTokenizer:
 
     @classmethod
     def kmer(cls, k: int) -> DnaTokenizer:
-        """Words of k bases, one after the other.
+        """Return a tokenizer of consecutive words of k bases.
 
-        They are counted from the start of a sequence, and anew after each N. What is left before
-        an N or at the end, fewer than k bases, is single bases.
+        Words start at the start of a sequence, and again after each N. Fewer than k bases that
+        remain before an N or at the end are single bases.
         """
         from tokenizers import Tokenizer, models
 
@@ -194,16 +197,16 @@ class DnaTokenizer:
 
     @classmethod
     def base(cls) -> DnaTokenizer:
-        """Single bases."""
+        """Return a tokenizer of single bases."""
         return cls.kmer(1)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> DnaTokenizer:
-        """Reads what `save` wrote.
+        """Load a tokenizer that `save` wrote.
 
         Raises:
             FileNotFoundError: The folder has no tokenizer.json.
-            ValueError: It is the tokenizer of something else than DNA.
+            ValueError: It is not a tokenizer of DNA.
         """
         from tokenizers import Tokenizer
 
@@ -212,12 +215,12 @@ class DnaTokenizer:
             raise MissingFileError(f"{folder} has no tokenizer.json")
         try:
             tokenizer = Tokenizer.from_file(str(file))
-        except Exception as error:  # the library has no class of its own for it
+        except Exception as error:  # the library has no error class
             raise InvalidValueError(f"{file} is not a tokenizer: {error}") from error
         return cls(tokenizer)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the files that `AutoTokenizer.from_pretrained(folder)` reads."""
+        """Write the files that `AutoTokenizer.from_pretrained(folder)` reads."""
         from transformers import PreTrainedTokenizerFast
 
         PreTrainedTokenizerFast(
@@ -227,32 +230,29 @@ class DnaTokenizer:
         ).save_pretrained(folder)
 
     def encode(self, bases: str) -> Encoding:
-        """The tokens of a sequence, without special ones.
+        """Return the tokens of a sequence, without special tokens.
 
         Args:
-            bases: In any case; codes of IUPAC for several bases are read as N.
+            bases: Bases in any case; IUPAC codes for several bases are read as N.
 
         Raises:
-            ValueError: There are letters that are not of DNA.
+            ValueError: There are letters that are not codes of DNA.
         """
         bases = plain(bases)
         check_plain(bases)
-        if self.kind == "base":  # a hundred times as fast as through the library
+        if self.kind == "base":  # a hundred times faster than the library
             ids = self._letters[np.frombuffer(bases.encode("ascii"), np.uint8)]
             return Encoding(ids, np.arange(len(bases) + 1, dtype=np.int64))
         ids = np.array(self._tokenizer.encode(bases, add_special_tokens=False).ids, np.int64)
         return Encoding(ids, self.bounds(ids))
 
     def bounds(self, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Where tokens lie, counted in bases from the first token, int64 [tokens + 1].
-
-        Special tokens have no bases.
-        """
+        """Return the bounds of tokens in bases, int64 [tokens + 1]; special tokens have none."""
         ids = np.asarray(ids, np.int64)
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths[ids])])
 
     def decode(self, ids: npt.ArrayLike) -> str:
-        """The bases of tokens; special ones have none."""
+        """Return the bases of tokens; special tokens have none."""
         pieces = self.pieces
         return "".join(pieces[each] for each in np.asarray(ids, np.int64) if self.lengths[each])
 
@@ -264,17 +264,13 @@ class DnaTokenizer:
 
 
 def _completed(tokenizer: tokenizers.Tokenizer, cut: str) -> tokenizers.Tokenizer:
-    """With what stands before and after the model; `cut` is the pattern of what stands alone."""
+    """Add the normalizer and the special tokens; `cut` is the pattern of separate words."""
     from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
 
     codes = AMBIGUOUS + AMBIGUOUS.lower() + "n"
+    replaced = (("a", "A"), ("c", "C"), ("g", "G"), ("tuU", "T"), (codes, "N"))
     tokenizer.normalizer = normalizers.Sequence(
-        [
-            *(
-                normalizers.Replace(Regex(f"[{old}]"), new)
-                for old, new in (("a", "A"), ("c", "C"), ("g", "G"), ("tuU", "T"), (codes, "N"))
-            ),
-        ]
+        [normalizers.Replace(Regex(f"[{old}]"), new) for old, new in replaced]
     )
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(cut), "isolated")
     first, last = (SPECIAL[name] for name in ("cls_token", "sep_token"))
@@ -289,31 +285,24 @@ def _completed(tokenizer: tokenizers.Tokenizer, cut: str) -> tokenizers.Tokenize
 
 
 def _drawn(genomes: Sequence[Genome | str], sample: int, seed: int) -> Iterator[str]:
-    """Stretches without N out of all genomes: half as many bases as both strands have."""
-    places: list[tuple[int, Sequence[Any]]] = []
+    """Yield stretches without N from all genomes: half as many bases as both strands have."""
+    chunks: list[Sequence[Any]] = []  # of each genome: texts, or intervals
     for genome in genomes:
         if isinstance(genome, str):
             bases = plain(genome)
             check_plain(bases)
-            chunks = [bases[start : start + CHUNK] for start in range(0, len(bases), CHUNK)]
+            chunks.append([bases[start : start + CHUNK] for start in range(0, len(bases), CHUNK)])
         elif isinstance(genome, Genome):
-            chunks = windows(genome, CHUNK)
+            chunks.append(windows(genome, CHUNK))
         else:
-            raise InvalidTypeError(
-                f"expected a genome that is open, or bases; received {genome!r:.80}"
-            )
-        places.append((len(chunks), chunks))
-    total = sum(number for number, _ in places)
+            raise InvalidTypeError(f"expected an open genome, or bases; received {genome!r:.80}")
+    ends = list(itertools.accumulate(map(len, chunks), initial=0))
     wanted = max(1, sample // 2 // CHUNK)
-    chosen = (
-        range(total)
-        if total <= wanted
-        else sorted(random.Random(seed).sample(range(total), wanted))
-    )
-    begin, which = 0, 0
+    chosen = range(ends[-1])
+    if len(chosen) > wanted:
+        chosen = sorted(random.Random(seed).sample(chosen, wanted))
     for number in chosen:
-        while number >= begin + places[which][0]:
-            begin, which = begin + places[which][0], which + 1
-        genome, chunk = genomes[which], places[which][1][number - begin]
+        which = bisect_right(ends, number) - 1
+        genome, chunk = genomes[which], chunks[which][number - ends[which]]
         bases = genome.bases(chunk) if isinstance(genome, Genome) else chunk
         yield from (part for part in bases.split("N") if part)

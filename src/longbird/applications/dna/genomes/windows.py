@@ -1,4 +1,4 @@
-"""A genome cut into windows."""
+"""Cutting genomes into windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from longbird.errors import InvalidValueError
 
 
 class Windows(Sequence[Interval]):
-    """Windows of a genome in order, as `windows` gives them; none is made before it is used."""
+    """A sequence of windows of a genome, which are computed when they are accessed."""
 
     def __init__(self, contigs: Sequence[Contig], size: int, step: int, strand: str) -> None:
         self._contigs, self.size, self.step, self.strand = contigs, size, step, strand
@@ -22,7 +22,7 @@ class Windows(Sequence[Interval]):
     def _count(self, contig: Contig) -> int:
         if contig.length <= self.size:
             return 1
-        # On a circle a window begins at each step; on a line the one that reaches the end is last.
+        # On a circle, a window begins at each step; on a line, the last one reaches the end.
         first_of_last = contig.length - 1 if contig.circular else contig.length - self.size
         steps = first_of_last if contig.circular else first_of_last + self.step - 1
         return steps // self.step + 1
@@ -58,18 +58,17 @@ def windows(
     names: Iterable[str] | None = None,
     strand: str = "+",
 ) -> Windows:
-    r"""Windows over a genome, in the order of its sequences, that cover every base.
+    r"""Return windows that cover every base of a genome, in the order of its sequences.
 
-    The last window of a linear sequence ends with it and may be shorter. Those of a circular
-    sequence go on beyond the origin, all of one size. A sequence that is shorter than a window is
-    one window.
+    The last window of a linear sequence may be shorter. All windows of a circular sequence have
+    the same size, and cross its origin. A sequence that is shorter than a window is one window.
 
     Args:
-        genome: As `open_genome` gives it.
-        size: Bases of a window.
-        step: Bases from the start of one to that of the next; by default they do not overlap.
-        names: Of sequences, if not all.
-        strand: Of the windows.
+        genome: A genome from `open_genome`.
+        size: Number of bases of a window.
+        step: Number of bases between the starts of windows; by default they do not overlap.
+        names: Names of the sequences; all by default.
+        strand: Strand of the windows.
 
     Examples:
         >>> import pathlib, tempfile
