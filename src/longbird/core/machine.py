@@ -1,6 +1,6 @@
-"""How much memory this process may take, and sizes and large numbers in words.
+"""The memory that this process may use, and formatting of sizes and large numbers.
 
-The machine has so much; `ulimit` and containers often allow less, and the least counts.
+The limit is the smallest of what the machine has and what `ulimit` and containers allow.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from longbird.errors import InvalidValueError
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 
-# What a cgroup is called in /proc/self/cgroup, where its files are, and what they are called: the
-# limit, what is taken, and how memory.stat counts the files that the kernel can drop at any time.
+# Name of a cgroup in /proc/self/cgroup, its folder, its files with the limit and the usage, and
+# the entry of memory.stat that counts cached files, which the kernel can drop at any time.
 VERSION_2 = ("", "", "memory.max", "memory.current", "inactive_file")
 VERSION_1 = (
     "memory",
@@ -30,22 +30,22 @@ VERSION_1 = (
 
 
 def machine_bytes() -> float:
-    """The most memory that this process can have; unlimited where the system does not say."""
+    """Return the maximum memory of this process; infinite if the system does not report it."""
     return min(_physical(), _left_by_ulimit(), *(most for most, _ in _cgroups()))
 
 
 def available_bytes() -> float:
-    """The memory that this process can have now, without swapping."""
+    """Return the memory that this process can get now without swapping."""
     return min(_free(), _left_by_ulimit(), *(most - taken for most, taken in _cgroups()))
 
 
 def check_memory(needed: float, what: str, remedy: str) -> None:
-    """Raises if something takes more memory than this process can have now.
+    """Raise a ValueError if something needs more memory than this process can get now.
 
     Args:
-        needed: Bytes.
-        what: That takes them, in words.
-        remedy: What to do about it, in words.
+        needed: Number of bytes.
+        what: What needs them, for the message.
+        remedy: What to do about it, for the message.
 
     Examples:
         >>> check_memory(1000, "a thousand bytes", "choose fewer")
@@ -59,7 +59,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
 
 @dataclass
 class PeakMemory:
-    """Bytes that this process had before something, and had more at its peak; 0 if unknown."""
+    """Memory of this process before an operation, and its increase at the peak; 0 if unknown."""
 
     before: int = 0
     more: int = 0
@@ -67,7 +67,7 @@ class PeakMemory:
 
 @contextlib.contextmanager
 def peak_memory() -> Generator[PeakMemory, None, None]:
-    """Measures what a block of code takes at its peak; on Linux, elsewhere it stays 0.
+    """Measure the peak memory of a block of code; on systems other than Linux it stays 0.
 
     Examples:
         >>> with peak_memory() as memory:
@@ -77,7 +77,7 @@ def peak_memory() -> Generator[PeakMemory, None, None]:
     """
     found = PeakMemory()
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak is now what there is
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the current memory
         found.before = _status("VmRSS")
     except (OSError, ValueError, IndexError):
         yield PeakMemory()
@@ -87,7 +87,7 @@ def peak_memory() -> Generator[PeakMemory, None, None]:
 
 
 def _status(name: str) -> int:
-    """Bytes that the system says of this process."""
+    """Return an entry of /proc/self/status in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
@@ -102,7 +102,7 @@ def _physical() -> float:
 
 
 def _free() -> float:
-    """Memory of the machine that nobody uses; all of it where the system does not say."""
+    """Return the available memory of the machine, or all memory if it is not reported."""
     try:
         lines = (PROC / "meminfo").read_text().splitlines()
         found = dict(line.split(":", 1) for line in lines)
@@ -112,7 +112,7 @@ def _free() -> float:
 
 
 def _left_by_ulimit() -> float:
-    """What `ulimit -v` and `ulimit -d` leave; a process hardly ever gives back what it took."""
+    """Return what `ulimit -v` and `ulimit -d` leave; processes rarely return memory."""
     try:
         import resource
 
@@ -129,7 +129,7 @@ def _left_by_ulimit() -> float:
 
 
 def _cgroups() -> Iterator[tuple[float, float]]:
-    """The limits of the process's cgroup and of those around it, and what is taken of each."""
+    """Yield limit and usage of the cgroup of this process and of each of its parents."""
     try:
         lines = (PROC / "self" / "cgroup").read_text().splitlines()
     except OSError:
@@ -139,7 +139,7 @@ def _cgroups() -> Iterator[tuple[float, float]]:
         for name, folder, limit, taken, droppable in (VERSION_2, VERSION_1):
             if name not in controllers.split(","):
                 continue
-            # Within a container the path may be that of the host: then only the root is there.
+            # Inside a container, the path may be that of the host; then only the root exists.
             path = PurePosixPath(inside)
             for each in (path, *path.parents):
                 place = CGROUPS / folder / str(each).lstrip("/")
@@ -148,13 +148,13 @@ def _cgroups() -> Iterator[tuple[float, float]]:
                     used = float((place / taken).read_text())
                     stat = (place / "memory.stat").read_text().splitlines()
                     files = float(dict(line.split() for line in stat).get(droppable, 0))
-                except (OSError, ValueError):  # it is not there, or its limit is "max"
+                except (OSError, ValueError):  # it does not exist, or its limit is "max"
                     continue
                 yield most, used - files
 
 
 def in_words(size: float) -> str:
-    """A number of bytes as people say it.
+    """Format a number of bytes.
 
     Examples:
         >>> in_words(3.9e12)
@@ -164,7 +164,7 @@ def in_words(size: float) -> str:
 
 
 def many(count: float) -> str:
-    """A large number as people say it.
+    """Format a large number in words.
 
     Examples:
         >>> many(3_906_250_000)
@@ -175,7 +175,7 @@ def many(count: float) -> str:
 
 
 def in_units(value: float, units: Sequence[str]) -> str:
-    """Three digits in the unit that suits, each unit a thousand times the one before.
+    """Format a value with three digits in a suitable unit; units differ by factors of 1,000.
 
     Examples:
         >>> in_units(1_234, ("FLOP", "kFLOP"))

@@ -1,4 +1,4 @@
-"""What attends to what: attention graphs, as immutable values. NumPy only."""
+"""Attention graphs: immutable values that specify which queries attend to which keys."""
 
 from longbird.core.graph.base import Graph as Graph
 from longbird.core.graph.choices import ByLength as ByLength

@@ -1,7 +1,4 @@
-"""Checks of the arguments that graphs are made from, and the tiles that suit them.
-
-Every message shows what was received.
-"""
+"""Checks of the arguments of graphs; every message shows what was received."""
 
 from __future__ import annotations
 
@@ -20,10 +17,10 @@ MOST_SEED = 2**63 - 1
 
 
 class _Short(reprlib.Repr):
-    """At most about 80 characters, with the quotes and brackets at both ends."""
+    """Shortens a repr to about 80 characters, keeping the quotes and brackets at both ends."""
 
     def repr_int(self, x: int, level: int) -> str:
-        """Python refuses to write out an integer of thousands of digits."""
+        """Return the size of an integer that Python refuses to convert to text."""
         return f"<an integer of {x.bit_length()} bits>" if x.bit_length() > 256 else str(x)
 
 
@@ -32,7 +29,7 @@ _short.maxstring = _short.maxother = 80
 
 
 def shown(value: object) -> str:
-    """A value as messages show it: its repr, or the two ends of one that is long.
+    """Return a value as messages show it: its repr, shortened in the middle if it is long.
 
     Examples:
         >>> shown("Window(3)"), shown(range(10**9))
@@ -46,7 +43,7 @@ def shown(value: object) -> str:
 def check_arguments(
     make: Callable[..., object], given: Sequence[object], named: Mapping[str, object]
 ) -> None:
-    """Raises a TypeError if these cannot be the arguments of a piece or preset."""
+    """Raise a TypeError if these cannot be the arguments of a piece or preset."""
     signature = inspect.signature(make)
     name = make.__name__
     taken = [str(each.replace(annotation=each.empty)) for each in signature.parameters.values()]
@@ -100,7 +97,7 @@ def probability(value: Any, name: str) -> float:
 
 
 def tile_for(block: int) -> int:
-    """The size of tiles that cut few blocks of this size."""
+    """Return the size of tiles that cuts few blocks of a given size."""
     if block < 16:
         return block * round(64 / block)
     return max((size for size in range(16, 129) if block % size == 0), default=64)

@@ -1,4 +1,4 @@
-"""Graphs that choose among others: by the head, or by the length."""
+"""Graphs that select another graph by the head or by the length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from longbird.core.graph.expression import as_graph
 from longbird.core.graph.reach import Reach
 from longbird.errors import InvalidTypeError, InvalidValueError
 
-# From this many graphs on, repr tells their number.
+# Number of graphs from which on repr only shows how many there are.
 SHORT = 10
 
 
@@ -24,7 +24,7 @@ class PerHead(Graph):
     """A graph for each head: head `h` has the edges that `graphs[h]` has in head `h`.
 
     Args:
-        graphs: As many graphs as there are heads; text is taken too.
+        graphs: Graphs or their expressions, as many as there are heads.
 
     Examples:
         >>> from longbird.core.graph import Causal, Window
@@ -42,7 +42,7 @@ class PerHead(Graph):
     graphs: tuple[Graph, ...]
 
     def __init__(self, graphs: Iterable[Graph | str]) -> None:
-        """Check the graphs."""
+        """Check the graphs and derive what they have in common."""
         unordered = isinstance(graphs, (Mapping, Set))
         if isinstance(graphs, (str, bytes)) or unordered or not isinstance(graphs, Iterable):
             raise InvalidTypeError(
@@ -64,7 +64,7 @@ class PerHead(Graph):
         super().__post_init__()
 
     def of_heads(self, heads: int) -> tuple[Graph, ...]:
-        """The graphs, if there are as many as heads."""
+        """Return the graphs, or raise a ValueError if there are not as many as heads."""
         if len(self.graphs) != heads:
             count = len(self.graphs)
             raise InvalidValueError(
@@ -75,16 +75,16 @@ class PerHead(Graph):
         return self.graphs
 
     def for_head(self, head: int) -> Graph:
-        """The graph of this head."""
+        """Return the graph of a head."""
         head = integer(head, "the head of PerHead", most=len(self.graphs) - 1)
         return self.graphs[head].for_head(head)
 
     def reach(self, n: int) -> Reach:
-        """The farthest of any head."""
+        """Return the farthest reach of any head."""
         return Reach.of_any(graph.reach(n) for graph in self.combines)
 
     def tile_count(self, n: int, size: int) -> float:
-        """The mean of the heads."""
+        """Return the mean over the heads."""
         return sum(graph.tile_count(n, size) for graph in self.graphs) / len(self.graphs)
 
     def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
@@ -106,7 +106,7 @@ class PerHead(Graph):
         return found
 
     def __repr__(self) -> str:
-        """All graphs if they are few, else their number."""
+        """Return the expression, with the number of graphs if they are many."""
         if len(self.graphs) < SHORT:
             return f"PerHead({list(self.graphs)})"
         return f"PerHead(<{len(self.graphs)} graphs, {len(self.combines)} different>)"
@@ -117,9 +117,9 @@ class ByLength(Graph):
     """A graph that depends on the length of the sequence: full where it is short, for example.
 
     Args:
-        up_to: For some lengths, the graph of sequences up to that length (and beyond the next
-            shorter one): a dictionary, or pairs.
-        otherwise: The graph of all longer sequences. Text is taken for any of the graphs.
+        up_to: Graphs, or their expressions, by the longest sequence that each is for: a dictionary
+            or pairs.
+        otherwise: Graph of all longer sequences, or its expression.
 
     Examples:
         >>> from longbird.core.graph import bigbird
@@ -140,7 +140,7 @@ class ByLength(Graph):
         up_to: Mapping[int, Graph | str] | Iterable[tuple[int, Graph | str]],
         otherwise: Graph | str,
     ) -> None:
-        """Check and sort the lengths."""
+        """Check the graphs and sort the lengths."""
         given = up_to.items() if isinstance(up_to, Mapping) else up_to
         try:
             pairs = [(length, graph) for length, graph in given]  # type: ignore[union-attr]
@@ -167,16 +167,16 @@ class ByLength(Graph):
         super().__post_init__()
 
     def at(self, n: int) -> Graph:
-        """The graph of this length."""
+        """Return the graph of a length."""
         n = integer(n, "n")
         return next((graph for most, graph in self.up_to if n <= most), self.otherwise).at(n)
 
     def reach(self, n: int) -> Reach:
-        """That of the graph of this length."""
+        """Return what the graph of this length gives."""
         return self.at(n).reach(n)
 
     def tile_count(self, n: int, size: int) -> float:
-        """That of the graph of this length."""
+        """Return what the graph of this length gives."""
         return self.at(n).tile_count(n, size)
 
     def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
@@ -184,10 +184,10 @@ class ByLength(Graph):
         return self.at(n).edge_counts(n, heads)
 
     def __repr__(self) -> str:
-        """As it is written."""
+        """Return the expression of the graph."""
         return f"ByLength({dict(self.up_to)}, otherwise={self.otherwise!r})"
 
 
 def _same(strides: set[int | None]) -> int | None:
-    """The way to sort tokens that all heads share, if there is one."""
+    """Return the modulus by which the tokens of all heads can be sorted, or 1."""
     return strides.pop() if len(strides) == 1 else 1

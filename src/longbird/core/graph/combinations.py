@@ -1,4 +1,4 @@
-"""Graphs that combine others: unions and intersections."""
+"""Unions and intersections of graphs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from longbird.errors import InvalidTypeError, InvalidValueError
 
 
 class Combination(Graph, abstract=True):
-    """Several different graphs in canonical order; the order they were given in has no meaning."""
+    """Several different graphs in canonical order."""
 
     parts: tuple[Graph, ...]
 
     def __post_init__(self) -> None:
-        """Flatten, sort and deduplicate the parts."""
+        """Flatten, sort and deduplicate the parts, and derive their common properties."""
         found = dict.fromkeys(self._flat(self.parts))
         if len(found) < 2:
             raise InvalidValueError(
@@ -53,7 +53,7 @@ class Combination(Graph, abstract=True):
 
     @classmethod
     def of(cls, parts: Iterable[object]) -> Graph:
-        """Combine the parts; a single one (or one repeated) is itself."""
+        """Return the combination of the parts, or the part itself if there is only one."""
         found = tuple(dict.fromkeys(cls._flat(parts)))
         if not found:
             raise InvalidValueError(f"{cls.__name__} needs at least one part")
@@ -85,27 +85,27 @@ class Union(Combination):
     parts: tuple[Graph, ...]
 
     def __post_init__(self) -> None:
-        """Note how tokens may be sorted: as all parts need it."""
+        """Set how tokens may be sorted: as all parts require."""
         super().__post_init__()
         strides = {part.sort_modulus for part in self.parts}
         self._set(sort_modulus=strides.pop() if len(strides) == 1 else 1)
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
-        """Whether a part has the edge."""
+        """Return whether any part has the edge."""
         return functools.reduce(operator.or_, (part.edge(i, j, n) for part in self.parts))
 
     def reach(self, n: int) -> Reach:
-        """The farthest of the parts."""
+        """Return the farthest reach of any part."""
         return Reach.of_any(part.reach(n) for part in self.parts)
 
     def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
-        """The spans of all parts."""
+        """Return the spans of all parts."""
         spans = (spans_of_tiles(part, first, last, n) for part in self.parts)
         low, high = zip(*spans, strict=True)
         return np.hstack(low), np.hstack(high)
 
     def tile_count(self, n: int, size: int) -> float:
-        """Those of all parts, at most all tiles."""
+        """Return the sum over the parts, limited to the number of all tiles."""
         count = sum(part.tile_count(n, size) for part in self.parts)
         return min(count, (-(-n // size)) ** 2)
 
@@ -118,7 +118,7 @@ class Union(Combination):
         return functools.reduce(operator.or_, (part.sees(i, j, head) for part in self.parts))
 
     def __repr__(self) -> str:
-        """The preset that makes it, or the parts joined by `|`."""
+        """Return the call of the preset that makes it, or the parts joined by `|`."""
         from longbird.core.graph.presets import as_bigbird
 
         return as_bigbird(self) or " | ".join(map(repr, self.parts))
@@ -137,25 +137,25 @@ class Intersection(Combination):
     parts: tuple[Graph, ...]
 
     def __post_init__(self) -> None:
-        """Note how tokens may be sorted: as the parts that are not indifferent need it."""
+        """Set how tokens may be sorted: as those parts require that require anything."""
         super().__post_init__()
         strides = {part.sort_modulus for part in self.parts} - {None}
         self._set(sort_modulus=strides.pop() if len(strides) == 1 else 1 if strides else None)
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
-        """Whether all parts have the edge."""
+        """Return whether all parts have the edge."""
         return functools.reduce(operator.and_, (part.edge(i, j, n) for part in self.parts))
 
     def reach(self, n: int) -> Reach:
-        """The best of the parts."""
+        """Return the smallest reach of any part."""
         return Reach.of_all(part.reach(n) for part in self.parts)
 
     def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
-        """The spans of the smallest part."""
+        """Return the spans of the part with the fewest tiles."""
         return min(self.parts, key=lambda part: part.tile_count(n, 64)).spans(first, last, n)
 
     def tile_count(self, n: int, size: int) -> float:
-        """Those of the smallest part."""
+        """Return the smallest count of any part."""
         return min(part.tile_count(n, size) for part in self.parts)
 
     def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
@@ -167,7 +167,7 @@ class Intersection(Combination):
         return functools.reduce(operator.and_, (part.sees(i, j, head) for part in self.parts))
 
     def __repr__(self) -> str:
-        """The parts joined by `&`, unions in parentheses."""
+        """Return the parts joined by `&`, with unions in parentheses."""
         written = ((isinstance(part, Union), repr(part)) for part in self.parts)
         return " & ".join(
             f"({text})" if union and " | " in text else text for union, text in written

@@ -23,21 +23,21 @@ from longbird.core.graph.reach import Reach
 from longbird.core.machine import available_bytes
 from longbird.errors import InvalidTypeError, InvalidValueError
 
-# Up to this many edges are written out in JSON, and fewer than this in repr.
+# Number of edges up to which JSON lists them, and below which repr does.
 FEW = 1000
 SHORT = 10
-# What a pair takes at most while it is a tuple of Python's integers, and then a row of an array.
+# Maximum bytes of a pair while it is a tuple of Python integers and a row of an array.
 PAIR_BYTES = 200
 
 
 class EdgeList(Graph, abstract=True):
-    """A graph defined by `edges(n)`, its edges as pairs (query, key)."""
+    """A piece that is defined by `edges(n)`, which lists its edges as pairs (query, key)."""
 
-    tile_size = 16  # a tile with a few edges should be small
+    tile_size = 16  # a tile with few edges should be small
 
     @abstractmethod
     def edges(self, n: int) -> npt.NDArray[np.int64]:
-        """The edges over `n` tokens, sorted and each once: int64 [edges, 2]."""
+        """Return the edges over `n` tokens, sorted and each once: int64 [edges, 2]."""
 
     def edge_counts(self, n: int, heads: int) -> npt.NDArray[Any]:
         """Return the edges as a dense mask."""
@@ -54,13 +54,13 @@ class Edges(EdgeList):
 
     Args:
         pairs: Integer array-like of shape (edges, 2), or a set or an iterator of pairs. Order and
-            repetition have no meaning.
-        clip: Leave out the edges whose positions do not exist at a length, instead of raising a
-            ValueError: for sequences of different lengths.
+            repetition do not matter.
+        clip: Whether to omit the edges whose positions do not exist at a length, for sequences of
+            different lengths, instead of raising a ValueError.
 
     Attributes:
-        pairs: The edges, sorted and each once, as a read-only int64 array.
-        clip: As given.
+        pairs: Edges, sorted and each once, as a read-only int64 array.
+        clip: Whether edges that do not exist at a length are omitted.
 
     Examples:
         >>> graph = Edges([(0, 2), (1, 1), (0, 2)])
@@ -97,7 +97,7 @@ class Edges(EdgeList):
         super().__post_init__()
 
     def edges(self, n: int) -> npt.NDArray[np.int64]:
-        """The edges whose positions exist in a sequence of `n` tokens: all, unless clipped."""
+        """Return the edges whose positions exist among `n` tokens: all, unless clipped."""
         if not self.pairs.size or self.pairs.max() < n:
             return self.pairs
         if not self.clip:
@@ -108,7 +108,7 @@ class Edges(EdgeList):
         return self.pairs[self.pairs.max(axis=1) < n]
 
     def reach(self, n: int) -> Reach:
-        """As far as the longest edge, or to the last key: either alone has them all."""
+        """Return the longest distance of an edge, or the last key as sinks; either suffices."""
         queries, keys = self.pairs.T
         behind = int((queries - keys).max(initial=0))
         ahead = int((keys - queries).max(initial=0))
@@ -116,7 +116,7 @@ class Edges(EdgeList):
         return Reach(behind, ahead) if behind <= sinks else Reach(0, ahead, sinks)
 
     def tile_count(self, n: int, size: int) -> float:
-        """One for each edge at most."""
+        """Return the number of edges, limited to the number of all tiles."""
         return min(len(self.pairs), float(-(-n // size)) ** 2)
 
     def sees(self, i: Any, j: Any, head: Any) -> Any:
@@ -152,14 +152,14 @@ class Edges(EdgeList):
         return cls(np.stack([queries.cumsum(), keys], axis=1), clip)
 
     def __repr__(self) -> str:
-        """All edges if they are few, else their number."""
+        """Return the expression, with the number of edges if they are many."""
         few = len(self.pairs) < SHORT
         pairs = self.pairs.tolist() if few else f"<{len(self.pairs)} edges>"
         return f"Edges({pairs}{', clip=True' if self.clip else ''})"
 
 
 def _array(pairs: Any) -> npt.NDArray[Any]:
-    """The pairs as integers [edges, 2]."""
+    """Return the pairs as an array of integers [edges, 2]."""
     expected = "Edges pairs must be integers of the shape (edges, 2), each row (query, key)"
     rows: Any = pairs
     if isinstance(pairs, (Set, Iterator, range)):
@@ -196,7 +196,7 @@ def _array(pairs: Any) -> npt.NDArray[Any]:
 
 
 def _sorted_unique(pairs: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The pairs in ascending order, each once; as single codes because those sort fastest."""
+    """Return the pairs in ascending order, each once; single codes sort fastest."""
     if not len(pairs):
         return _read_only(np.zeros((0, 2), np.int64))
     width = int(pairs[:, 1].max()) + 1

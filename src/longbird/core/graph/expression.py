@@ -1,8 +1,8 @@
-"""Graphs as people type them: an expression, or the name of a preset.
+"""Graphs as text: expressions, names of presets, and JSON.
 
-Expressions look like Python and are read with Python's parser, but never evaluated: only the names
-of pieces and presets, calls of them with literals or graphs as arguments, `|`, `&` and parentheses
-mean anything.
+Expressions look like Python and are read with Python's parser, but never evaluated. They consist
+only of the names of pieces and presets, calls of them with literals or graphs as arguments, `|`,
+`&` and parentheses.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from longbird.errors import InvalidTypeError, InvalidValueError
 
 
 def as_graph(value: Any) -> Graph:
-    """A graph from itself, from an expression, from the name of a preset, or from JSON.
+    """Return a graph from a graph, an expression, the name of a preset, or JSON.
 
-    Wherever a graph is taken, this is what takes it.
+    Every function that takes a graph accepts what this function accepts.
 
     Args:
-        value: A graph; text such as `"Window(8) | GlobalTokens([0])"` or `"bigbird"`; the JSON of
+        value: Graph; text such as `"Window(8) | GlobalTokens([0])"` or `"bigbird"`; or the JSON of
             a graph, as text or parsed.
 
     Raises:
-        TypeError: It is not of these types.
-        ValueError: The text is not a graph; the message points at the part that is not understood.
+        TypeError: The value has another type.
+        ValueError: The text is not a graph; the message shows the part that is not understood.
 
     Examples:
         >>> from longbird.core.graph import GlobalTokens, Window, bigbird
@@ -64,7 +64,7 @@ def as_graph(value: Any) -> Graph:
 
 
 def names() -> dict[str, Callable[..., Graph]]:
-    """What expressions may call: the pieces that are defined, and the presets of the package."""
+    """Return what expressions may call, by name: all pieces, and the presets of the package."""
     from longbird.core import graph
     from longbird.core.graph import combinations, presets
 
@@ -98,7 +98,7 @@ def _graph(node: ast.expr, text: str) -> Graph:
 
 
 def _operands(node: ast.expr, operator: type[ast.operator]) -> list[ast.expr]:
-    """All of a chain such as `a | b | c`, however long."""
+    """Return the operands of a chain such as `a | b | c` of any length."""
     found: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, operator):
         found.append(node.right)
@@ -114,7 +114,7 @@ def _construct(
         raise InvalidValueError(
             f"{shown(_source(function, text))} is a graph already, and a graph cannot be called"
         )
-    # Not by `_source`, which reads the text from its beginning: here once for each piece.
+    # `_source` searches the text from its beginning, which would be quadratic in the pieces.
     name = ast.unparse(function).removeprefix("lb.").removeprefix("longbird.")
     if name not in known:
         near = difflib.get_close_matches(name[:80], known, n=1)
@@ -137,7 +137,7 @@ def _construct(
 
 
 def _argument(node: ast.expr, text: str) -> object:
-    """A literal, or a graph, alone or in a list, a tuple or a dictionary."""
+    """Return a literal or a graph, alone or in a list, a tuple or a dictionary."""
     match node:
         case ast.List(items) | ast.Tuple(items):
             values = [_argument(item, text) for item in items]
@@ -169,7 +169,7 @@ def _pairs(node: ast.Dict) -> list[tuple[ast.expr, ast.expr]]:
 
 
 def _source(node: ast.expr, text: str) -> str:
-    """The part of the text that a message shows."""
+    """Return the part of the text that a message shows."""
     return ast.get_source_segment(text, node) or ast.unparse(node)
 
 

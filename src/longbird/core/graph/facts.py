@@ -1,7 +1,7 @@
-"""What a piece states about itself, compared with its rule.
+"""Comparison of what a piece declares with its rule.
 
-Layouts and decoders take `reach`, `spans`, `period` and `streams` on trust: where one of them is
-false, edges are silently lost. Here each is compared with what `edge` says.
+Layouts and decoders trust `reach`, `spans`, `period` and `streams`: if one of them is false, edges
+are silently lost. Here, each is compared with the result of `edge`.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from longbird.core.graph.random import below
 from longbird.core.graph.reach import Reach
 from longbird.core.graph.rules import Positions, edges_between, spans_of_tiles
 
-# Pairs of positions that a rule is asked about at a time: all of 2,048 tokens.
+# Pairs of positions for which a rule is evaluated at a time: all pairs of 2,048 tokens.
 MOST_PAIRS = 2**22
-# Tiles of so many queries are asked for their spans, besides those that the piece prefers.
+# Sizes of the tiles whose spans are checked, besides the size that the piece prefers.
 TILE_SIZES = (1, 16, 64, 128)
-# How far a streaming piece is followed beyond the length that was asked for.
+# Multiple of the length up to which a streaming piece is checked.
 LONGER = 4
-# What the rule of a piece may raise for a length that it is not made for.
+# Exceptions that a rule may raise for a length that it is not made for.
 REFUSED = (ValueError, IndexError)
 
 Mask = npt.NDArray[np.bool_]
 
 
 class FalseFact(NamedTuple):
-    """Something that a piece states and its rule contradicts."""
+    """A declaration of a piece that its rule contradicts."""
 
     piece: Graph
     fact: str
-    """The name of the attribute or method."""
+    """Name of the attribute or method."""
     reason: str
-    """What it states, and the edge that contradicts it."""
+    """The declaration, and an edge that contradicts it."""
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the piece, the fact and the reason in one line."""
         return f"{self.piece!r:.200}: {self.fact} is false: {self.reason}"
 
 
 def false_facts(graph: Graph, n: int, heads: int = 1) -> list[FalseFact]:
-    """The false facts of every piece of a graph over `n` tokens, one witness for each.
+    """Return the false facts of every piece of a graph over `n` tokens, with a witness for each.
 
-    Every pair of positions is looked at up to 2,048 tokens; beyond that some of the queries, with
-    all their keys.
+    Up to 2,048 tokens, every pair of positions is checked; beyond that, some of the queries with
+    all keys.
 
     Args:
-        graph: The graph; of one that depends on the length, what it is at `n`.
+        graph: Graph to check; if it depends on the length, its graph at `n`.
         n: Number of tokens.
         heads: Number of heads.
 
@@ -65,7 +65,7 @@ def false_facts(graph: Graph, n: int, heads: int = 1) -> list[FalseFact]:
     found: list[FalseFact] = []
     for piece in dict.fromkeys(pieces(graph.at(n))):
         reasons = dict(_contradictions(piece, n, heads))
-        # What a piece that streams states has to hold as long as a decoder goes on.
+        # The facts of a piece that streams have to hold for longer sequences as well.
         if piece.streams and _has_rule(piece):
             with contextlib.suppress(*REFUSED):
                 reasons = dict(_contradictions(piece, LONGER * n, heads)) | reasons
@@ -74,7 +74,7 @@ def false_facts(graph: Graph, n: int, heads: int = 1) -> list[FalseFact]:
 
 
 def pieces(graph: Graph) -> Iterator[Graph]:
-    """Every piece of a graph, also those in the fields of other pieces; no combinations."""
+    """Yield every piece of a graph, including those in the fields of other pieces."""
     if not graph.combines:
         yield graph
     for part in graphs_in(fields_of(graph)):
@@ -86,11 +86,11 @@ def _has_rule(piece: Graph) -> bool:
 
 
 def _contradictions(piece: Graph, n: int, heads: int) -> Iterator[tuple[str, str]]:
-    """Names of false facts over `n` tokens, and what shows that they are false."""
+    """Yield the names of false facts over `n` tokens, and the evidence."""
     rows = _rows(n)
     if _has_rule(piece):
         seen = edges_between(piece, rows[:, None], np.arange(n), n)[None]
-    elif len(rows) == n or piece.streams:  # what is listed or drawn is there as a whole alone
+    elif len(rows) == n or piece.streams:  # listed or drawn edges are only available as a whole
         rows = np.arange(n)
         seen = (piece.edge_counts(n, heads) > 0).reshape(-1, n, n)
     else:
@@ -105,11 +105,11 @@ def _contradictions(piece: Graph, n: int, heads: int) -> Iterator[tuple[str, str
 
 
 def _rows(n: int) -> Positions:
-    """All queries, or as many as may be asked: one from each of equal parts, and both ends."""
+    """Return all queries, or one from each of equal parts, and both ends."""
     count = max(MOST_PAIRS // n, 1)
     if n <= count:
         return np.arange(n)
-    # Where in its part is a hash: evenly spaced ones would meet one phase of a period alone.
+    # Positions in the parts are hashed: evenly spaced ones would see one phase of a period.
     start = np.arange(count + 1) * n // count
     drawn = start[:-1] + below(np.diff(start), n, np.arange(count))
     return np.unique(np.concatenate([[0], drawn, [n - 1]]))
@@ -117,11 +117,11 @@ def _rows(n: int) -> Positions:
 
 def _reach(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
     key = np.arange(n)
-    # A decoder asks for the reach of the longest sequence, whatever it has read.
+    # A decoder uses the reach of the longest sequence.
     for length in (n, MOST_TOKENS) if piece.streams else (n,):
         reach = piece.reach(length)
         if not isinstance(reach, Reach):
-            return  # a layout raises, with what it is instead
+            return  # a layout raises an error that says what it is
         back = rows[:, None] - key
         inside = ((back <= reach.behind) | (key < reach.sinks)) & (-back <= reach.ahead)
         edge = _first(seen & ~inside, rows)
@@ -132,14 +132,14 @@ def _reach(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple[
 
 def _spans(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
     if type(piece).spans is Graph.spans:
-        return  # they are those of the reach
+        return  # they are derived from the reach
     for size in sorted({*TILE_SIZES, piece.tile_size or 64}):
         tiles, tile = np.unique(rows // size, return_inverse=True)
         first = tiles[:, None] * size
         last = np.minimum(first + size, n) - 1
         low, high = spans_of_tiles(piece, first, last, n)
         low, high = np.clip(low, 0, n), np.clip(high + 1, 0, n)
-        # +1 where a span begins and -1 behind its end, so that sums are above 0 within spans.
+        # +1 where a span begins and -1 after its end, so that sums are above 0 within spans.
         change = np.zeros((len(tiles), n + 1), np.int32)
         number = np.broadcast_to(np.arange(len(tiles))[:, None], low.shape)
         some = low < high
@@ -161,7 +161,7 @@ def _period(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple
     if piece.period is None:
         return
     key = np.arange(n)
-    # By one period; and to the beginning, as layouts move tiles, where keys may be before it.
+    # Moved by one period, and to the beginning, as layouts move tiles; keys may then be negative.
     there = rows + piece.period < n
     for some, step in (
         (there, np.full((int(there.sum()), 1), piece.period)),
@@ -186,7 +186,7 @@ def _period(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple
 def _streams(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
     if not piece.streams:
         return
-    # A decoder asks about the longest sequence; what is listed is the same in all longer ones.
+    # A decoder evaluates the rule at the longest length; listed edges do not depend on it.
     longer = [n + 1, 2 * n, 2 * n + 1, MOST_TOKENS] if _has_rule(piece) else []
     for length in [n - 1, n // 2, *longer]:
         if length < max(piece.least_tokens, 1):
@@ -211,9 +211,9 @@ def _streams(piece: Graph, rows: Positions, seen: Mask, n: int) -> Iterator[tupl
 
 
 def _tile_count(piece: Graph, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
-    """It is an estimate, and may be high; one that is far too low lets memory run out."""
+    """Check an estimate that may be high; if it is far too low, memory runs out."""
     if type(piece).tile_count is Graph.tile_count:
-        return  # it is that of the spans
+        return  # it is derived from the spans
     size = piece.tile_size or 64
     starts = np.arange(0, n, size)
     tiles = np.logical_or.reduceat(np.logical_or.reduceat(seen, starts, axis=1), starts, axis=2)
@@ -228,7 +228,7 @@ def _tile_count(piece: Graph, seen: Mask, n: int) -> Iterator[tuple[str, str]]:
 
 
 def _first(wrong: Mask, rows: Positions) -> tuple[int, int] | None:
-    """The first pair (query, key) that is wrong, if any is."""
+    """Return the first pair (query, key) that is wrong, or None."""
     if not wrong.any():
         return None
     row, column = divmod(int(np.argmax(wrong)), wrong.shape[1])

@@ -1,4 +1,4 @@
-"""Tokens that see everything and are seen by everything."""
+"""Tokens that see all tokens and are seen by all tokens."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from longbird.core.graph.reach import Reach
 from longbird.core.graph.rules import Positions
 from longbird.errors import InvalidTypeError, InvalidValueError
 
-# Up to this many positions are written out in repr.
+# Number of positions up to which repr lists them.
 FEW = 100
-# A position takes more than a hundred bytes, and a row and a column of edges.
+# A position takes more than a hundred bytes, besides a row and a column of edges.
 MOST_POSITIONS = 2**22
 
 
 class GlobalPiece(Graph, abstract=True):
-    """A graph defined by its global tokens: an edge (i, j) where `i` or `j` is one of them."""
+    """A piece that is defined by its global tokens: (i, j) is an edge if `i` or `j` is global."""
 
     kind = "global"
 
     @abstractmethod
     def flagged(self, n: int) -> tuple[Positions, Positions]:
-        """The first and the last tokens of ranges of global ones among `n`: [1, ranges]."""
+        """Return the first and last tokens of ranges of global tokens among `n`: [1, ranges]."""
 
     def flags(self, n: int) -> npt.NDArray[np.bool_]:
-        """Which of `n` tokens are global: bool [n]."""
+        """Return which of `n` tokens are global: bool [n]."""
         flags = np.zeros(n, bool)
         for first, last in np.hstack([side.T for side in self.flagged(n)]).tolist():
             flags[first : last + 1] = True
@@ -48,7 +48,7 @@ class GlobalPiece(Graph, abstract=True):
         return flags[:, None] | flags[None, :]
 
     def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
-        """The global tokens, and all tokens for tiles with a global query."""
+        """Return the global tokens, and all tokens for tiles with a global query."""
         low, high = self.flagged(n)
         within = ((low <= last) & (high >= first)).any(axis=1, keepdims=True)
         rows = len(first), low.shape[1]
@@ -63,8 +63,8 @@ class GlobalTokens(GlobalPiece):
     """The tokens at these positions attend to every token and every token attends to them.
 
     Args:
-        positions: Positions of the global tokens; a negative one counts from the end. One that
-            does not exist at a length is a ValueError at that length.
+        positions: Positions of the global tokens; negative positions count from the end. A
+            position that does not exist at a length raises a ValueError at that length.
 
     Examples:
         >>> GlobalTokens([0, -1]).mask(4)[0].astype(int)
@@ -79,7 +79,7 @@ class GlobalTokens(GlobalPiece):
     advice = "count its positions from the beginning"
 
     def __init__(self, positions: Iterable[int]) -> None:
-        """Check and sort the positions; their order and repetition have no meaning."""
+        """Check and sort the positions; their order and repetition do not matter."""
         try:
             if isinstance(positions, (str, bytes, Mapping)):
                 raise TypeError
@@ -104,7 +104,7 @@ class GlobalTokens(GlobalPiece):
         super().__post_init__()
 
     def flagged(self, n: int) -> tuple[Positions, Positions]:
-        """Each token is a range; a ValueError if there is no such token."""
+        """Return each token as a range; raise a ValueError if a position does not exist."""
         missing = [p for p in self.positions if not -n <= p < n]
         if missing:
             raise InvalidValueError(
@@ -114,31 +114,31 @@ class GlobalTokens(GlobalPiece):
         return token, token
 
     def flags(self, n: int) -> npt.NDArray[np.bool_]:
-        """Which of `n` tokens are global: bool [n]."""
+        """Return which of `n` tokens are global: bool [n]."""
         flags = np.zeros(n, bool)
         flags[self.flagged(n)[0]] = True
         return flags
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
-        """`i` or `j` is one of the positions."""
+        """Return whether `i` or `j` is one of the positions."""
         wanted = (position + n if position < 0 else position for position in self.positions)
         found = ((i == token) | (j == token) for token in wanted)
         return functools.reduce(operator.or_, found, (i < j) & (i > j))
 
     def reach(self, n: int) -> Reach:
-        """What a global query sees up to its own position are sinks as well."""
+        """Return a reach in which the keys before the last global query are sinks."""
         if not self.streams:
             return Reach()
         last = max(self.positions, default=-1)
         return Reach(0, math.inf if self.positions else 0, last + 1)
 
     def tile_count(self, n: int, size: int) -> float:
-        """Rows and columns of tiles."""
+        """Return the number of tiles in the rows and columns of global tokens."""
         rows = -(-n // size)
         return rows * min(rows, 2 * len(self.positions))
 
     def __repr__(self) -> str:
-        """All positions if they are few, else their number."""
+        """Return the expression, with the number of positions if they are many."""
         if len(self.positions) <= FEW:
             return super().__repr__()
         return f"GlobalTokens(<{len(self.positions)} positions>)"
@@ -150,9 +150,9 @@ class GlobalBlocks(GlobalPiece):
 
     Args:
         first: Number of global blocks at the beginning.
-        last: Number of global blocks at the end. The very last block may be ragged: with blocks
-            of 64, the last one of 70 tokens has 6.
-        block: Tokens in a block. In a sequence of fewer blocks than asked for, all are global.
+        last: Number of global blocks at the end. The last block may be ragged: with blocks of 64,
+            the last block of 70 tokens has 6.
+        block: Number of tokens in a block. If a sequence has fewer blocks, all of them are global.
 
     Examples:
         >>> GlobalBlocks(first=1, last=0, block=2).mask(4)[0].astype(int)
@@ -179,25 +179,25 @@ class GlobalBlocks(GlobalPiece):
         super().__post_init__()
 
     def flagged(self, n: int) -> tuple[Positions, Positions]:
-        """The beginning and the end."""
+        """Return the ranges at the beginning and at the end."""
         blocks = -(-n // self.block)
         head = min(self.first * self.block, n)
         tail = min(max(blocks - self.last, 0) * self.block, n)
         return np.array([[0, tail]]), np.array([[head - 1, n - 1]])
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
-        """`i` or `j` is in one of the blocks."""
+        """Return whether `i` or `j` is in one of the blocks."""
         (_, tail), (head, _) = (side[0].tolist() for side in self.flagged(n))
         found = (i <= head) | (j <= head)
         return found | (i >= tail) | (j >= tail) if self.last else found
 
     def reach(self, n: int) -> Reach:
-        """What a global query sees up to its own position are sinks as well."""
+        """Return a reach in which the keys before the last global query are sinks."""
         if not self.streams:
             return Reach()
         return Reach(0, math.inf if self.first else 0, self.first * self.block)
 
     def tile_count(self, n: int, size: int) -> float:
-        """Rows and columns of tiles."""
+        """Return the number of tiles in the rows and columns of global tokens."""
         rows = -(-n // size)
         return rows * min(rows, 2 * (self.first + self.last) * (1 + self.block / size))

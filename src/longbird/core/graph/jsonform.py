@@ -1,4 +1,4 @@
-"""The JSON of graphs: objects are graphs, lists are tuples, and nothing is read twice."""
+"""The JSON of graphs, in which objects are graphs and lists are tuples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOO_MANY_DIGITS = "the graph has a number of thousands of digits"
 
 
 def plain(value: Any) -> Any:
-    """A field as JSON has it: lists become tuples, and numbers of NumPy those of Python."""
+    """Return a field with tuples instead of lists, and Python numbers instead of NumPy numbers."""
     if isinstance(value, (list, tuple)):
         values = tuple(map(plain, value))
         same = isinstance(value, tuple) and all(map(operator.is_, values, value))
@@ -26,7 +26,7 @@ def plain(value: Any) -> Any:
 
 
 def encode(value: Any) -> str:
-    """JSON of a field; graphs bring the text they already have."""
+    """Return the JSON of a field; graphs have theirs already."""
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, tuple):
@@ -40,10 +40,10 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str | bytes | bytearray, make: Callable[[Any, dict[str, Any]], Any]) -> Any:
-    """Reads JSON; `make` makes a graph of its type and its fields.
+    """Read JSON, in which `make` makes the graph of a type and its fields.
 
     Raises:
-        ValueError: If it is not JSON, an object names a field twice, or it is nested too deeply.
+        ValueError: The text is not JSON, is nested too deeply, or an object names a field twice.
     """
     try:
         return _value(json.loads(text, object_pairs_hook=_object), make)
@@ -58,7 +58,7 @@ def decode(text: str | bytes | bytearray, make: Callable[[Any, dict[str, Any]], 
 
 
 def written(content: dict[str, Any]) -> str:
-    """The text of JSON that somebody has parsed."""
+    """Return the text of parsed JSON."""
     try:
         return json.dumps(content)
     except ValueError as error:
@@ -68,7 +68,7 @@ def written(content: dict[str, Any]) -> str:
 
 
 def too_many_digits(error: Exception) -> bool:
-    """Does Python refuse an integer for its length, with advice on how to make it read more?"""
+    """Return whether Python refused an integer because of its length."""
     return "digits) for integer string conversion" in str(error)
 
 

@@ -1,9 +1,8 @@
 """The block patterns that published BigBird checkpoints were trained with, draw for draw.
 
-Use `longbird.bigbird` for new models. These plans exist because a checkpoint is only reproduced
-with its own random blocks, which come from NumPy's legacy generator in a certain order, reach
-only the first 1,024 tokens or 11 blocks, and at some lengths list a block twice, which then
-counts twice in the softmax.
+Use `longbird.bigbird` for new models. A checkpoint is only reproduced with its own random blocks.
+They come from NumPy's legacy generator in a certain order, reach only the first 1,024 tokens or 11
+blocks, and at some lengths list a block twice, which then counts twice in the softmax.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ Table = npt.NDArray[np.int32]
 
 PLANS = ("google", "huggingface", "huggingface_eval")
 
-# Lengths that use the plan of the paper; other lengths came later, with a plan of their own.
+# Lengths that use the plan of the paper; other lengths were added later, with another plan.
 PAPER_LENGTHS = {
     "google": (1024, 2048, 3072, 4096),
     "huggingface": (1024, 3072, 4096),
     "huggingface_eval": (),
 }
-PAPER_REACH = 1024  # the paper's plan draws key blocks from this many tokens at the beginning
+PAPER_REACH = 1024  # the plan of the paper draws key blocks from the first tokens only
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,16 @@ class LegacyBigBird(Graph):
     A block that is listed twice counts twice.
 
     Args:
-        plan: "google" (google-research/bigbird), "huggingface" (Hugging Face in training mode and
-            before 4.29 always) or "huggingface_eval" (Hugging Face in evaluation mode since 4.29:
+        plan: "google" (google-research/bigbird), "huggingface" (Hugging Face in training mode, and
+            always before 4.29) or "huggingface_eval" (Hugging Face in evaluation mode since 4.29:
             every random block is block 0, in every head).
-        block: Tokens in a block; the last block may have fewer.
-        random: Random blocks for each query block.
+        block: Number of tokens in a block; the last block may have fewer.
+        random: Number of random blocks for each query block.
         seed: Seed of the layer; the checkpoints use the number of the layer.
-        max_length: Length that the plan of the paper is built for (Hugging Face:
+        max_length: Length for which the plan of the paper is built (Hugging Face:
             `max_position_embeddings`).
-        full_up_to: Attention is full up to this length; by default `(5 + 2 * random) * block`
-            for the plans of Hugging Face, and 512 for Google's.
+        full_up_to: Length up to which attention is full; by default `(5 + 2 * random) * block` for
+            the plans of Hugging Face, and 512 for Google's.
 
     Examples:
         >>> graph = LegacyBigBird("google")
@@ -95,26 +94,26 @@ class LegacyBigBird(Graph):
         super().__post_init__()
 
     def reseed(self, offset: int) -> Graph:
-        """Add `offset` to the seed, if the plan uses one."""
+        """Return the same graph with `offset` added to the seed, if the plan uses one."""
         reseeded = super().reseed(offset)
         return reseeded if self.per_head else self
 
     def tile_count(self, n: int, size: int) -> float:
-        """All, or those of each row's blocks and of the two global rows."""
+        """Return all tiles, or those of the blocks of each row and of the two global rows."""
         rows = -(-n // size)
         if self.is_full(n):
             return float(rows) ** 2
         return rows * min(rows, (7 + self.random) * max(1, self.block / size))
 
     def is_full(self, n: int) -> bool:
-        """Whether attention over `n` tokens is full."""
+        """Return whether attention over `n` tokens is full."""
         return n <= (self.full_up_to or 0)
 
     def plan_table(self, n: int, heads: int) -> Table:
-        """The random key blocks of query blocks 1 to m-2: int32 [heads, m-2, random].
+        """Return the random key blocks of query blocks 1 to m-2: int32 [heads, m-2, random].
 
         Raises:
-            ValueError: If the plan does not exist at this length.
+            ValueError: The plan does not exist at this length.
         """
         blocks = -(-n // self.block)
         if blocks < 4:
@@ -145,10 +144,10 @@ class LegacyBigBird(Graph):
         return table[:, 1:-1]
 
     def _paper_draws(self, heads: int, blocks: int) -> Iterator[tuple[int, int, slice, Any, Any]]:
-        """The draws of the paper's plan in order: (head, row, slots, candidates, forbidden).
+        """Yield the draws of the paper's plan in order: (head, row, slots, candidates, forbidden).
 
-        It draws for `max_length` and keeps the first rows. Where it looks wrong (a row near the
-        end may draw a block of its own window), the original is.
+        It draws for `max_length` and keeps the first rows. Its flaws (a row near the end may draw
+        a block of its own window) are those of the original.
         """
         total = self.max_length // self.block
         if blocks > total:
@@ -174,9 +173,9 @@ class LegacyBigBird(Graph):
                 yield head, row, slice(0, self.random), candidates, ()
 
     def _later_draws(self, heads: int, blocks: int) -> Iterator[tuple[int, int, slice, Any, Any]]:
-        """The draws of the later plan in order: (head, row, slots, candidates, forbidden).
+        """Yield the draws of the later plan in order: (head, row, slots, candidates, forbidden).
 
-        It cuts the sequence at one block, and draws so many blocks from each side of the cut.
+        It divides the sequence at one block and draws a number of blocks from each part.
         """
         random = self.random
         if 2 * random + 5 < blocks:
@@ -203,11 +202,11 @@ class LegacyBigBird(Graph):
                     yield head, row, slots, np.arange(start, end, dtype=np.int32), forbidden
 
     def blocks(self, n: int, heads: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The block pairs of a length that is not full, and how often each is listed.
+        """Return the block pairs of a length that is not full, and how often each is listed.
 
         Returns:
             Sorted codes `(head * m + row) * m + column` for m blocks, and their multiplicities.
-            Without randomness the codes are of one head that stands for all.
+            Without random blocks, the codes are those of one head that stands for all.
         """
         heads = heads if self.per_head else 1
         table = self.plan_table(n, heads).astype(np.int64)
@@ -221,7 +220,7 @@ class LegacyBigBird(Graph):
             rows * m + (m - 1),
             *(rows * m + column for column in (rows - 1, rows, rows + 1)),
         ]
-        # The window of rows 1 and m-2 has the first or last block, which they list once.
+        # The windows of rows 1 and m-2 contain the first and last block, which are listed once.
         twice = np.array([1 * m, (m - 2) * m + (m - 1)])
         codes, counts = np.unique(np.concatenate(listed), return_counts=True)
         counts[np.searchsorted(codes, twice)] -= 1

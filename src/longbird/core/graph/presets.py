@@ -1,4 +1,4 @@
-"""The patterns of the papers, in a few lines each."""
+"""The patterns of published papers, composed of pieces."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def bigbird(
     global_last: int = 1,
     seed: int = 0,
 ) -> Graph:
-    """BigBird: a window of blocks, global blocks, and random blocks where neither is [1].
+    """Return BigBird: a window of blocks, global blocks, and random blocks elsewhere [1].
 
     Args:
-        block: Tokens in a block.
-        window: Blocks in the window, an odd number.
-        random: Random key blocks for each query block and head, fewer where fewer are left.
-        global_first: Global blocks at the beginning.
-        global_last: Global blocks at the end.
+        block: Number of tokens in a block.
+        window: Number of blocks in the window, an odd number.
+        random: Number of random key blocks for each query block and head, fewer if fewer are left.
+        global_first: Number of global blocks at the beginning.
+        global_last: Number of global blocks at the end.
         seed: Seed of the random blocks.
 
     Examples:
@@ -44,7 +44,7 @@ def bigbird(
 
 
 def as_bigbird(graph: Union) -> str | None:
-    """The call of `bigbird` that makes a graph, with what is not as by default; None if none does.
+    """Return the call of `bigbird` that makes a graph, without default arguments, or None.
 
     Examples:
         >>> as_bigbird(bigbird(seed=7, block=32))
@@ -76,10 +76,10 @@ def as_bigbird(graph: Union) -> str | None:
 
 
 def longformer(window: int = 512, dilation: int = 1) -> Graph:
-    """Longformer: a window of tokens; its global tokens are chosen for each example [1].
+    """Return Longformer: a window of tokens; global tokens are chosen for each example [1].
 
     Args:
-        window: Total window, an even number: half of it on each side, and the token itself.
+        window: Total number of neighbours, an even number: half of them on each side.
         dilation: Distance between neighbouring keys of the window.
 
     Examples:

@@ -1,7 +1,8 @@
-"""Random patterns, from a generator that is a pure function of (seed, position).
+"""Random patterns, drawn by a generator that is a pure function of the seed and the position.
 
-Nothing here reads or writes random state: a draw is a hash of its keys, so a graph is the same on
-every machine, in every process and with every version of NumPy, and any row can be drawn alone.
+Nothing here reads or writes random state: a draw is a hash of its keys. A graph is therefore the
+same on every machine, in every process and with every version of NumPy, and any row can be drawn
+alone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Codes = npt.NDArray[np.int64]
 
 
 def draw(*keys: Any) -> npt.NDArray[np.uint64]:
-    """64 random bits for each combination of the integer keys, which broadcast.
+    """Return 64 random bits for each combination of integer keys, which broadcast.
 
     Each key is absorbed by the finalizer of SplitMix64 [1].
 
@@ -46,13 +47,13 @@ def draw(*keys: Any) -> npt.NDArray[np.uint64]:
 
 
 def below(bound: Any, *keys: Any) -> npt.NDArray[np.int64]:
-    """A random integer from 0 to `bound - 1` for each combination of the keys."""
+    """Return a random integer from 0 to `bound - 1` for each combination of the keys."""
     bits = draw(*keys) >> np.uint64(32)
     return (bits * np.asarray(bound).astype(np.uint64) >> np.uint64(32)).astype(np.int64)
 
 
 def uniform(*keys: Any) -> npt.NDArray[np.float64]:
-    """A random number in [0, 1) for each combination of the keys."""
+    """Return a random number in [0, 1) for each combination of the keys."""
     return (draw(*keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -64,11 +65,11 @@ class RandomBlocks(Graph):
     head, query block). Drawing takes O(heads * blocks * count).
 
     Args:
-        count: Key blocks for each query block; fewer where fewer are left.
-        block: Tokens in a block; the last block may have fewer.
-        seed: An integer, 0 or more.
-        avoid: A graph whose blocks are not drawn: those pairs of blocks that it covers with all
-            their edges. BigBird does not draw what window and global blocks cover already.
+        count: Number of key blocks for each query block; fewer if fewer are left.
+        block: Number of tokens in a block; the last block may have fewer.
+        seed: Seed, an integer of at least 0.
+        avoid: Graph whose blocks are not drawn: the pairs of blocks that it covers completely.
+            BigBird does not draw what its window and global blocks cover.
 
     Examples:
         >>> RandomBlocks(count=1, block=2).mask(6)[0].astype(int)
@@ -110,11 +111,11 @@ class RandomBlocks(Graph):
         super().__post_init__()
 
     def reach(self, n: int) -> Reach:
-        """Anywhere, or nowhere if nothing is drawn, as in `bigbird(random=0)`."""
+        """Return no limits, or an empty reach if nothing is drawn, as in `bigbird(random=0)`."""
         return Reach() if self.count else Reach(0, 0)
 
     def tile_count(self, n: int, size: int) -> float:
-        """The tiles of each drawn block, in as many rows as blocks have."""
+        """Return the tiles of the drawn blocks in all rows."""
         rows = -(-n // size)
         across = 1 if self.block <= size else self.block / size
         return rows * min(rows, self.count * across * max(1, size / self.block))
@@ -130,11 +131,11 @@ class RandomBlocks(Graph):
             blocks: Number of blocks in the sequence.
             heads: Number of heads.
             rows: Query blocks to draw for.
-            covered: What not to draw, as sorted codes `(head * len(rows) + row) * blocks +
+            covered: Blocks not to draw, as sorted codes `(head * len(rows) + row) * blocks +
                 column`, where row counts from the beginning of `rows`.
 
         Returns:
-            What was drawn, as sorted codes of the same form.
+            Drawn blocks, as sorted codes of the same form.
         """
         lines = heads * len(rows)
         covered_line = covered // blocks
@@ -142,7 +143,7 @@ class RandomBlocks(Graph):
         free = blocks - np.diff(covered_start)
 
         # Floyd's algorithm: `count` distinct ranks among the free blocks of each line. A line
-        # with fewer free blocks sits out the first steps, which leaves it exactly all of them.
+        # with fewer free blocks skips the first steps, and so draws all of them.
         keys = (np.arange(heads)[:, None], np.asarray(rows)[None, :])
         stream = draw(self.seed, *keys).reshape(lines)
         count = min(self.count, blocks)
@@ -157,8 +158,8 @@ class RandomBlocks(Graph):
         line, slot = np.nonzero(ranks >= 0)
         rank = ranks[line, slot]
 
-        # The free block of a rank is the rank plus the covered blocks before it. Of the k-th
-        # covered block of a line, `column - k` free ones are in front.
+        # The free block of a rank is the rank plus the number of covered blocks before it.
+        # `column - k` free blocks precede the k-th covered block of a line.
         in_front = covered % blocks - (np.arange(len(covered)) - covered_start[covered_line])
         before = np.searchsorted(
             covered_line * (blocks + 1) + in_front, line * (blocks + 1) + rank, side="right"
@@ -184,12 +185,12 @@ class RandomBlocks(Graph):
 class ErdosRenyi(EdgeList):
     """Every query attends to every key with probability `p`, independently, itself included.
 
-    The same in all heads. Runs in O(edges) expected time by skipping over the geometrically
-    distributed gaps between edges [2].
+    All heads have the same edges. Runs in O(edges) expected time by skipping over the
+    geometrically distributed gaps between edges [2].
 
     Args:
         p: Probability of each edge.
-        seed: An integer, 0 or more.
+        seed: Seed, an integer of at least 0.
 
     Examples:
         >>> int(ErdosRenyi(0.25, seed=1).mask(100).sum())
@@ -215,11 +216,11 @@ class ErdosRenyi(EdgeList):
         super().__post_init__()
 
     def tile_count(self, n: int, size: int) -> float:
-        """One for each edge at most."""
+        """Return the expected number of edges, limited to the number of all tiles."""
         return min(self.p * n * n, float(-(-n // size)) ** 2)
 
     def edges(self, n: int) -> npt.NDArray[np.int64]:
-        """The edges over `n` tokens, sorted: int64 [edges, 2]."""
+        """Return the edges over `n` tokens, sorted: int64 [edges, 2]."""
         end = n * n
         if self.p == 1.0:
             return np.stack(np.divmod(np.arange(end), max(n, 1)), axis=1)
@@ -243,13 +244,13 @@ class WattsStrogatz(EdgeList):
 
     Query `i` starts with the keys up to `k / 2` before and after it on a ring. Each of these
     edges is then rewired with probability `beta` to a uniform key that the query does not have
-    yet. So each query has exactly `k + 1` keys; with `k + 1` tokens or fewer, all of them. The
-    same in all heads. Runs in O(n k + rewired edges * k).
+    yet. Each query has exactly `k + 1` keys, or all if there are no more tokens. All heads have
+    the same edges. Runs in O(n k + rewired edges * k).
 
     Args:
-        k: Ring neighbours of each query, an even number.
+        k: Number of ring neighbours of each query, an even number.
         beta: Probability of rewiring an edge.
-        seed: An integer, 0 or more.
+        seed: Seed, an integer of at least 0.
 
     Examples:
         >>> WattsStrogatz(k=2, beta=0.0).mask(5)[0].astype(int)
@@ -284,13 +285,13 @@ class WattsStrogatz(EdgeList):
         super().__post_init__()
 
     def tile_count(self, n: int, size: int) -> float:
-        """One for each edge at most; ring neighbours share theirs."""
+        """Return at most one tile for each rewired edge, besides those of the ring."""
         rows = -(-n // size)
         rewired = self.beta * size * self.k
         return rows * min(rows, 2 + self.k / size + rewired)
 
     def edges(self, n: int) -> npt.NDArray[np.int64]:
-        """The edges over `n` tokens, sorted: int64 [edges, 2]."""
+        """Return the edges over `n` tokens, sorted: int64 [edges, 2]."""
         if n <= self.k + 1:
             return np.stack(np.divmod(np.arange(n * n), max(n, 1)), axis=1)
         queries = np.arange(n)
@@ -305,8 +306,8 @@ class WattsStrogatz(EdgeList):
 
 
 def _missing_key(keys: npt.NDArray[np.int64], rank: npt.NDArray[np.int64]) -> Codes:
-    """For each row, the key of the given rank among those that are not in `keys`."""
-    # The least solution of key = rank + (number of the row's keys up to key), from below.
+    """Return for each row the key of the given rank among those that are not in `keys`."""
+    # The least solution of key = rank + (number of keys of the row up to key), found from below.
     found = rank
     while True:
         higher = rank + (keys <= found[:, None]).sum(axis=1)

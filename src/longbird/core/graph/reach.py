@@ -1,4 +1,4 @@
-"""How far the edges of a graph go."""
+"""How long the edges of a graph are."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 
 class Reach(NamedTuple):
-    """Limits that no edge (i, j) goes beyond.
+    """Limits that no edge (i, j) exceeds.
 
-    Layouts look for edges within the reach alone, and a decoder remembers no more than that.
+    Layouts look for edges only within the reach, and a decoder remembers only what it covers.
 
     Attributes:
-        behind: `i - j` is at most this, unless the key is one of the first `sinks` tokens.
-        ahead: `j - i` is at most this; 0 if no query sees what comes after it.
-        sinks: The number of tokens at the beginning that any later query may see.
+        behind: Maximum of `i - j`, unless the key is one of the first `sinks` tokens.
+        ahead: Maximum of `j - i`; 0 if no query sees a later key.
+        sinks: Number of tokens at the beginning that any later query may see.
 
     Examples:
         >>> Reach(behind=128, ahead=0)
@@ -28,16 +28,16 @@ class Reach(NamedTuple):
 
     @staticmethod
     def of_any(reaches: Iterable[Reach]) -> Reach:
-        """The reach of a union."""
+        """Return the reach of a union."""
         behind, ahead, sinks = zip(*reaches, strict=True)
         return Reach(max(behind), max(ahead), max(sinks))
 
     @staticmethod
     def of_all(reaches: Iterable[Reach]) -> Reach:
-        """The reach of an intersection.
+        """Return the reach of an intersection.
 
-        Limits exclude the edge with `i - j = behind + 1` and `j = sinks` only if one part does so
-        alone: its own limits are no larger. So the best limits are those of one part.
+        Limits exclude the edge with `i - j = behind + 1` and `j = sinks` only if those of a single
+        part do, which are then no larger. So the best limits are those of one part.
         """
         reaches = list(reaches)
         best = min(reaches, key=lambda reach: reach.behind + reach.sinks)

@@ -1,8 +1,8 @@
-"""What a decoder has to remember: the keys that later queries can still see, from the graph alone.
+"""Which keys a decoder has to remember, derived from the graph alone.
 
-A decoder that keeps the last few keys and values, and those of the first tokens, generates in
-constant memory. That is exact where the graph is causal, and where it grows by prefixes: a new
-token must not change what earlier tokens saw.
+A decoder that keeps the last keys and values, and those of the first tokens, generates in constant
+memory. That is exact if the graph is causal and grows by prefixes: a new token must not change
+what earlier tokens saw.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Stream:
     """A causal graph as a decoder meets it, one query after the other.
 
     Attributes:
-        reach: Query `i` sees keys from `i - reach` on, besides the sinks. None: all keys, so that
-            the cache has to grow.
-        sinks: The number of tokens at the beginning that every later query may see.
-        graph: The graph.
+        reach: Distance to the first key that a query may see, besides the sinks; None if it may
+            see all, so that the cache has to grow.
+        sinks: Number of tokens at the beginning that every later query may see.
+        graph: Graph that is streamed.
     """
 
     reach: int | None
@@ -34,22 +34,22 @@ class Stream:
     graph: Graph
 
     def sees(self, i: Any, j: Any, head: Any = None) -> Any:
-        """Whether query `i` sees key `j`, elementwise: `graph.mask(n)[head, i, j]` of any length.
+        """Return whether query `i` sees key `j`, elementwise: `mask(n)[head, i, j]` at any n.
 
         Args:
             i: Positions of queries, a NumPy array or a torch tensor of int64.
-            j: Positions of keys, of a shape that broadcasts with the other.
-            head: Numbers of heads, of a shape that broadcasts with both. Only graphs that differ
-                between heads look at it.
+            j: Positions of keys, of a shape that broadcasts with that of `i`.
+            head: Numbers of heads, of a shape that broadcasts with both; only needed for graphs
+                that differ between heads.
         """
         return self.graph.sees(i, j, head)
 
 
 def stream(graph: Graph) -> Stream:
-    """What a decoder over `graph` has to remember.
+    """Return which keys a decoder over `graph` has to remember.
 
     Raises:
-        ValueError: If the graph is not causal, or a new token would change what earlier ones saw.
+        ValueError: The graph is not causal, or a new token would change what earlier ones saw.
 
     Examples:
         >>> import numpy as np
@@ -82,7 +82,7 @@ def stream(graph: Graph) -> Stream:
 
 
 def without_prefixes(graph: Graph) -> Graph | None:
-    """The part, if there is one, that over n tokens is not what it is over more, cut to n."""
+    """Return the part, if any, that changes for earlier tokens when the sequence grows."""
     if graph.streams:
         return None
     parts = map(without_prefixes, graph.combines)

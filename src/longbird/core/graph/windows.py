@@ -1,4 +1,4 @@
-"""Patterns that a rule on the two positions defines: full, causal, windows of tokens or blocks."""
+"""Patterns that are rules on the two positions: full, causal, windows of tokens or blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from longbird.core.graph.reach import Reach
 from longbird.core.graph.rules import Positions
 from longbird.errors import InvalidValueError
 
-# Spans that are told apart at a time, before they take more memory than they save.
+# Number of spans beyond which listing them separately takes more memory than it saves.
 MOST_SPANS = 2**24
 
 
@@ -30,11 +30,11 @@ class Full(Graph):
     kind, streams, period, sort_modulus = "window", True, 1, None
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
-        """Always."""
+        """Return True for every pair."""
         return (i <= j) | (i > j)
 
     def tile_count(self, n: int, size: int) -> float:
-        """All tiles."""
+        """Return the number of all tiles."""
         return float(-(-n // size)) ** 2
 
 
@@ -52,15 +52,15 @@ class Causal(Graph):
     kind, streams, period, sort_modulus = "window", True, 1, None
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
-        """`j <= i`."""
+        """Return whether `j <= i`."""
         return j <= i
 
     def reach(self, n: int) -> Reach:
-        """All tokens behind, none ahead."""
+        """Return a reach of all tokens behind and none ahead."""
         return Reach(ahead=0)
 
     def tile_count(self, n: int, size: int) -> float:
-        """Half of the tiles, and the diagonal."""
+        """Return half of the tiles, and the diagonal."""
         rows = float(-(-n // size))
         return rows * (rows + 1) / 2
 
@@ -72,7 +72,7 @@ class Window(Graph):
     A dilated window costs what a plain one with the same number of keys costs.
 
     Args:
-        radius: Keys on each side, 0 or more.
+        radius: Number of keys on each side, 0 or more.
         dilation: Distance between neighbouring keys, 1 or more.
 
     Examples:
@@ -99,17 +99,17 @@ class Window(Graph):
         super().__post_init__()
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
-        """`|i - j| <= radius * dilation` and `(i - j) % dilation == 0`."""
+        """Return whether `|i - j| <= radius * dilation` and `(i - j) % dilation == 0`."""
         near = abs(i - j) <= self.radius * self.dilation
         return near if self.dilation == 1 else near & ((i - j) % self.dilation == 0)
 
     def reach(self, n: int) -> Reach:
-        """`radius * dilation` on both sides."""
+        """Return `radius * dilation` for both sides."""
         side = self.radius * self.dilation
         return Reach(side, side)
 
     def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
-        """One span, or one for each key where the keys of a tile are far apart and few."""
+        """Return one span, or one for each key where the keys of a tile are few and far apart."""
         step = self.dilation
         radius = min(self.radius, n // step)
         near = (last - first).max(initial=0) >= step - 1
@@ -119,7 +119,7 @@ class Window(Graph):
         return first + offset, last + offset
 
     def tile_count(self, n: int, size: int) -> float:
-        """As many in each row as the window covers, or one for each key."""
+        """Return the tiles that the window covers in each row, or one for each key."""
         rows = -(-n // size)
         keys = 2 * self.radius + 1
         return rows * min(rows, 2 * keys, 2 + keys * self.dilation / size)
@@ -130,8 +130,8 @@ class BlockWindow(Graph):
     """Every block of queries attends to its own block and to `width // 2` blocks on each side.
 
     Args:
-        width: Blocks in the window, an odd number.
-        block: Tokens in a block; the last block may have fewer.
+        width: Number of blocks in the window, an odd number.
+        block: Number of tokens in a block; the last block may have fewer.
 
     Examples:
         >>> BlockWindow(width=3, block=2).mask(6)[0].astype(int)
@@ -163,20 +163,20 @@ class BlockWindow(Graph):
         super().__post_init__()
 
     def edge(self, i: Positions, j: Positions, n: int) -> npt.NDArray[np.bool_]:
-        """`|i // block - j // block| <= width // 2`."""
+        """Return whether `|i // block - j // block| <= width // 2`."""
         return abs(i // self.block - j // self.block) <= self.width // 2
 
     def reach(self, n: int) -> Reach:
-        """From the last token of a block to the first one of the window, and the reverse."""
+        """Return the distance from the last token of a block to the first token of the window."""
         side = (self.width // 2 + 1) * self.block - 1
         return Reach(side, side)
 
     def spans(self, first: Positions, last: Positions, n: int) -> tuple[Positions, Positions]:
-        """Whole blocks."""
+        """Return spans of whole blocks."""
         block, side = self.block, self.width // 2
         return (first // block - side) * block, (last // block + side + 1) * block - 1
 
     def tile_count(self, n: int, size: int) -> float:
-        """As many in each row as the window covers."""
+        """Return the tiles that the window covers in each row."""
         rows = -(-n // size)
         return rows * min(rows, 1 + self.width * self.block / size)

@@ -1,4 +1,4 @@
-"""A graph at a length, as the arrays that kernels take."""
+"""Layouts: graphs at a given length, as the arrays that kernels take."""
 
 from longbird.core.layout.layout import Layout as Layout
 from longbird.core.layout.layout import compile_layout as compile_layout

@@ -1,6 +1,6 @@
-"""Lists of block pairs as tiles, whether blocks and tiles fit together or not.
+"""Conversion of lists of block pairs to tiles, for any sizes of blocks and tiles.
 
-Single edges are the case of blocks of one token.
+Single edges are pairs of blocks of one token.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from longbird.errors import InvalidValueError
 
 
 def of_blocks(grid: Grid, block: int, heads: int, head: Any, row: Codes, column: Codes) -> TileSet:
-    """Tiles of the distinct block pairs (head, row, column), each with all its edges.
+    """Return the tiles of distinct block pairs (head, row, column), each with all its edges.
 
-    Takes O(pairs log pairs). Where tiles hold several pairs or parts of one, their masks are
-    told apart by hashes of what they hold, and only different ones are ever written out.
+    Takes O(pairs log pairs). If tiles contain several pairs or parts of pairs, hashes of their
+    contents tell which masks are equal, and only different masks are built.
 
     Args:
-        grid: Where the tiles are; tokens are in the order of the sequence.
-        block: Tokens in a block.
-        heads: 1 if all heads share the pairs, else the number of heads.
+        grid: Grid of the tiles, with tokens in the order of the sequence.
+        block: Number of tokens in a block.
+        heads: Number of heads, or 1 if all heads share the pairs.
         head: Head of each pair, or 0.
         row: Query block of each pair; each has a query of the grid.
         column: Key block of each pair.
@@ -79,12 +79,12 @@ def of_blocks(grid: Grid, block: int, heads: int, head: Any, row: Codes, column:
 
 
 def _first_and_last_tile(start: Codes, block: int, stop: int, size: int) -> tuple[Codes, Codes]:
-    """The tiles of the positions `start` to `start + block - 1` that exist."""
+    """Return the first and last tile of the positions `start` to `start + block - 1`."""
     return np.maximum(start, 0) // size, (np.minimum(start + block, stop) - 1) // size
 
 
-# The part of a block that lies in a tile, on one axis, is one of 2 * size intervals: it begins in
-# the tile (its number is the place where), or before (its number is size + the place of its end).
+# On one axis, the part of a block that lies in a tile is one of 2 * size intervals: it begins in
+# the tile (its number is where), or before the tile (its number is size + where it ends).
 
 
 def _local(offset: Codes, block: int, size: int) -> Codes:
@@ -97,12 +97,12 @@ def _interval(local: Codes, block: int, size: int) -> tuple[Codes, Codes]:
 
 
 def _distinct_sets(local: Codes, first: Codes, length: Codes, kinds: int) -> tuple[Codes, Codes]:
-    """Which of the sets local[first[k] : first[k] + length[k]] are equal.
+    """Find which of the sets local[first[k] : first[k] + length[k]] are equal.
 
     Returns:
-        The number of one set of each kind, and the kind of each set.
+        Number of one set of each kind, and the kind of each set.
     """
-    # Sets of one element, which can be millions, are told apart by it.
+    # Sets of one element, of which there can be millions, are distinguished by it.
     alone, several = np.flatnonzero(length == 1), np.flatnonzero(length > 1)
     example = np.full(kinds, -1)
     example[local[first[alone]]] = alone
@@ -119,25 +119,25 @@ def _distinct_sets(local: Codes, first: Codes, length: Codes, kinds: int) -> tup
 
 
 def _distinct_by_hash(local: Codes, first: Codes, kinds: int) -> tuple[Codes, Codes]:
-    """What `_distinct_sets` does, where the sets lie one after the other."""
+    """Do the same for sets that are stored one after the other."""
     for salt in count():
         bits = draw(salt, np.arange(2)[:, None], np.arange(kinds))
         a, b = (np.add.reduceat(side[local], first) for side in bits)
         _, example, kind = np.unique(a, return_index=True, return_inverse=True)
-        if np.array_equal(b[example][kind], b):  # else two different sets met in `a`
+        if np.array_equal(b[example][kind], b):  # else two different sets have the same hash `a`
             return example, kind
-    raise AssertionError("some salt tells all sets apart")
+    raise AssertionError("some salt distinguishes all sets")
 
 
 def _painted(number: Codes, rows: Codes, columns: Codes, block: int, size: int) -> Masks:
-    """Masks that are each a union of disjoint rectangles; `number` ascends from 0."""
+    """Return masks that are unions of disjoint rectangles; `number` ascends from 0."""
     masks = int(number[-1]) + 1
     painted = [no_masks(size)]
     chunk = max(1, CHUNK // (size + 1) ** 2)
     for begin in range(0, masks, chunk):
         end = min(begin + chunk, masks)
         part = slice(*np.searchsorted(number, [begin, end]))
-        # Corners that sum up to rectangles along both axes.
+        # Cumulative sums of these corners along both axes are rectangles.
         corners = np.zeros((end - begin, size + 1, size + 1), np.int8)
         mask = number[part] - begin
         top, bottom = _interval(rows[part], block, size)

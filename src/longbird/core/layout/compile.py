@@ -1,4 +1,4 @@
-"""How graphs become tiles: by their rule, or by a short function for a family of pieces."""
+"""Compilation of graphs to tiles: by their rule, or by a function for a family of pieces."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ from longbird.core.layout.tiling import Tiling
 from longbird.core.machine import many
 from longbird.errors import InvalidValueError
 
-# Pairs that a rule is asked about one by one before it is too long a wait: some minutes.
+# Maximum number of pairs for which a rule is evaluated, which takes some minutes.
 MOST_PAIRS = 2**35
 
 
 def compile_tiles(
     graph: Graph, grid: Grid, limit: TileSet | None = None, level: int = 1
 ) -> TileSet:
-    """The edges that the graph has at least `level` times, as tiles of the grid.
+    """Return the edges that the graph has at least `level` times, as tiles of the grid.
 
-    With a `limit`, only in the tiles of that set; so an intersection never looks at tiles that
-    its smallest part does not have.
+    With a `limit`, only the tiles of that set are examined; an intersection uses it to skip tiles
+    that its smallest part does not have.
     """
     if level > 1 and not graph.multiset:
         return TileSet.empty(grid)
     return tiles_of(graph, grid, limit, level)
 
 
-# Rules on positions, of this package and of others. With a period, a tile's mask depends on how
-# far its queries are from its keys, and on where they are in the period, so a handful of masks
-# serves a sequence of any length. Without one, a rule is asked about every tile within its spans.
+# Rules on positions, of this package and of users. With a period, the mask of a tile depends on
+# the distance between its queries and keys and their place in the period: a few masks serve a
+# sequence of any length. Without one, the rule is evaluated for every tile within its spans.
 
 
 @singledispatch
 def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
-    """What `compile_tiles` does for a certain piece: by default, by its rule."""
+    """Return the tiles of a piece; by default, by evaluating its rule."""
     if graph.period is None:
         _check_pairs(graph, grid, limit)
     codes, heads = (limit.codes, limit.heads) if limit is not None else (reachable(graph, grid), 1)
@@ -82,7 +82,7 @@ def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, _level: int) -> Ti
     found = [np.zeros(0, np.int64)]
     known = 0
     for part in range(0, len(codes), chunk):
-        # Beyond the end there are no tokens to ask about, and bits there mean nothing.
+        # There are no tokens beyond the end, and bits there have no meaning.
         i = np.minimum(query[part : part + chunk, None, None] + within_tile[None, None, :], n - 1)
         j = np.minimum(key[part : part + chunk, None, None] + within_tile[None, :, None], n - 1)
         packed = pack(edges_between(graph, i, j, n))
@@ -94,7 +94,7 @@ def tiles_of(graph: Graph, grid: Grid, limit: TileSet | None, _level: int) -> Ti
 
 
 def _check_pairs(graph: Graph, grid: Grid, limit: TileSet | None) -> None:
-    """Raises a ValueError if a rule would be asked about too many pairs of tokens."""
+    """Raise a ValueError if a rule would be evaluated for too many pairs of tokens."""
     if limit is not None:
         tiles = len(limit)
     elif grid.cells * grid.size**2 <= MOST_PAIRS:
@@ -104,8 +104,8 @@ def _check_pairs(graph: Graph, grid: Grid, limit: TileSet | None) -> None:
         tiles = graph.tile_count(n, grid.size) * grid.queries.tokens / n
     if tiles * grid.size**2 > MOST_PAIRS:
         raise InvalidValueError(
-            f"{graph!r:.200} would be asked about {many(tiles * grid.size**2)} pairs of tokens, "
-            "because it does not say where its edges are: define its reach, spans or period "
+            f"{graph!r:.200} would be evaluated for {many(tiles * grid.size**2)} pairs of tokens, "
+            "because it does not declare where its edges are: define its reach, spans or period "
             "(docs/graphs.md), or take the intersection with a graph that is sparse"
         )
 
@@ -118,7 +118,7 @@ def _(_graph: Full, grid: Grid, limit: TileSet | None, _level: int) -> TileSet:
 
 
 def reachable(graph: Graph, grid: Grid) -> Codes:
-    """Sorted codes of the tiles within the spans of a rule."""
+    """Return the sorted codes of the tiles within the spans of a rule."""
     n, step = grid.keys.tokens, grid.keys.step
     if step > 1 and graph.sort_modulus != step:  # the tokens are not in the order of the spans
         return np.arange(grid.cells)
@@ -140,7 +140,7 @@ def reachable(graph: Graph, grid: Grid) -> Codes:
 @tiles_of.register
 def _(graph: Union, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
     found = [compile_tiles(part, grid, limit, level) for part in graph.parts]
-    # What all heads share first, so that it is only combined once.
+    # Tiles that all heads share come first, so that they are combined only once.
     return reduce(or_, sorted(found, key=lambda tiles: tiles.heads))
 
 
@@ -170,7 +170,7 @@ def _(graph: PerHead, grid: Grid, limit: TileSet | None, level: int) -> TileSet:
     return TileSet.of_heads(grid, of_heads)
 
 
-# Globals. A tile's mask depends on which of its queries and which of its keys are global.
+# Global tokens. The mask of a tile depends on which of its queries and keys are global.
 
 
 @tiles_of.register
@@ -206,9 +206,9 @@ def _(graph: GlobalPiece, grid: Grid, limit: TileSet | None, _level: int) -> Til
 def _kinds(
     tiling: Tiling, flags: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """The different ways tiles are flagged, bool [kinds, size], and the kind of each tile.
+    """Return the different patterns of flags in tiles, bool [kinds, size], and that of each tile.
 
-    Kind 0 has no flag. A ragged tile with a flag on each of its tokens counts as flagged fully.
+    Kind 0 has no flag. A ragged tile with a flag on each of its tokens counts as fully flagged.
     """
     spread = tiling.spread(flags)
     flagged = spread.sum(axis=1)
@@ -220,7 +220,7 @@ def _kinds(
     return np.concatenate([np.zeros((1, tiling.size), bool), spread[some[example]]]), of_tile
 
 
-# Lists of block pairs, of which single edges are the case of blocks of one token.
+# Lists of block pairs; single edges are pairs of blocks of one token.
 
 
 @tiles_of.register
@@ -265,11 +265,11 @@ def _(graph: LegacyBigBird, grid: Grid, limit: TileSet | None, level: int) -> Ti
     return of_blocks(grid, graph.block, heads, head[here], row[here], column[here]).within(limit)
 
 
-# Which tiles suit a graph.
+# Sizes of tiles, and orders of tokens, that suit a graph.
 
 
 def pieces(graph: Graph) -> Iterator[Graph]:
-    """The pieces that a graph is combined from."""
+    """Yield the pieces that a graph is combined from."""
     if not graph.combines:
         yield graph
     for part in graph.combines:
@@ -277,13 +277,13 @@ def pieces(graph: Graph) -> Iterator[Graph]:
 
 
 def tile_size(graph: Graph) -> int:
-    """A tile size that cuts few blocks of the graph; 64 unless the pieces agree on another."""
+    """Return a tile size that cuts few blocks of the graph; 64 unless the pieces agree."""
     preferred = {piece.tile_size for piece in pieces(graph) if piece.tile_size}
     size = gcd(*preferred)
     return size if 16 <= size <= 128 else 64
 
 
 def common_stride(graph: Graph, n: int) -> int:
-    """The dilation by which tokens can be sorted so that all windows become plain, or 1."""
+    """Return the dilation by which sorting makes all windows contiguous, or 1."""
     stride = graph.sort_modulus or 1
     return stride if n // stride >= 16 else 1

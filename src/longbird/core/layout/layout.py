@@ -1,4 +1,4 @@
-"""Layouts: a graph at a length, as the arrays that kernels take."""
+"""Layouts, and the cache of compiled layouts."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Layout:
     All arrays are C-contiguous and read-only.
 
     Attributes:
-        queries: The rows.
-        keys: The columns.
-        heads: Heads asked for.
+        queries: Tiling of the queries, which are the rows.
+        keys: Tiling of the keys, which are the columns.
+        heads: Number of heads.
         row_ptr: int64 [H, rows + 1], where H is 1 if all heads share the entries, else `heads`.
             The entries of row r of head h are row_ptr[h, r] to row_ptr[h, r + 1] - 1.
         columns: int32 [entries], the key tile of each entry, ascending in a row. A tile listed
             twice counts twice.
-        mask_ids: int32 [entries], index into `masks`; -1 where every query of the tile sees
-            every key of the tile.
-        masks: uint8 [masks, size, ceil(size / 8)], bit i % 8 of masks[m, j, i // 8] says whether
-            query i of the tile sees key j. Bits beyond the tokens of a ragged tile mean nothing.
-        global_tokens: int32 [g], ascending: tokens that see all and are seen by all, on top of
-            the entries. An edge that is both in an entry and global counts once.
+        mask_ids: int32 [entries], index into `masks`; -1 if every query of the tile sees every
+            key of the tile.
+        masks: uint8 [masks, size, ceil(size / 8)]; bit i % 8 of masks[m, j, i // 8] is set if
+            query i of the tile sees key j. Bits beyond the tokens of a ragged tile are undefined.
+        global_tokens: int32 [g], ascending: tokens that see all and are seen by all, in addition
+            to the entries. An edge that is both in an entry and global counts once.
         multiset: Whether some tile is listed twice in a row.
 
     Examples:
@@ -72,7 +72,7 @@ class Layout:
     multiset: bool
 
     def __repr__(self) -> str:
-        """Its size in a line; the arrays are long."""
+        """Return its size in one line."""
         queries, keys = self.queries.tokens, self.keys.tokens
         tokens = f"{keys:,} tokens" if queries == keys else f"{queries:,} of {keys:,} tokens"
         return (
@@ -82,17 +82,17 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """Most tokens in a tile."""
+        """Maximum number of tokens in a tile."""
         return self.queries.size
 
     @property
     def entries(self) -> int:
-        """Number of entries; those that all heads share count once."""
+        """Number of entries; entries that all heads share count once."""
         return len(self.columns)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Size of all arrays in bytes."""
         arrays = (self.row_ptr, self.columns, self.mask_ids, self.masks, self.global_tokens)
         tilings = {id(tiling): tiling.nbytes for tiling in (self.queries, self.keys)}
         return sum(array.nbytes for array in arrays) + sum(tilings.values())
@@ -104,12 +104,12 @@ class Layout:
         return np.repeat(np.tile(np.arange(self.queries.count), len(self.row_ptr)), lengths)
 
     def edges(self) -> int:
-        """Number of edges in all heads; an edge that counts twice is two edges."""
+        """Return the number of edges in all heads; an edge that counts twice is two edges."""
         flags = np.zeros(self.keys.tokens, bool)
         flags[self.global_tokens] = True
         queries, keys = self.queries.spread(~flags), self.keys.spread(~flags)
         rows, columns = self.rows, self.columns
-        # Entries only count what is not global; the rows and columns of globals come on top.
+        # Entries only count edges without global tokens, whose rows and columns are added below.
         found = int((queries.sum(1)[rows] * keys.sum(1)[columns])[self.mask_ids < 0].sum())
         partial = np.flatnonzero(self.mask_ids >= 0)
         whole = np.all(queries, 1)[rows[partial]] & np.all(keys, 1)[columns[partial]]
@@ -129,13 +129,13 @@ class Layout:
 
     @property
     def density(self) -> float:
-        """Edges in proportion to those of full attention."""
+        """Share of the edges of full attention."""
         return self.edges() / max(self.heads * self.queries.tokens * self.keys.tokens, 1)
 
     def dense(self, heads: int | None = None) -> npt.NDArray[np.int32]:
-        """How often each query attends to each key, int32 [heads, queries, keys]; for tests.
+        """Return how often each query attends to each key: int32 [heads, queries, keys].
 
-        Queries and keys are in the order of the sequence.
+        Meant for tests. Queries and keys are in the order of the sequence.
         """
         size, shared = self.size, len(self.row_ptr)
         counts = np.zeros((shared, self.queries.count, size, self.keys.count, size), np.int32)
@@ -165,10 +165,10 @@ def compile_layout(
     *,
     rows: tuple[int, int] | None = None,
 ) -> Layout:
-    """The layout of a graph over `n` tokens; `Graph.layout` documents the arguments.
+    """Return the layout of a graph over `n` tokens; `Graph.layout` documents the arguments.
 
-    Layouts are kept, the least recently used ones until they take up CACHED_BYTES. Compiling is
-    safe from several threads.
+    The most recently used layouts, up to CACHED_BYTES, are cached. Several threads may compile
+    layouts at once.
     """
     if not isinstance(graph, Graph):
         raise InvalidTypeError(
@@ -192,17 +192,17 @@ def compile_layout(
         here = graph.at(n)
         if here == graph:
             layout = _compiled(*key)
-        else:  # the length chose it, perhaps before under its own name
+        else:  # the length selects another graph, whose layout may be cached
             layout = compile_layout(here, n, heads, block, rows=rows)
         _cache.put(key, layout)
     return layout
 
 
 class _Cache:
-    """The layouts that were used last, up to a number of bytes.
+    """The most recently used layouts, up to a number of bytes.
 
-    A document's own length and a layer's own seed are layouts of their own: thousands of small
-    ones, which a limit on their number would throw out before they come round again.
+    Every length of a document and every seed of a layer has its own layout. These are thousands of
+    small ones, which a limit on their number would evict before they are used again.
     """
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ class _Cache:
 
     def put(self, key: tuple[object, ...], layout: Layout) -> None:
         with self._lock:
-            if key in self._layouts:  # another thread was as fast
+            if key in self._layouts:  # another thread was faster
                 return
             self._layouts[key] = layout
             self._bytes += layout.nbytes
@@ -230,7 +230,7 @@ _cache = _Cache()
 
 
 def estimate(graph: Graph, n: int, heads: int = 1) -> tuple[float, int, float]:
-    """About how large a layout would be: its tiles, their size, and the bytes to build it."""
+    """Estimate a layout: its tiles, their size, and the bytes to build it."""
     rest, _ = _without_globals(graph.at(n), n)
     size, step = _cut(rest, n)
     tiles = estimated_tiles(rest, n, heads, size, step)
@@ -256,14 +256,14 @@ def _compiled(
 
 
 def _cut(graph: Graph | None, n: int) -> tuple[int, int]:
-    """The size of tiles, and the distance between their tokens, that suit a graph."""
+    """Return the size of tiles, and the distance between their tokens, that suit a graph."""
     return (tile_size(graph), common_stride(graph, n)) if graph else (64, 1)
 
 
 def _without_globals(graph: Graph, n: int) -> tuple[Graph | None, npt.NDArray[np.int32]]:
-    """Take the global tokens out of a union: they are cheaper as such than as tiles.
+    """Separate the global tokens from a union, because they are cheaper than as tiles.
 
-    They stay where an edge can count twice, since a global edge counts once.
+    A multiset keeps them, since a global edge counts only once.
     """
     if graph.multiset:
         return graph, np.zeros(0, np.int32)
@@ -277,7 +277,7 @@ def _without_globals(graph: Graph, n: int) -> tuple[Graph | None, npt.NDArray[np
 
 
 def _levels(graph: Graph, grid: Grid) -> list[TileSet]:
-    """The edges that the graph has at least once, at least twice, and so on."""
+    """Return the edges that the graph has at least once, at least twice, and so on."""
     levels = [compile_tiles(graph, grid).trimmed()]
     if graph.multiset:
         for level in count(2):

@@ -1,4 +1,4 @@
-"""How large a layout would be, before it is built."""
+"""Estimates of the size of a layout before it is built."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from longbird.core.graph.base import Graph
 from longbird.core.machine import in_words, machine_bytes, many
 from longbird.errors import InvalidValueError
 
-# What building takes at least, with the arrays that are sorted and then thrown away.
+# Minimum bytes per tile while a layout is built, including temporary arrays.
 TILE_BYTES = 56
-# Layouts of up to this many tiles are built without a second thought.
+# Layouts of up to this many tiles are built without checking the available memory.
 FEW_TILES = 2**24
 
 
 def estimated_tiles(graph: Graph | None, n: int, heads: int, size: int, step: int) -> float:
-    """About how many tiles the layout of a graph would have, over all heads that differ.
+    """Estimate how many tiles the layout of a graph would have, over all heads that differ.
 
     Args:
-        graph: The graph; None for global tokens alone, which are not tiles.
+        graph: Graph, or None for global tokens only, which are not tiles.
         n: Number of tokens.
         heads: Number of heads.
-        size: Most tokens in a tile.
+        size: Maximum number of tokens in a tile.
         step: Distance between the tokens of a tile.
     """
     if graph is None:
@@ -28,14 +28,14 @@ def estimated_tiles(graph: Graph | None, n: int, heads: int, size: int, step: in
 
 
 def estimated_bytes(tiles: float, n: int, size: int, step: int) -> float:
-    """About how much memory building a layout takes; sorted tokens are listed several times."""
+    """Estimate the bytes that building a layout takes; sorted tokens are listed several times."""
     return TILE_BYTES * tiles + n * (1 + 40 / size + (24 if step > 1 else 0))
 
 
 def check_memory(
     graph: Graph | None, n: int, heads: int, size: int, step: int, queries: int
 ) -> None:
-    """Raises a ValueError if a layout could not be built in the memory of this process."""
+    """Raise a ValueError if a layout could not be built in the memory of this process."""
     rows = -(-n // size)
     if heads * rows * rows <= FEW_TILES:
         return

@@ -1,7 +1,7 @@
 """Sets of edges as sorted tiles with deduplicated bit masks, and their union and intersection.
 
-Nothing here is tokens x tokens: work is in proportion to the tiles that have an edge, and masks
-are only combined once for each pair of masks that meets.
+Time and memory are proportional to the tiles that have an edge, never to tokens x tokens, and each
+pair of masks is combined only once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Masks = npt.NDArray[np.uint8]
 
 FULL = -1
 
-# Bools of masks that are in memory at once while masks are computed.
+# Number of unpacked mask elements that are in memory at a time while masks are computed.
 CHUNK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where the tiles are: rows of queries, columns of keys, and a number of heads."""
+    """A grid of tiles: rows of queries, columns of keys, and a number of heads."""
 
     queries: Tiling
     keys: Tiling
@@ -34,20 +34,20 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """Most tokens in a tile."""
+        """Maximum number of tokens in a tile."""
         return self.queries.size
 
     @property
     def cells(self) -> int:
-        """Tiles of one head, edges or not."""
+        """Number of tiles of one head, with and without edges."""
         return self.queries.count * self.keys.count
 
     def code(self, row: Any, column: Any, head: Any = 0) -> Codes:
-        """The number of a tile, in the order head, row, column."""
+        """Return the number of a tile, in the order head, row, column."""
         return (head * self.queries.count + row) * self.keys.count + column
 
     def place(self, codes: Codes) -> tuple[Codes, Codes]:
-        """Row and column of each tile."""
+        """Return the row and column of each tile."""
         lines, columns = split(codes, max(self.keys.count, 1))
         return split(lines, max(self.queries.count, 1))[1], columns
 
@@ -57,11 +57,11 @@ class TileSet:
     """The tiles of a grid that have an edge.
 
     Attributes:
-        grid: Where the tiles are.
-        heads: 1 if all heads of the grid share the tiles, else their number.
+        grid: Grid of the tiles.
+        heads: Number of heads, or 1 if all heads of the grid share the tiles.
         codes: int64 [tiles], ascending and distinct; see `Grid.code`.
         mask_ids: int64 [tiles], index into `masks`, or -1 if every query sees every key.
-        masks: uint8 [masks, size, bytes], bit i % 8 of [m, j, i // 8]: query i sees key j.
+        masks: uint8 [masks, size, bytes]; bit i % 8 of [m, j, i // 8]: query i sees key j.
     """
 
     grid: Grid
@@ -72,29 +72,29 @@ class TileSet:
 
     @staticmethod
     def full(grid: Grid, codes: Codes, heads: int = 1) -> TileSet:
-        """Tiles with all their edges."""
+        """Return tiles with all their edges."""
         ids = np.full(len(codes), FULL, np.int64)
         return TileSet(grid, heads, codes, ids, no_masks(grid.size))
 
     @staticmethod
     def empty(grid: Grid) -> TileSet:
-        """No tile."""
+        """Return the empty set."""
         return TileSet.full(grid, np.zeros(0, np.int64))
 
     @staticmethod
     def of_masks(grid: Grid, heads: int, codes: Codes, ids: Codes, masks: Masks) -> TileSet:
-        """Tiles with the given masks; full and empty ones are recognised."""
+        """Return tiles with the given masks; full and empty tiles are recognised."""
         return TileSet(grid, heads, codes, ids, masks)._recognised(0)
 
     def __len__(self) -> int:
-        """Number of tiles."""
+        """Return the number of tiles."""
         return len(self.codes)
 
     def _keep(self, kept: npt.NDArray[np.bool_]) -> TileSet:
         return replace(self, codes=self.codes[kept], mask_ids=self.mask_ids[kept])
 
     def _compact(self, blank: npt.NDArray[np.bool_]) -> TileSet:
-        """Drop the tiles of blank masks, and the masks that no tile uses."""
+        """Remove the tiles of blank masks, and the masks that no tile uses."""
         kept = self._keep(~np.append(blank, False)[self.mask_ids]) if blank.any() else self
         used = np.zeros(len(self.masks) + 1, bool)
         used[kept.mask_ids] = True
@@ -105,7 +105,7 @@ class TileSet:
         return replace(kept, mask_ids=number[kept.mask_ids], masks=self.masks[used[:-1]])
 
     def for_heads(self, heads: int) -> TileSet:
-        """The same tiles repeated for each head, if all heads share them so far."""
+        """Return the same tiles for each head, if all heads share them so far."""
         if self.heads == heads:
             return self
         shift = np.arange(heads)[:, None] * self.grid.cells
@@ -113,7 +113,7 @@ class TileSet:
         return replace(self, heads=heads, codes=codes, mask_ids=np.tile(self.mask_ids, heads))
 
     def of_head(self, head: int) -> TileSet:
-        """The tiles of one head, as those of a set that all heads share."""
+        """Return the tiles of one head as a set that all heads share."""
         if self.heads == 1:
             return self
         cells = self.grid.cells
@@ -123,7 +123,7 @@ class TileSet:
 
     @staticmethod
     def of_heads(grid: Grid, sets: list[TileSet]) -> TileSet:
-        """A set of tiles for each head, one after the other."""
+        """Return the set that consists of a set of tiles for each head."""
         codes = [tiles.codes + head * grid.cells for head, tiles in enumerate(sets)]
         mask_ids, masks = pooled(sets, grid.size)
         return TileSet(grid, len(sets), np.concatenate(codes), mask_ids, masks)._compact(
@@ -131,7 +131,7 @@ class TileSet:
         )
 
     def within(self, limit: TileSet | None) -> TileSet:
-        """Only the tiles that `limit` has too, whatever its masks are."""
+        """Return only the tiles that `limit` also has, regardless of its masks."""
         if limit is None:
             return self
         heads = max(self.heads, limit.heads)
@@ -139,7 +139,7 @@ class TileSet:
         return tiles._keep(_find(limit.codes, tiles.codes)[1])
 
     def __or__(self, other: TileSet) -> TileSet:
-        """Edges of either set."""
+        """Return the edges of either set."""
         if not len(self) or not len(other):
             return self if len(self) else other
         heads = max(self.heads, other.heads)
@@ -159,7 +159,7 @@ class TileSet:
         return united._recognised(len(a.masks) + len(b.masks))
 
     def __and__(self, other: TileSet) -> TileSet:
-        """Edges of both sets."""
+        """Return the edges of both sets."""
         heads = max(self.heads, other.heads)
         a, b = self.for_heads(heads), other.for_heads(heads)
         masks = np.concatenate([a.masks, b.masks])
@@ -171,7 +171,7 @@ class TileSet:
         return shared._recognised(len(a.masks) + len(b.masks))
 
     def _recognised(self, known: int) -> TileSet:
-        """Of the masks beyond the `known` ones, make solid ones full and drop blank ones."""
+        """Replace solid masks by full tiles and remove blank ones, from mask `known` on."""
         if not len(self.masks):
             return self
         new = self.masks[known:]
@@ -182,7 +182,7 @@ class TileSet:
         return replace(self, mask_ids=ids)._compact(blank[:-1])
 
     def trimmed(self) -> TileSet:
-        """Judge tiles by the tokens that exist: full or without an edge where those are."""
+        """Recognise ragged tiles that are full or empty if only existing tokens count."""
         if not len(self.masks):
             return self
         rows, columns = self.grid.place(self.codes)
@@ -204,7 +204,7 @@ class TileSet:
 
 
 def pooled(sets: list[TileSet], size: int) -> tuple[Codes, Masks]:
-    """The mask ids of all sets, one after the other, into one pool of different masks."""
+    """Return the mask ids of all sets, one after the other, for one pool of different masks."""
     offset, ids = 0, []
     for tiles in sets:
         ids.append(np.where(tiles.mask_ids < 0, FULL, tiles.mask_ids + offset))
@@ -218,7 +218,7 @@ def pooled(sets: list[TileSet], size: int) -> tuple[Codes, Masks]:
 
 
 def _find(codes: Codes, wanted: Codes) -> tuple[Codes, npt.NDArray[np.bool_]]:
-    """Where each wanted code is or belongs among the sorted codes, and whether it is there."""
+    """Return the place of each wanted code among sorted codes, and whether it is present."""
     at = np.searchsorted(codes, wanted)
     return at, np.append(codes, -1)[at] == wanted
 
@@ -227,7 +227,7 @@ def _combine(masks: Masks, a: Codes, b: Codes, operate: np.ufunc) -> tuple[Codes
     """Combine the masks a[k] and b[k] for all k, each pair of masks once.
 
     Returns:
-        The ids of the results, and the masks with the new ones appended.
+        Ids of the results, and the masks with new masks appended.
     """
     ids = np.where(a == b, a, FULL) if operate is np.bitwise_or else np.where(a == FULL, b, a)
     mixed = np.flatnonzero((a != b) & (a != FULL) & (b != FULL))
@@ -240,20 +240,20 @@ def _combine(masks: Masks, a: Codes, b: Codes, operate: np.ufunc) -> tuple[Codes
 
 
 def split(numbers: Codes, by: int) -> tuple[Codes, Codes]:
-    """Quotient and remainder of numbers from 0 on, several times faster than np.divmod."""
+    """Return quotient and remainder of non-negative numbers, faster than np.divmod."""
     quotient = numbers // by
     return quotient, numbers - quotient * by
 
 
 def ranges(start: Codes, length: Codes) -> Codes:
-    """The numbers start, start + 1, ... (`length` of them), one range after the other."""
+    """Return the ranges of `length` numbers from `start`, one after the other."""
     start, length = start.reshape(-1), length.reshape(-1)
     end = np.cumsum(length)
     return np.arange(length.sum()) + np.repeat(start - (end - length), length)
 
 
 def distinct(rows: npt.NDArray[Any]) -> tuple[Codes, Codes]:
-    """The place of one row of each kind, and the kind of each row; rows are equal bytewise."""
+    """Return the index of one row of each kind, and the kind of each row, compared bytewise."""
     width = prod(rows.shape[1:]) * rows.itemsize
     words = np.ascontiguousarray(rows).reshape(-1).view(np.dtype((np.void, width)))
     _, example, kind = np.unique(words, return_index=True, return_inverse=True)
@@ -261,15 +261,15 @@ def distinct(rows: npt.NDArray[Any]) -> tuple[Codes, Codes]:
 
 
 def no_masks(size: int) -> Masks:
-    """An empty pool of masks."""
+    """Return an empty pool of masks."""
     return np.zeros((0, size, -(-size // 8)), np.uint8)
 
 
 def pack(bits: npt.NDArray[np.bool_]) -> Masks:
-    """Masks of bools [masks, key, query]."""
+    """Return the masks of bools [masks, key, query]."""
     return np.packbits(bits, axis=2, bitorder="little")
 
 
 def unpack(masks: Masks, size: int) -> npt.NDArray[np.bool_]:
-    """Bools [masks, key, query] of masks."""
+    """Return the bools [masks, key, query] of masks."""
     return np.unpackbits(masks, axis=2, bitorder="little", count=size).view(bool)

@@ -1,4 +1,4 @@
-"""How a sequence is cut into tiles: the rows and columns of a layout."""
+"""Tilings: how a sequence is cut into tiles, the rows and columns of a layout."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 
 class Slots(NamedTuple):
-    """Tiles padded to one size, both arrays of shape [tiles, size]."""
+    """Tiles padded to the same size; both arrays have the shape [tiles, size]."""
 
     token: npt.NDArray[np.int64]
-    """The token in each slot; any token where there is none."""
+    """Token in each slot; any token if the slot is empty."""
     exists: npt.NDArray[np.bool_]
     """Whether there is a token in the slot."""
 
@@ -24,9 +24,9 @@ class Tiling:
     """Tokens in some order, cut into tiles of at most `size`.
 
     Attributes:
-        size: Most tokens that a tile can have.
-        starts: int32 [tiles + 1]; tile t holds the positions starts[t] to starts[t + 1] - 1.
-        order: int32 [tokens], the token at each position; None where position p is token p.
+        size: Maximum number of tokens in a tile.
+        starts: int32 [tiles + 1]; tile t has the positions starts[t] to starts[t + 1] - 1.
+        order: int32 [tokens], the token at each position; None if position p is token p.
         step: Distance between the tokens of a tile.
 
     Examples:
@@ -44,7 +44,7 @@ class Tiling:
 
     @staticmethod
     def contiguous(stop: int, size: int, start: int = 0) -> Tiling:
-        """The tokens `start` to `stop - 1` in their own order."""
+        """Return a tiling of the tokens `start` to `stop - 1` in the order of the sequence."""
         tokens = stop - start
         starts = np.minimum(np.arange(-(-tokens // size) + 1) * size, tokens)
         order = np.arange(start, stop, dtype=np.int32) if start else None
@@ -52,9 +52,9 @@ class Tiling:
 
     @staticmethod
     def strided(stop: int, size: int, step: int, start: int = 0) -> Tiling:
-        """The same tokens sorted by `i % step` first; no tile spans two residues.
+        """Return a tiling of the same tokens sorted by `i % step`; no tile spans two residues.
 
-        A window of this dilation then is a plain window of neighbouring positions.
+        A window with this dilation is then a contiguous window of positions.
         """
         tokens = np.arange(start, stop)
         order = np.argsort(tokens % step, kind="stable")
@@ -77,7 +77,7 @@ class Tiling:
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens in each tile."""
+        """Number of tokens in each tile."""
         return np.diff(self.starts).astype(np.int64)
 
     @cached_property
@@ -93,13 +93,13 @@ class Tiling:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """First token, and the one after the last, of tokens in the order of the sequence."""
+        """First token, and the one after the last, if tokens are in the order of the sequence."""
         start = int(self.first[0]) if self.count else 0
         return start, start + self.tokens
 
     @property
     def slots(self) -> Slots:
-        """The tiles padded to one size: which token is in each slot, and whether there is one.
+        """Tiles padded to the same size: the token in each slot, and whether there is one.
 
         Examples:
             >>> Tiling.contiguous(5, size=3).slots.token
@@ -116,13 +116,13 @@ class Tiling:
         return Slots(token, exists)
 
     def spread(self, values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Arrange a flag of every token of the sequence by tile: bool [tiles, size]."""
+        """Arrange one flag for each token of the sequence by tiles: bool [tiles, size]."""
         slots = self.slots
         return values[slots.token] & slots.exists
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Size of the arrays in bytes."""
         return self.starts.nbytes + (0 if self.order is None else self.order.nbytes)
 
 

@@ -1,1 +1,1 @@
-"""The one operator, attention over a graph, and its four implementations."""
+"""The operator, attention over a graph, and its four implementations."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Options(TypedDict, total=False):
-    """What type checkers know of the options; `attention` documents them."""
+    """Types of the options for type checkers; `attention` documents them."""
 
     global_tokens: Tensor | None
     relative_bias: Tensor | None
@@ -72,41 +72,42 @@ def attention(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Attention in which query i of a head sees key j if the graph has the edge (i, j).
 
-    Equal to dense attention under the mask `graph.mask(n, heads)`, in time and memory that grow
-    with the number of edges. A query that sees no key gives zeros. NaN or infinity in q or k of a
-    token never reaches a query that does not see it; in v it reaches every query that sees it, and
-    can reach others of the same sequence and head, since 0 x NaN is NaN.
+    The result equals dense attention under the mask `graph.mask(n, heads)`; time and memory grow
+    with the number of edges. The output of a query that sees no key is zero. NaN or infinity in q
+    or k of a token never affects a query that does not see it; in v it affects every query that
+    sees it, and possibly others of the same sequence and head, since 0 x NaN is NaN.
 
     Args:
-        q: [batch, heads, n, head_dim]; float32, bfloat16, float16 or float64, any strides.
+        q: Queries [batch, heads, n, head_dim]; float32, bfloat16, float16 or float64, any strides.
         k: Keys, of the shape of q.
         v: Values, of the shape of q.
-        graph: Which query sees which key: a graph, or its expression as text, such as
+        graph: Graph of the edges from queries to keys, or its expression, such as
             "bigbird(block=16)". A list has one graph for each row of the batch; a function is
             called with the number of tokens of a row and returns its graph.
-        lengths: [batch], the real lengths of right-padded rows. Each row then has the graph of its
-            own length, as if it were alone; padding is never computed, and its outputs and
-            gradients are zeros.
-        global_tokens: bool [batch, n], tokens that see and are seen by all, on top of the graph.
-        relative_bias: [heads, 2m + 1], differentiable; entry m + clip(j - i, -m, m) is added to
-            the scaled scores (T5, MPNet, ALiBi).
-        dropout_p: The share of attention probabilities that are dropped; at least 0, less than 1.
+        lengths: Lengths [batch] of right-padded rows without their padding. Each row then has the
+            graph of its own length, as if it were alone; padding is never computed, and its
+            outputs and gradients are zeros.
+        global_tokens: Tokens that see and are seen by all, in addition to the graph: bool
+            [batch, n].
+        relative_bias: Differentiable table [heads, 2m + 1]; entry m + clip(j - i, -m, m) is added
+            to the scaled scores (T5, MPNet, ALiBi).
+        dropout_p: Probability of dropping an attention weight; at least 0, less than 1.
         dropout_seed: Seed of the dropout. The same seed drops the same edges in every
             implementation. By default it is drawn from torch's generator, as torch's dropout does.
-        scale: What q . k is multiplied by; 1 / sqrt(head_dim) by default.
-        impl: "auto", or an implementation by name ("native", "flex", "gather", "reference"), which
-            then runs or raises. See `implementations`.
-        return_lse: Also return the log-sum-exp of the scores of every query, by which outputs over
-            disjoint sets of edges can be merged.
+        scale: Factor of q . k; by default 1 / sqrt(head_dim).
+        impl: "auto", or the name of an implementation ("native", "flex", "gather", "reference"),
+            which then runs or raises. See `implementations`.
+        return_lse: Whether to also return the log-sum-exp of the scores of every query, by which
+            outputs over disjoint sets of edges can be merged.
 
     Returns:
-        The output, [batch, heads, n, head_dim]; with `return_lse` also the log-sum-exp [batch,
-        heads, n], float32 (float64 for float64 inputs), -inf for queries without keys.
+        Output [batch, heads, n, head_dim]; with `return_lse` also the log-sum-exp [batch, heads,
+        n], float32 (float64 for float64 inputs), -inf for queries without keys.
 
     Raises:
         TypeError: An argument has a wrong type or dtype.
-        ValueError: Shapes, devices or values do not fit, the graph does not exist at this length,
-            or no implementation can run the call; the message says why.
+        ValueError: Shapes, devices or values do not match, the graph does not exist at this
+            length, or no implementation can run the call; the message states the reason.
 
     Examples:
         >>> import torch, longbird as lb
@@ -180,17 +181,17 @@ def attention_packed(
     impl: str = "auto",
     return_lse: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """`attention` over sequences that follow each other without padding.
+    """Attention as by `attention`, over sequences that follow each other without padding.
 
     Args:
-        q: [tokens, heads, head_dim], the tokens of all sequences.
+        q: Queries of the tokens of all sequences, [tokens, heads, head_dim].
         k: Keys, of the shape of q.
         v: Values, of the shape of q.
         graph: As for `attention`; a list has one graph for each sequence. Each sequence has the
             graph of its own length.
-        cu_seqlens: [sequences + 1], where each sequence starts, and the number of tokens at the
-            end: sequence s is q[cu_seqlens[s]:cu_seqlens[s + 1]].
-        global_tokens: bool [tokens].
+        cu_seqlens: Start of each sequence, and the number of tokens at the end, [sequences + 1]:
+            sequence s is q[cu_seqlens[s]:cu_seqlens[s + 1]].
+        global_tokens: As for `attention`: bool [tokens].
         relative_bias: As for `attention`.
         dropout_p: As for `attention`.
         dropout_seed: As for `attention`.
@@ -199,12 +200,11 @@ def attention_packed(
         return_lse: As for `attention`.
 
     Returns:
-        The output, [tokens, heads, head_dim]; with `return_lse` also the log-sum-exp [tokens,
-        heads].
+        Output [tokens, heads, head_dim]; with `return_lse` also the log-sum-exp [tokens, heads].
 
     Raises:
         TypeError: An argument has a wrong type or dtype.
-        ValueError: Shapes, devices or values do not fit; the message says why.
+        ValueError: Shapes, devices or values do not match; the message states the reason.
 
     Examples:
         >>> import torch, longbird as lb

@@ -1,8 +1,8 @@
 """The checked arguments of one call of the operator.
 
-`Call.checked` looks at types, shapes, dtypes and devices only, never at values: it is traced by
-`torch.compile` without a graph break. Values (is a length negative?) are looked at in
-`sequences.py`, when an implementation runs.
+`Call.checked` checks types, shapes, dtypes and devices, but never values, so that `torch.compile`
+traces it without a graph break. Values (such as negative lengths) are checked in `sequences.py`
+when an implementation runs.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
-@dataclass(eq=False)  # a frozen one takes 2 microseconds longer, as much as all the checks
+@dataclass(eq=False)  # a frozen dataclass takes 2 microseconds longer, as much as all the checks
 class Call:
-    """What an implementation is given; every field has been checked, and none ever changes."""
+    """The arguments of an implementation; every field has been checked, and none ever changes."""
 
     q: Tensor
-    """[batch, heads, n, head_dim], or packed: [tokens, heads, head_dim]; k and v are alike."""
+    """[batch, heads, n, head_dim], or packed: [tokens, heads, head_dim], as for k and v."""
     k: Tensor
     v: Tensor
     graph: Graphs
     lengths: Tensor | None
-    """int64 [batch], for padded calls only; None: every row has n tokens."""
+    """int64 [batch], for padded calls only; None if every row has n tokens."""
     cu_seqlens: Tensor | None
     """int64 [sequences + 1]; given if and only if the call is packed."""
     global_tokens: Tensor | None
@@ -43,21 +43,21 @@ class Call:
     """int64, 0-d; given if and only if dropout_p > 0."""
     scale: float
     return_lse: bool = False
-    """Is the log-sum-exp wanted? If not, an implementation may return anything of its shape."""
+    """Whether to return the log-sum-exp; if not, anything of its shape may be returned."""
 
     @property
     def packed(self) -> bool:
-        """Are q, k and v [tokens, heads, head_dim]?"""
+        """Whether q, k and v are [tokens, heads, head_dim]."""
         return self.cu_seqlens is not None
 
     @property
     def heads(self) -> int:
-        """The number of heads."""
+        """Number of heads."""
         return self.q.shape[1]
 
     @property
     def head_dim(self) -> int:
-        """The size of one head."""
+        """Size of a head."""
         return self.q.shape[-1]
 
     @classmethod
@@ -77,7 +77,7 @@ class Call:
         scale: float | None = None,
         return_lse: bool = False,
     ) -> Call:
-        """Checks everything but values; raises TypeError or ValueError."""
+        """Return the call after checking everything but values; raise TypeError or ValueError."""
         packed = cu_seqlens is not None
         _check_qkv(q, k, v, packed)
         if lengths is not None:
@@ -117,7 +117,7 @@ class Call:
 
 
 def lse_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The dtype of log-sum-exps and of arithmetic inside: float64 for float64, else float32."""
+    """Return the dtype of log-sum-exps and of accumulation: float64 for float64, else float32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
@@ -261,7 +261,7 @@ def _checked_dropout(dropout_p: float) -> float:
 
 def _seed(seed: int | Tensor | None) -> Tensor:
     if seed is None:
-        # As torch's own dropout does, and the only place where Longbird draws from torch's state.
+        # As torch's dropout does. This is the only place that draws from torch's global state.
         return torch.randint(0, 2**63 - 1, (), dtype=torch.int64)
     if isinstance(seed, Tensor):
         if seed.dtype not in INTEGERS or seed.numel() != 1:

@@ -1,13 +1,13 @@
-"""Which implementation runs a call, and why the others do not.
+"""Selection of the implementation that runs a call, with the reasons against the others.
 
-The four implementations never import each other; this file and `oracle.py` know them all. A new
-one is a module with `NAME`, `missing()`, `unsupported(call)` and `run(call)`, named in the tuples
-below.
+The four implementations never import each other; only this module and `longbird.analysis.check`
+import them all. To add one, write a module with `NAME`, `missing()`, `unsupported(call)` and
+`run(call)`, and list it in the tuples below.
 
 - A named implementation runs or raises: it never falls back to another.
-- "auto" takes the first of AUTOMATIC that has nothing against the call. `reference` is never taken
-  automatically (it is quadratic), `flex` only on CUDA (on a CPU it has no backward, and compiles
-  at run time).
+- "auto" selects the first of AUTOMATIC that supports the call. `reference` is never selected
+  automatically because it is quadratic, and `flex` only on CUDA, because on a CPU it has no
+  backward pass and compiles at run time.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from longbird.errors import InvalidValueError
 
 
 class Implementation(Protocol):
-    """What each of the four modules offers."""
+    """The interface of the four modules."""
 
     @property
     def NAME(self) -> str:
-        """What `impl=` calls it."""
+        """Name for the argument `impl`."""
         ...
 
     def missing(self) -> str | None:
-        """Why it cannot run here at all, or None."""
+        """Return why it cannot run here at all, or None."""
         ...
 
     def unsupported(self, call: Call) -> list[str]:
-        """Why it cannot run this call; depends on shapes, dtypes and devices, never on values."""
+        """Return why it cannot run a call, which depends on shapes, dtypes and devices only."""
         ...
 
     def run(self, call: Call) -> tuple[Tensor, Tensor]:
-        """The output and the log-sum-exp, which has no meaning unless `call.return_lse`."""
+        """Return the output and the log-sum-exp, which is undefined unless `call.return_lse`."""
         ...
 
 
 ALL: tuple[Implementation, ...] = (native, flex, gather, reference)
 AUTOMATIC: tuple[Implementation, ...] = (native, flex, gather)
 
-# Asked once, here: torch.compile cannot trace the loading of an extension module.
+# Evaluated once here, because torch.compile cannot trace the import of an extension module.
 ABSENT: dict[str, str | None] = {each.NAME: each.missing() for each in ALL}
 
 
 class Implementations(dict[str, str]):
-    """Name -> "available", or why it is not here; prints as a table."""
+    """Maps names to "available" or the reason why not; prints as a table."""
 
     def __repr__(self) -> str:
         width = max(len(name) for name in self)
@@ -59,7 +59,7 @@ class Implementations(dict[str, str]):
 
 
 def implementations() -> Implementations:
-    """The implementations of the operator in order of preference: what is here, and if not, why.
+    """Return which implementations are available, in order of preference, and why others are not.
 
     Examples:
         >>> import longbird as lb
@@ -70,16 +70,16 @@ def implementations() -> Implementations:
 
 
 def reasons(implementation: Implementation, call: Call) -> list[str]:
-    """Why an implementation cannot run a call; empty if it can."""
+    """Return why an implementation cannot run a call; empty if it can."""
     absent = ABSENT[implementation.NAME]
     return [absent] if absent is not None else implementation.unsupported(call)
 
 
 def choose(call: Call, impl: str) -> Implementation:
-    """The implementation that runs a call.
+    """Return the implementation that runs a call.
 
     Raises:
-        ValueError: The one that was named, or every automatic one, cannot run it; says why.
+        ValueError: The named implementation, or every automatic one, cannot run the call.
     """
     if impl == "auto":
         return _first(call)

@@ -1,9 +1,9 @@
-"""Which attention probabilities dropout keeps: a counter-based generator, in plain torch.
+"""Dropout of attention weights by a counter-based generator, in plain torch.
 
-This is the specification that the native kernels follow bit for bit. Whether the probability of
-query i and key j is kept depends on the seed, the number of the sequence, the head, i and j alone:
-not on the implementation, the number of threads, or what else is in the batch. Forward and
-backward therefore agree without storing a mask. All arithmetic is modulo 2**32:
+The native kernels follow this specification bit for bit. Whether the weight of query i and key j
+is kept depends only on the seed, the number of the sequence, the head, i and j: not on the
+implementation, the number of threads, or the rest of the batch. Forward and backward therefore
+agree without storing a mask. All arithmetic is modulo 2**32:
 
     mix(x): x ^= x >> 16; x *= 0x7feb352d; x ^= x >> 15; x *= 0x846ca68b; x ^= x >> 16
     stream(sequence, head) = mix(lo32(seed) ^ mix(hi32(seed) ^ mix(sequence * heads + head)))
@@ -21,15 +21,15 @@ WORD = 0xFFFFFFFF
 
 
 def streams(seed: Tensor, sequences: Tensor, heads: int) -> Tensor:
-    """The stream of every sequence and head.
+    """Return the stream of every sequence and head.
 
     Args:
-        seed: int64, 0-d.
-        sequences: int64 [b], the numbers of the sequences.
-        heads: How many heads there are.
+        seed: Seed, a 0-d int64 tensor.
+        sequences: Numbers of the sequences: int64 [b].
+        heads: Number of heads.
 
     Returns:
-        int64 [b, heads], each at least 0 and less than 2**32.
+        Streams int64 [b, heads], each at least 0 and less than 2**32.
     """
     seed = seed.to(sequences.device)
     head = torch.arange(heads, device=sequences.device)
@@ -38,21 +38,21 @@ def streams(seed: Tensor, sequences: Tensor, heads: int) -> Tensor:
 
 
 def kept(stream: Tensor, i: Tensor, j: Tensor, p: float) -> Tensor:
-    """Is the probability of query i and key j kept? Bool; the arguments broadcast.
+    """Return whether the weights of queries i and keys j are kept; the arguments broadcast.
 
     Args:
-        stream: From `streams`.
-        i: Numbers of query tokens within their sequence.
-        j: Numbers of key tokens within their sequence.
-        p: The probability of dropping.
+        stream: Streams from `streams`.
+        i: Positions of queries in their sequence.
+        j: Positions of keys in their sequence.
+        p: Probability of dropping a weight.
     """
     row = _mix(stream ^ i)
     return _mix((row + j) & WORD) >= int(p * 2**32)
 
 
 def _mix(x: Tensor) -> Tensor:
-    # int64 holds the products: |x| < 2**32, and the second factor is taken modulo 2**32 to lie
-    # within 2**31 of zero.
+    # The products fit into int64: |x| < 2**32, and the second factor is reduced modulo 2**32 to
+    # lie within 2**31 of zero.
     x = x ^ (x >> 16)
     x = (x * 0x7FEB352D) & WORD
     x = x ^ (x >> 15)

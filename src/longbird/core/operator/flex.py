@@ -1,8 +1,8 @@
-"""Attention through torch's FlexAttention, for CUDA (and, forward only, for CPUs).
+"""Attention through torch's FlexAttention, for CUDA and, forward only, for CPUs.
 
-The block mask is built straight from the layout, at Flex's own block size of 128, without asking a
-function about every pair of tokens. Flex itself keeps tables of blocks x blocks: at 65,536 tokens
-5 MB for each head with blocks of its own.
+The block mask is built directly from the layout, with Flex's block size of 128, without evaluating
+a function for every pair of tokens. Flex itself keeps tables of blocks x blocks: 5 MB at 65,536
+tokens for each head that differs from the others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def missing() -> str | None:
-    """Why this implementation is not here: it compiles at run time, and has no compiler."""
+    """Return why this implementation is not available: it needs a compiler at run time."""
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     if importlib.util.find_spec("triton") is None and shutil.which(compiler) is None:
         return (
@@ -48,7 +48,7 @@ def missing() -> str | None:
 
 
 def unsupported(call: Call) -> list[str]:
-    """Why it cannot run this call."""
+    """Return why it cannot run a call."""
     reasons: list[str] = []
     device = call.q.device.type
     bias = call.relative_bias
@@ -73,7 +73,7 @@ def unsupported(call: Call) -> list[str]:
 
 
 def run(call: Call) -> tuple[Tensor, Tensor]:
-    """Sequences of one length together, others one after the other."""
+    """Run sequences of the same length together, and others one after the other."""
 
     def attend(
         q: Tensor, k: Tensor, v: Tensor, _numbers: Tensor, first: int, marked: Tensor | None
@@ -108,7 +108,7 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, slots: _Slots, call: Call) -> tuple
 
         score_mod = biased
 
-    # A new length or graph compiles anew; torch's default limit of 8 would then be an error.
+    # Every new length or graph is compiled; torch's default limit of 8 would raise an error.
     with torch._dynamo.config.patch(recompile_limit=256, accumulated_recompile_limit=4096):
         result = _compiled(q.device.type)(
             q,
@@ -136,15 +136,15 @@ def _compiled(device: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Slots:
-    """A layout and its global tokens as Flex takes them, over slots of whole tiles."""
+    """A layout and its global tokens in the form of Flex, over slots of complete tiles."""
 
     block_mask: BlockMask
     token: Tensor
-    """int64 [tiles * 128]: the token in each slot; the last token again where there is none."""
+    """int64 [tiles * 128]: token in each slot; the last token again in empty slots."""
     place: Tensor
-    """int64 [n]: the slot of each token."""
+    """int64 [n]: slot of each token."""
     in_order: bool
-    """Is every slot the token of its number?"""
+    """Whether every slot has the token of its number."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -158,13 +158,13 @@ def _arranged(layout: Layout, hubs: tuple[int, ...], device: torch.device) -> _S
     place[token[exists]] = np.flatnonzero(exists)
     is_hub = np.isin(token, hubs) & exists
 
-    # For each tile of queries and of keys the number of its mask: 0 shows nothing, 1 everything.
+    # The number of the mask of each tile of queries and keys: 0 hides all keys, 1 shows all.
     heads = len(layout.row_ptr)
     number = np.zeros((heads * tiles, tiles), np.int32)
     row = np.repeat(np.arange(heads * tiles), np.diff(layout.row_ptr, axis=1).reshape(-1))
     number[row, layout.columns] = np.where(layout.mask_ids < 0, 1, layout.mask_ids + 2)
     number = number.reshape(heads, tiles, tiles)
-    # As many masks as a power of two, because every new shape compiles anew.
+    # The number of masks is a power of two, because every new shape is compiled.
     pool = 1 << max(4, (len(layout.masks) + 1).bit_length())
     masks = np.zeros((pool, size, size), bool)
     masks[1] = True
@@ -195,7 +195,7 @@ def _arranged(layout: Layout, hubs: tuple[int, ...], device: torch.device) -> _S
 
 
 def _ordered(tiles: npt.NDArray[np.bool_], device: torch.device) -> tuple[Tensor, Tensor]:
-    """How many tiles of keys each row has, and their numbers first; with a batch axis of 1."""
+    """Return how many tiles of keys each row has, and their numbers first, for a batch of 1."""
     count = tiles.sum(-1, dtype=np.int32)[None]
     index = np.argsort(~tiles, axis=-1, kind="stable").astype(np.int32)[None]
     return torch.from_numpy(count).to(device), torch.from_numpy(index).to(device)

@@ -1,8 +1,8 @@
 """Attention in plain torch operations: any device and dtype, twice differentiable, exportable.
 
-The tiles of keys that a tile of queries sees are gathered side by side, and a dense softmax runs
-over them. Rows of tiles with about as many entries go together in a bucket, so that memory grows
-with the number of entries, although a row of the graph may see everything. Axes:
+The tiles of keys that a tile of queries sees are gathered, and a dense softmax runs over them.
+Rows with similar numbers of entries are processed together in a bucket, so that memory grows with
+the number of entries even if some rows of the graph see everything. Axes:
 
     b  batch                      r  rows of a bucket: a head and a tile of queries
     o, h  heads = o * h: the      w  entries of a row, padded
@@ -43,20 +43,20 @@ Integers = npt.NDArray[np.int64]
 
 
 def missing() -> str | None:
-    """Why this implementation is not here: it always is."""
+    """Return None: this implementation is always available."""
     return None
 
 
 def unsupported(call: Call) -> list[str]:  # noqa: ARG001
-    """Why it cannot run this call."""
+    """Return no reasons: it can run every call."""
     return []
 
 
 def run(call: Call) -> tuple[Tensor, Tensor]:
-    """Sequences of one length together, others one after the other.
+    """Run sequences of the same length together, and others one after the other.
 
-    An exported program cannot look at lengths: there all rows go together, with keys of padding
-    hidden, which is the same for a graph that a longer sequence only adds to.
+    An exported program cannot read lengths: it processes all rows together and hides the keys of
+    padding, which gives the same result for a graph that does not change as sequences grow.
     """
     # Not `is_exporting()`, which is always true under torch.compile of torch 2.9.
     exporting = torch.compiler._is_exporting_flag  # pyright: ignore[reportPrivateUsage]
@@ -66,7 +66,7 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
             'call; put GlobalTokens(...) into the graph, or export impl="native"'
         )
     if exporting and torch.compiler.is_dynamo_compiling():
-        # torch then loses what the arrangement of the graph holds, and the program is wrong.
+        # torch then loses the arrangement of the graph, and the program is wrong.
         raise InvalidValueError(
             'impl="gather" is exported with strict=False, as torch does by default'
         )
@@ -75,7 +75,7 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
     def attend(
         q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, first: int, marked: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        # An arrangement is for one length: `index` makes a number of torch.compile's symbolic one.
+        # An arrangement is for one length: `index` makes a symbolic number a concrete one.
         n, heads = operator.index(q.shape[2]), operator.index(q.shape[1])
         arranged = _constant_arrangement(call.graph.key_of(first), n, heads)
         if marked is not None:
@@ -97,7 +97,7 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
             )
     token = torch.arange(call.q.shape[2], device=call.q.device)
     padding = (token >= lengths[:, None])[:, None]  # [b, 1, n]
-    v = call.v.masked_fill(padding[..., None], 0)  # 0 times what is not a number is not 0
+    v = call.v.masked_fill(padding[..., None], 0)  # 0 x NaN is NaN
     out, lse = over_sequences(replace(call, v=v, lengths=None), attend)
     return out.masked_fill(padding[..., None], 0), lse.masked_fill(padding, -math.inf)
 
@@ -105,7 +105,7 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
 def _attend(
     q: Tensor, k: Tensor, v: Tensor, arranged: _Arrangement, extras: _Extras
 ) -> tuple[Tensor, Tensor]:
-    """The entries of the layout, then what the global tokens (hubs) show to all, and see."""
+    """Compute the entries of the layout, then the rows and columns of global tokens (hubs)."""
     out, lse = _local(q, k, v, arranged, extras)
     if len(arranged.hubs) == 0:
         return out, lse
@@ -120,7 +120,7 @@ def _attend(
 def _local(
     q: Tensor, k: Tensor, v: Tensor, arranged: _Arrangement, extras: _Extras
 ) -> tuple[Tensor, Tensor]:
-    """Attention over the entries of the layout, leaving out the keys of global tokens."""
+    """Compute attention over the entries of the layout without the keys of global tokens."""
     device = q.device
     b, heads, _, d = q.shape
     h, o = arranged.heads, heads // arranged.heads
@@ -164,7 +164,7 @@ def _local(
 def _dense(
     q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor, extras: _Extras
 ) -> tuple[Tensor, Tensor]:
-    """Every query sees every key; i and j are the numbers of their tokens."""
+    """Compute dense attention between the queries at positions i and the keys at positions j."""
     heads = q.shape[1]
     head = torch.arange(heads, device=q.device)
     i, j = i.reshape(1, -1, 1), j.reshape(1, 1, -1)
@@ -174,7 +174,7 @@ def _dense(
 
 
 def _bits(packed: Tensor, t: int) -> Tensor:
-    """[..., ceil(t / 8)] uint8, lowest bit first, to bool [..., t]."""
+    """Unpack uint8 [..., ceil(t / 8)], lowest bit first, to bool [..., t]."""
     bit = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=torch.uint8, device=packed.device)
     return ((packed[..., None] & bit) != 0).flatten(-2)[..., :t]
 
@@ -185,10 +185,10 @@ def _on(device: torch.device, array: npt.NDArray[np.generic]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class _Extras:
-    """What happens to scores [b, o, r, query, key] and probabilities besides the softmax.
+    """Changes to scores [b, o, r, query, key] and weights besides the softmax.
 
     `head` [r] is the head of each row along h; i [r or 1, query, 1] and j [r or 1, 1, key] are
-    token numbers.
+    positions.
     """
 
     scale: float
@@ -196,7 +196,7 @@ class _Extras:
     dropout_p: float
     streams: Tensor | None
     lengths: Tensor | None
-    """[b]: keys from here on are padding; None if there are none such."""
+    """[b]: first key of the padding; None if there is no padding."""
 
     @classmethod
     def of(cls, call: Call, numbers: Tensor, lengths: Tensor | None) -> _Extras:
@@ -227,40 +227,40 @@ class _Extras:
 
 @dataclass(frozen=True, eq=False)
 class _Bucket:
-    """Rows with about as many entries."""
+    """Rows with similar numbers of entries."""
 
     rows: Integers
-    """[r]: number along h * tiles of queries + tile of queries."""
+    """[r]: index along h times tiles of queries, plus tile of queries."""
     columns: Integers
-    """[r, w]: tiles of keys; 0 where a row has fewer entries."""
+    """[r, w]: tiles of keys; 0 if a row has fewer entries."""
     mask_ids: Integers
-    """[r, w]: numbers in the pool."""
+    """[r, w]: indices into the pool."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Arrangement:
-    """A layout arranged for gathering. NumPy arrays, as it outlives a call and its device."""
+    """A layout arranged for gathering, as NumPy arrays because it outlives calls and devices."""
 
     heads: int
     """h: 1 if all heads share the layout."""
     query_token: Integers
-    """[tiles, t]: the token in each slot; the last token again where there is none."""
+    """[tiles, t]: token in each slot; the last token again in empty slots."""
     key_token: Integers
     key_shown: npt.NDArray[np.bool_]
-    """[tiles, t]: is there a token in the slot, and is it not a hub?"""
+    """[tiles, t]: whether the slot has a token that is not a hub."""
     hubs: Integers
     """[g]: global tokens, whose edges are not in the buckets."""
     layout: Layout
     place: Integers
-    """[n]: the slot of each query token."""
+    """[n]: slot of each query token."""
     buckets: tuple[_Bucket, ...]
     back: Integers
-    """[h * tiles]: where each row is in the buckets, one after the other."""
+    """[h * tiles]: place of each row in the concatenated buckets."""
     pool: npt.NDArray[np.uint8]
-    """The masks of the layout, then one that shows everything, then one that shows nothing."""
+    """The masks of the layout, then a full mask, then an empty mask."""
 
     def with_marked(self, marked: Tensor) -> _Arrangement:
-        """The same with more global tokens, bool [n]."""
+        """Return the arrangement with more global tokens, bool [n]."""
         check_edges_count_once(NAME, self.layout, marked)
         hubs = all_global_tokens(self.layout, marked).astype(np.int64)
         return replace(self, hubs=hubs, key_shown=self.key_shown & ~np.isin(self.key_token, hubs))
@@ -315,7 +315,7 @@ def _arrangement(key: str, n: int, heads: int) -> _Arrangement:
 
 
 def _width(counts: Integers) -> Integers:
-    """Rounds up to 1, 2, 3, 4, 6, 8, 12, 16, ...: few buckets, and at most half as much again."""
+    """Round up to 1, 2, 3, 4, 6, 8, 12, 16, ...: few buckets with little padding."""
     counts = np.maximum(counts, 1)
     power = 1 << np.ceil(np.log2(counts)).astype(np.int64)
     return np.where((counts <= power // 4 * 3) & (power >= 4), power // 4 * 3, power)

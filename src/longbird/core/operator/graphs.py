@@ -1,6 +1,6 @@
 """The graph of each sequence of a call: one for all, one for each, or a function of the length.
 
-An operator of torch takes the graphs as one string, `Graphs.key`, and finds them again by it.
+An operator of torch receives the graphs as one string, `Graphs.key`, by which it finds them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from longbird.core.operator.tracing import constant
 from longbird.errors import InvalidTypeError, InvalidValueError
 
 OneGraph = Graph | str | dict[str, Any]
-"""What `as_graph` takes: a graph, its expression as text, or its JSON."""
+"""A graph, its expression, or its JSON, as `as_graph` accepts."""
 GraphArgument = OneGraph | Sequence[OneGraph] | Callable[[int], OneGraph]
-"""What the operator takes: one graph, one for each sequence, or a function of the length."""
+"""One graph, one for each sequence, or a function of the length, as the operator accepts."""
 
-BETWEEN = "\n"  # stands in no key of a graph, since JSON escapes it
+BETWEEN = "\n"  # does not occur in keys of graphs, since JSON escapes it
 FUNCTION = "function:"
 
 
@@ -35,32 +35,32 @@ class Graphs(NamedTuple):
     """The graph of each sequence of a call."""
 
     key: str
-    """What `from_key` takes; the same for equal graphs."""
+    """Argument of `from_key`; the same for equal graphs."""
     each: tuple[Graph, ...] = ()
     """One graph for all sequences, or one for each."""
     function: FunctionOfLength | None = None
-    """Instead of graphs; a compiled program has its key alone."""
+    """Function instead of graphs; a compiled program only has its key."""
 
     def of(self, number: int, length: int) -> Graph:
-        """The graph of one sequence."""
+        """Return the graph of one sequence."""
         if self.each:
             return self.each[number if len(self.each) > 1 else 0]
         return (self.function or FunctionOfLength.from_key(self.key))(length)
 
     def key_of(self, number: int) -> str:
-        """The key of one sequence: those of one length and one key have the same graph."""
+        """Return the key of one sequence; equal lengths and keys mean the same graph."""
         return self.each[number].key if len(self.each) > 1 else self.key
 
     @property
     def given(self) -> Graph | tuple[Graph, ...] | Callable[[int], OneGraph]:
-        """What the call was given: one graph, one for each sequence, or a function."""
+        """One graph, one for each sequence, or a function, as passed to the call."""
         if self.function is not None:
             return self.function.function
         return self.each[0] if len(self.each) == 1 else self.each
 
     @staticmethod
     def from_key(key: str) -> Graphs:
-        """The graphs with this key."""
+        """Return the graphs with this key."""
         if key.startswith(FUNCTION):
             return Graphs(key, function=FunctionOfLength.from_key(key))
         if BETWEEN in key or not key:  # no sequences have no graphs
@@ -69,7 +69,7 @@ class Graphs(NamedTuple):
 
 
 class FunctionOfLength:
-    """A function from the number of tokens to the graph; asked once for each length."""
+    """A function from the number of tokens to the graph, called once for each length."""
 
     _living: ClassVar[weakref.WeakValueDictionary[str, FunctionOfLength]] = (
         weakref.WeakValueDictionary()
@@ -90,7 +90,7 @@ class FunctionOfLength:
         self._living[self.key] = self
 
     def __call__(self, length: int) -> Graph:
-        """The graph over `length` tokens."""
+        """Return the graph over `length` tokens."""
         if length not in self._graphs:
             found = self.function(length)
             try:
@@ -103,12 +103,12 @@ class FunctionOfLength:
         return self._graphs[length]
 
     def ask_again(self) -> None:
-        """Forgets the graphs: a function may have changed by the time it is compiled again."""
+        """Forget the graphs, because a function may change before it is compiled again."""
         self._graphs.clear()
 
     @staticmethod
     def from_key(key: str) -> FunctionOfLength:
-        """The function with this key, in the process that it was given in."""
+        """Return the function with this key, in the process in which it was passed."""
         function = FunctionOfLength._living.get(key)
         if function is None:
             raise InvalidValueError(
@@ -119,13 +119,13 @@ class FunctionOfLength:
 
 
 def as_graphs(value: Any, count: int, length: int | None) -> Graphs:
-    """The graphs of a call from what was given.
+    """Return the graphs of a call from its argument.
 
     Args:
         value: One graph, a list with one for each sequence, or a function of the length; a graph
-            may be anything that `as_graph` takes.
-        count: How many sequences there are.
-        length: Their length, where all have the same, and it is known before the call runs.
+            may be anything that `as_graph` accepts.
+        count: Number of sequences.
+        length: Length of all sequences, if it is the same and known before the call runs.
     """
     if isinstance(value, Graph):
         return Graphs(value.key, (value,))
@@ -180,9 +180,9 @@ def _of_function(value: Any, length: int | None) -> Graphs:
     return Graphs(function.key, function=function)
 
 
-# Compiled programs know functions by their keys alone, and nothing tells when a program is gone.
-# So functions stay here for good, but each only once, however often it is compiled. A new function
-# every time is a new entry every time, far smaller than the program that torch keeps for it.
+# Compiled programs know functions only by their keys, and nothing signals the end of a program.
+# Functions therefore stay here permanently, but each only once, however often it is compiled. An
+# entry is far smaller than the program that torch keeps for it.
 _in_compiled_programs: dict[object, FunctionOfLength] = {}
 
 
@@ -191,7 +191,7 @@ def _key_in_compiled_program(value: Callable[[int], OneGraph]) -> str:
     function = FunctionOfLength(value)
     try:
         function = _in_compiled_programs.setdefault(value, function)
-    except TypeError:  # it has no hash
+    except TypeError:  # it is not hashable
         function = _in_compiled_programs.setdefault(id(value), function)
     function.ask_again()
     return function.key
@@ -209,5 +209,5 @@ def _read(text: str) -> Graph:
 
 @functools.lru_cache(maxsize=256)
 def _parsed(text: str, _redefined: int) -> Graph:
-    """The graph of a text, read again once a piece has been defined again."""
+    """Return the graph of a text; it is parsed again after a piece has been redefined."""
     return as_graph(text)

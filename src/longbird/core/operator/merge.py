@@ -1,4 +1,4 @@
-"""Softmax with its log-sum-exp, by which attention over disjoint sets of edges is merged."""
+"""Softmax with its log-sum-exp, and merging of attention over disjoint sets of edges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def softmax(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Probabilities and log-sum-exp over the last axis: 0 and -inf where all scores are -inf."""
+    """Return weights and log-sum-exp over the last axis: 0 and -inf if all scores are -inf."""
     top = scores.detach().amax(-1, keepdim=True)
     shift = top.masked_fill(top == -math.inf, 0.0)
     weights = torch.exp(scores - shift)
@@ -21,6 +21,6 @@ def softmax(scores: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def merge(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Attention over the union of two disjoint sets of edges."""
+    """Return attention over the union of two disjoint sets of edges."""
     share, lse = softmax(torch.stack([first[1], second[1]], -1))
     return share[..., :1] * first[0] + share[..., 1:] * second[0], lse

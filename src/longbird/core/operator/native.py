@@ -1,8 +1,8 @@
 """The native kernels as a `torch.library` operator: C++ on plain pointers, forward and backward.
 
-The operator takes the key of the graph (a string) and finds the layout when it runs, so that
-`torch.compile` and `torch.export` see one opaque call whatever the length. The gradient is an
-operator of its own; it cannot be differentiated again.
+The operator receives the key of the graph (a string) and finds the layout when it runs, so that
+`torch.compile` and `torch.export` see one opaque call for any length. The gradient is a separate
+operator, which cannot be differentiated again.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from longbird.core.operator.tracing import constant
 from longbird.errors import UnsupportedError
 
 NAME = "native"
-INTERFACE = 1  # what this file expects of csrc/bindings.cpp, which has the same number
+INTERFACE = 1  # must equal INTERFACE of csrc/bindings.cpp
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in csrc/attention.h
 LARGEST_HEAD_DIM = 256
 
 
 @functools.cache
 def extension() -> Any:
-    """The extension module, or the error that says why it is missing."""
+    """Return the extension module, or the error that explains why it is missing."""
     try:
         module = importlib.import_module("longbird._native")
         if (built := getattr(module, "INTERFACE", None)) != INTERFACE:
@@ -50,7 +50,7 @@ def extension() -> Any:
                 f"{built}, expected {INTERFACE}); reinstall longbird: "
                 "pip install --force-reinstall --no-deps --no-cache-dir ."
             )
-        module.isa()  # reads LONGBIRD_ISA, which may name what this machine does not have
+        module.isa()  # reads LONGBIRD_ISA, which may name an unsupported instruction set
     except (ImportError, RuntimeError) as error:
         return error
     _share_threads_with_torch(module)
@@ -58,7 +58,7 @@ def extension() -> Any:
 
 
 def _share_threads_with_torch(module: Any) -> None:
-    """Lets the kernels run on the threads of torch's own OpenMP runtime (see csrc/threads.cpp)."""
+    """Let the kernels run on the threads of torch's OpenMP runtime (see csrc/threads.cpp)."""
     folder = os.path.join(os.path.dirname(torch.__file__), "lib")
     for path in glob.glob(os.path.join(folder, "libgomp*")):
         runtime = ctypes.CDLL(path)
@@ -66,7 +66,7 @@ def _share_threads_with_torch(module: Any) -> None:
 
 
 def missing() -> str | None:
-    """Why the native kernels are not here, or None."""
+    """Return why the native kernels are not available, or None."""
     module = extension()
     if isinstance(module, RuntimeError):
         return str(module)
@@ -79,7 +79,7 @@ def missing() -> str | None:
 
 
 def instruction_sets() -> list[str]:
-    """The instruction sets that this build and this machine have, the one in use first."""
+    """Return the instruction sets that build and machine support, the one in use first."""
     module = extension()
     if isinstance(module, Exception):
         return []
@@ -88,7 +88,7 @@ def instruction_sets() -> list[str]:
 
 
 def unsupported(call: Call) -> list[str]:
-    """What the kernels cannot do about a call."""
+    """Return why the kernels cannot run a call."""
     reasons: list[str] = []
     if call.q.device.type != "cpu":
         reasons.append(f"runs on the CPU only, received tensors on {call.q.device}")
@@ -106,14 +106,14 @@ def unsupported(call: Call) -> list[str]:
 
 @constant
 def _into_onnx() -> bool:
-    """Is this call being exported to ONNX? Within traced code torch itself always says no."""
+    """Return whether this call is being exported to ONNX; torch denies it in traced code."""
     return torch.compiler.is_exporting() and torch.onnx.is_in_onnx_export()
 
 
 def is_transformed(*tensors: Tensor) -> bool:
-    """Is this inside torch.func.grad, jvp or vmap, or forward-mode differentiation?
+    """Return whether tensors belong to torch.func.grad, jvp or vmap, or to forward-mode autograd.
 
-    torch gives custom operators no forward derivative, and then silently takes it for zero.
+    Custom operators have no forward derivative, and torch silently uses zero instead.
     """
     if torch.compiler.is_compiling():
         return False
@@ -125,14 +125,14 @@ def is_transformed(*tensors: Tensor) -> bool:
 
 
 def run(call: Call) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp."""
+    """Return the output and the log-sum-exp."""
     return torch.ops.longbird.native_attention(
         call.q, call.k, call.v, call.graph.key, call.lengths, call.cu_seqlens, call.global_tokens,
         call.relative_bias, call.dropout_p, call.dropout_seed, call.scale,
     )  # fmt: skip
 
 
-# The fields of a call that say what to compute, in their order; the graph goes by its key.
+# The fields of a call that determine the result, in their order, with the key of the graph.
 OPERANDS = (
     "Tensor q, Tensor k, Tensor v, str graph, Tensor? lengths, Tensor? cu_seqlens, "
     "Tensor? global_tokens, Tensor? relative_bias, float dropout_p, Tensor? dropout_seed, "
@@ -141,7 +141,7 @@ OPERANDS = (
 
 
 def _call(operands: Sequence[Any]) -> Call:
-    """The call of these operands, with q, k and v as the kernels take them."""
+    """Return the call of these operands, with contiguous channels in q, k and v."""
     q, k, v, graph, *others = operands
     return Call(_rows(q), _rows(k), _rows(v), Graphs.from_key(graph), *others)
 
@@ -153,7 +153,7 @@ def _call(operands: Sequence[Any]) -> Call:
     "longbird::native_attention", mutates_args=(), schema=f"({OPERANDS}) -> (Tensor, Tensor)"
 )
 def native_attention(*operands: Any) -> tuple[Tensor, Tensor]:
-    """Output and log-sum-exp."""
+    """Return the output and the log-sum-exp."""
     call = _call(operands)
     out, lse = _empty_outputs(call)
     problem, _bias = _problem(call, out, lse)
@@ -178,7 +178,7 @@ def _(q: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
 def native_attention_backward(
     grad_out: Tensor, grad_lse: Tensor, out: Tensor, lse: Tensor, *operands: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of q, k, v and relative_bias (empty if there is none)."""
+    """Return the gradients of q, k, v and relative_bias (empty if there is none)."""
     call = _call(operands)
     new = torch.zeros_like if call.lengths is not None else torch.empty_like
     grads = [new(x) for x in (call.q, call.k, call.v)]
@@ -209,7 +209,7 @@ def _(
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     q, k, v, graph, lengths, cu_seqlens, global_tokens, bias, dropout_p, seed, scale = inputs
     ctx.save_for_backward(*output, q, k, v, lengths, cu_seqlens, global_tokens, bias, seed)
-    # The graphs themselves too: the key of a large graph means nothing once the graph is gone.
+    # Also saves the graphs: the key of a large graph is only valid while the graph is alive.
     ctx.graphs = Graphs.from_key(graph)
     ctx.graph, ctx.dropout_p, ctx.scale = graph, dropout_p, scale
 
@@ -237,16 +237,16 @@ def _refuse_second_derivative(_ctx: Any, *_grads: Tensor) -> Any:
 native_attention_backward.register_autograd(_refuse_second_derivative)
 
 
-# ---- what the kernels are given ----
+# ---- arguments of the kernels ----
 
 
 def _rows(x: Tensor) -> Tensor:
-    """The kernels take any strides, but the channels of a token side by side."""
+    """Return a tensor with contiguous channels; the kernels accept any other strides."""
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
 
 
 def _empty_outputs(call: Call) -> tuple[Tensor, Tensor]:
-    """Padding stays as it is here: zeros, and a log-sum-exp of -inf."""
+    """Return outputs to be filled; padding keeps zeros and a log-sum-exp of -inf."""
     q = call.q
     if call.lengths is None:
         return torch.empty_like(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
@@ -261,7 +261,7 @@ def _empty_bias_gradient(q: Tensor, relative_bias: Tensor | None) -> Tensor:
 def _problem(
     call: Call, out: Tensor, lse: Tensor, grad_bias: Tensor | None = None
 ) -> tuple[Any, Tensor | None]:
-    """The kernels' view of a call, and the bias that it points into."""
+    """Return the kernels' view of a call, and the bias that it points into."""
     problem, packed = extension().Problem(), call.packed
     problem.heads, problem.head_dim, problem.scale = call.heads, call.head_dim, call.scale
     problem.q, problem.k, problem.v, problem.out, problem.lse = (
@@ -281,13 +281,13 @@ def _problem(
 
 
 def _address(x: Tensor, packed: bool) -> Any:
-    """Where [batch, heads, n, ...] or packed [tokens, heads, ...] is in memory."""
+    """Return address and strides of [batch, heads, n, ...] or packed [tokens, heads, ...]."""
     strides = (0, x.stride(1), x.stride(0)) if packed else x.stride()[:3]
     return extension().Tensor(x.data_ptr(), DTYPES[x.dtype], *strides)
 
 
 def _sequences(call: Call) -> Iterator[tuple[Layout, int, int, int, np.ndarray]]:
-    """Layout, number, batch row, first token and global tokens of every sequence with tokens."""
+    """Yield layout, number, row, first token and global tokens of each non-empty sequence."""
     for number, (start, length) in enumerate(sequences(call)):
         if length == 0:
             continue
@@ -317,13 +317,13 @@ def _native_layout(layout: Layout) -> Any:
     return found
 
 
-# ---- what they take ----
+# ---- work space ----
 
 
 def work_space(call: Call, threads: int, backward: bool) -> int:
-    """The most bytes that the kernels allocate for a call at any moment, besides its tensors.
+    """Return the peak number of bytes that the kernels allocate for a call besides its tensors.
 
-    Of these only shapes, dtypes and strides matter: they may be on the "meta" device.
+    Only shapes, dtypes and strides of the tensors matter: they may be on the "meta" device.
     """
     module = extension()
     problem, _bias = _problem(call, *_empty_outputs(call))

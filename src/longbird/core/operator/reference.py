@@ -1,4 +1,4 @@
-"""Dense attention: the specification of the operator. O(n^2), for small n and for checking.
+"""Dense attention, the specification of the operator: O(n^2), for small n and for checks.
 
 Accumulation is in float64 for float64 inputs and in float32 for all others.
 """
@@ -22,17 +22,17 @@ NAME = "reference"
 
 
 def missing() -> str | None:
-    """Why this implementation is not here: it always is."""
+    """Return None: this implementation is always available."""
     return None
 
 
 def unsupported(call: Call) -> list[str]:  # noqa: ARG001
-    """Why it cannot run this call: it runs everything."""
+    """Return no reasons: it can run every call."""
     return []
 
 
 def run(call: Call) -> tuple[Tensor, Tensor]:
-    """Every sequence of the call alone, by `attend`."""
+    """Run `attend` over the sequences of a call."""
 
     def one(
         q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, first: int, marked: Tensor | None
@@ -67,7 +67,7 @@ def attend(
     scale: float | None = None,
     scoring: Literal["softmax", "hardmax"] = "softmax",
 ) -> tuple[Tensor, Tensor]:
-    """Attention over sequences of one length, by definition.
+    """Return attention over sequences of one length, by its definition.
 
     For every sequence, head and query i, with c[i, j] the multiplicity of the edge from i to j:
 
@@ -78,25 +78,26 @@ def attend(
         p[i, j]  = p[i, j] * kept(i, j) / (1 - dropout_p)
         out[i]   = sum_j p[i, j] * v[j]
 
-    A query without keys has out 0 and lse -inf, and passes no gradient on. With hardmax scoring
+    A query without keys has out 0, lse -inf and no gradient. With hardmax scoring
     (Pérez et al. 2019, and the Turing completeness proof of BigBird) p is uniform over the keys
     with the largest s, counted with their multiplicities, and lse is that largest s.
 
     Args:
-        q: [b, heads, n, head_dim]; k and v are alike.
-        k: Keys.
-        v: Values.
-        graph: Which query sees which key.
-        global_tokens: bool [n], added to the graph.
-        relative_bias: [heads, 2m + 1].
-        dropout_p: The share of probabilities that are dropped.
-        dropout_seed: int64 0-d, needed if `dropout_p` > 0.
-        sequences: int64 [b], the numbers of the sequences for dropout; 0, 1, ... by default.
-        scale: 1 / sqrt(head_dim) by default.
+        q: Queries [b, heads, n, head_dim].
+        k: Keys, of the shape of q.
+        v: Values, of the shape of q.
+        graph: Graph of the edges from queries to keys.
+        global_tokens: Tokens that are global besides those of the graph: bool [n].
+        relative_bias: Table of biases by distance: [heads, 2m + 1].
+        dropout_p: Probability of dropping a weight.
+        dropout_seed: Seed, a 0-d int64 tensor, required if `dropout_p` > 0.
+        sequences: Numbers of the sequences for dropout, int64 [b]; by default 0, 1, ...
+        scale: Factor of q . k; by default 1 / sqrt(head_dim).
         scoring: "softmax" or "hardmax".
 
     Returns:
-        out [b, heads, n, head_dim] of the dtype of q, lse [b, heads, n] of the accumulation dtype.
+        Output [b, heads, n, head_dim] of the dtype of q, and log-sum-exp [b, heads, n] of the
+        accumulation dtype.
 
     Examples:
         >>> import torch, longbird as lb

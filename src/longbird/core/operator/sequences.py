@@ -1,6 +1,6 @@
-"""The sequences of a call: where each one is, its global tokens, and a run over all of them.
+"""The sequences of a call: their places, their global tokens, and a loop over all of them.
 
-Here values are looked at (is a length negative?), when an implementation runs.
+This is where values, such as lengths, are checked when an implementation runs.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from longbird.errors import InvalidValueError
 
 
 def sequences(call: Call) -> list[tuple[int, int]]:
-    """(start, length) of every sequence, after checking the values that say so.
+    """Return (start, length) of every sequence, after checking the values of the call.
 
-    A padded sequence starts at row * n of the tokens of the whole batch, a packed one where
-    `cu_seqlens` says.
+    A padded sequence starts at row * n among the tokens of the whole batch, a packed sequence
+    where `cu_seqlens` specifies.
 
     Raises:
-        ValueError: A length is negative or over n, `cu_seqlens` does not climb from 0 to the
+        ValueError: A length is negative or exceeds n, `cu_seqlens` does not increase from 0 to the
             number of tokens, or a global token lies in the padding.
     """
     if call.cu_seqlens is not None:
@@ -75,10 +75,10 @@ global bool [n] or None) -> (out [b, heads, n, head_dim], lse [b, heads, n])."""
 
 
 def over_sequences(call: Call, attend: Attend) -> tuple[Tensor, Tensor]:
-    """Runs `attend` over the sequences of a call and puts the results in their places.
+    """Run `attend` over the sequences of a call and put the results in their places.
 
-    Neighbours of one length and graph go together, others alone: padding never reaches `attend`.
-    Where a sequence has no tokens, or a row is padding, the output is 0 and the log-sum-exp -inf.
+    Consecutive sequences of the same length and graph run together, others alone; padding never
+    reaches `attend`. For padding, the output is 0 and the log-sum-exp -inf.
     """
     ragged = call.packed or call.lengths is not None or call.global_tokens is not None
     if ragged or call.q.numel() == 0:
@@ -123,11 +123,11 @@ def _in_groups(call: Call, attend: Attend) -> tuple[Tensor, Tensor]:
 
 
 def _groups(call: Call, found: list[tuple[int, int]]) -> list[list[int]]:
-    """Numbers of neighbours with the same length and graph."""
+    """Return groups of consecutive sequences with the same length and graph."""
     groups: list[list[int]] = []
     last = None
     for number, (_, length) in enumerate(found):
-        # With global tokens of its own, each sequence has a graph of its own.
+        # With its own global tokens, each sequence has its own graph.
         this = (number if call.global_tokens is not None else length, call.graph.key_of(number))
         if this == last:
             groups[-1].append(number)
@@ -138,7 +138,7 @@ def _groups(call: Call, found: list[tuple[int, int]]) -> list[list[int]]:
 
 
 def marked_tokens(call: Call, number: int, start: int, length: int) -> Tensor | None:
-    """The tokens that the call marks as global in one of its `sequences`, bool [length]."""
+    """Return which tokens of a sequence the call marks as global: bool [length]."""
     if call.global_tokens is None:
         return None
     if call.packed:
@@ -147,14 +147,14 @@ def marked_tokens(call: Call, number: int, start: int, length: int) -> Tensor | 
 
 
 def all_global_tokens(layout: Layout, marked: Tensor | None) -> npt.NDArray[np.integer]:
-    """The global tokens of one sequence, ascending: those of its graph, and those marked."""
+    """Return the global tokens of a sequence, ascending: those of its graph and those marked."""
     if marked is None:
         return layout.global_tokens
     return np.union1d(layout.global_tokens, marked.nonzero()[:, 0].cpu().numpy())
 
 
 def check_edges_count_once(impl: str, layout: Layout, marked: Tensor | None) -> None:
-    """For implementations that cannot add global tokens where edges count more than once."""
+    """Raise a ValueError if global tokens are marked and edges count more than once."""
     if layout.multiset and marked is not None and bool(marked.any()):
         raise InvalidValueError(
             f'impl="{impl}" cannot run this call: the graph counts some edges more than once, and '
@@ -163,7 +163,7 @@ def check_edges_count_once(impl: str, layout: Layout, marked: Tensor | None) -> 
 
 
 def _nothing(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The output of no tokens: empty, but a function of its inputs, whose gradients are zeros."""
+    """Return an empty output that depends on its inputs, so that they have gradients."""
     out = q + k + v
     if call.relative_bias is not None:
         out = out + call.relative_bias.sum().to(q.dtype)

@@ -1,4 +1,4 @@
-"""What torch.compile must not look into, since it uses NumPy or reads values."""
+"""Functions that torch.compile must not trace, because they use NumPy or read values."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Result = TypeVar("Result")
 def eagerly(
     function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
-    """Calls a function outside of compiled programs, which break there."""
-    if "torch._dynamo" not in sys.modules:  # nothing is being compiled, and it imports slowly
+    """Call a function outside of compiled programs, with a graph break."""
+    if "torch._dynamo" not in sys.modules:  # nothing is being compiled, and importing it is slow
         return function(*args, **kwargs)
     disabled: Any = torch.compiler.disable(function)
     return disabled(*args, **kwargs)
 
 
 def constant(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Marks a function that is called while a program is compiled; its result is a constant there.
+    """Mark a function that is called at compile time, and whose result is then a constant.
 
-    What torch.compiler.assume_constant_result does, which would import the compiler (1.5 s).
+    Equivalent to torch.compiler.assume_constant_result, which imports the compiler (1.5 s).
     """
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function

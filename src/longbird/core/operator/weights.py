@@ -1,4 +1,4 @@
-"""The attention weights of chosen queries, as sparse rows: for looking at, never n x n."""
+"""The attention weights of selected queries as sparse rows, for inspection; never n x n."""
 
 from __future__ import annotations
 
@@ -25,26 +25,25 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseRows:
-    """Weights of some queries over the keys that each of them sees, in token numbers.
+    """Attention weights of selected queries over the keys that each of them sees.
 
-    `row` gives those of one query. The rows are those of every batch row, head and chosen query,
-    in this order.
+    There is a row for each batch row, head and selected query, in this order; `row` returns one.
     """
 
     shape: tuple[int, ...]
     """(batch, heads, queries), or (heads, queries) for inputs without a batch axis."""
     queries: Tensor
-    """int64 [queries]: the token numbers of the chosen queries (of the longest document, where
-    documents that go on after a cache differ in length)."""
+    """int64 [queries]: positions of the selected queries (in the longest document, if documents
+    that continue after a cache differ in length)."""
     row_ptr: Tensor
     """int64 [rows + 1]: row r has the keys and weights row_ptr[r] to row_ptr[r + 1] - 1."""
     keys: Tensor
-    """int64 [entries]: token numbers, ascending in a row and each once."""
+    """int64 [entries]: positions of keys, ascending in a row and each once."""
     weights: Tensor
-    """[entries]: those of a row sum to 1; a row without keys has none."""
+    """[entries]: weights, which sum to 1 in each row that has keys."""
 
     def row(self, *index: int) -> tuple[Tensor, Tensor]:
-        """The keys that one token sees, and their weights.
+        """Return the keys that one token sees, and their weights.
 
         Args:
             index: Batch row, head and token: `row(batch, head, token)`. Where there is only one
@@ -53,7 +52,7 @@ class SparseRows:
 
         Raises:
             TypeError: A number is not an integer.
-            ValueError: There is no such row; the message says what there is.
+            ValueError: There is no such row; the message lists those that exist.
 
         Examples:
             >>> import torch, longbird as lb
@@ -102,7 +101,7 @@ class SparseRows:
         return f"[{shown}]" if len(tokens) <= 8 else f"[{shown}, ... {len(tokens)} tokens]"
 
     def __repr__(self) -> str:
-        """What there is, without the numbers."""
+        """Return the shape without the weights."""
         batch = f"batch: {self.shape[0]}, " if len(self.shape) == 3 else ""
         return (
             f"SparseRows({batch}heads: {self.shape[-2]}, tokens: {self._tokens()}, "
@@ -110,12 +109,12 @@ class SparseRows:
         )
 
     def with_rows(self, batch: int, queries: Tensor, weights: Tensor) -> SparseRows:
-        """The same with other weights for queries of one batch row, over the keys they have.
+        """Return the rows with other weights for queries of one batch row, over the same keys.
 
         Args:
-            batch: The row of the batch.
-            queries: int64 [g], places among `queries`.
-            weights: [heads, g, keys]; each of these rows must have so many keys.
+            batch: Row of the batch.
+            queries: Indices into `queries`, int64 [g].
+            weights: New weights [heads, g, keys]; each of these rows must have that many keys.
         """
         heads, count = self.shape[-2:]
         head = torch.arange(heads, device=queries.device)[:, None]
@@ -125,11 +124,11 @@ class SparseRows:
         return replace(self, weights=changed)
 
     def dense(self, n: int) -> Tensor:
-        """All rows over `n` keys: [*shape, n].
+        """Return all rows over `n` keys: [*shape, n].
 
         Raises:
             TypeError: `n` is not an integer.
-            ValueError: `n` is too small for the keys that there are.
+            ValueError: `n` is too small for the keys of the rows.
         """
         n = integer(n, "n")
         if len(self.keys) and n <= (largest := int(self.keys.max())):
@@ -145,9 +144,9 @@ class SparseRows:
 
 
 def rows_of(scores: Tensor, keys: Tensor, queries: Tensor) -> SparseRows:
-    """The softmax of scores [batch, heads, queries, slots], -inf where a slot is not seen.
+    """Return the softmax of scores [batch, heads, queries, slots], -inf for slots without an edge.
 
-    keys [batch, slots] and queries [queries] are token numbers, keys that are seen ascending.
+    keys [batch, slots] and queries [queries] are positions; keys with an edge are ascending.
     """
     seen = scores > -math.inf
     weights = torch.softmax(scores.to(lse_dtype(scores.dtype)), -1)
@@ -167,24 +166,24 @@ def attention_weights(
     relative_bias: Tensor | None = None,
     scale: float | None = None,
 ) -> SparseRows:
-    """The attention weights of chosen queries, in O(keys that they see).
+    """Return the attention weights of selected queries, in O(keys that they see).
 
     Args:
-        q: [batch, heads, n, head_dim] or [heads, n, head_dim].
+        q: Queries [batch, heads, n, head_dim] or [heads, n, head_dim].
         k: Keys, of the shape of q.
         graph: As for `attention`.
-        rows: Numbers of the tokens whose weights are wanted; by default all.
-        lengths: [batch], the real lengths of right-padded rows; padding sees nothing.
-        global_tokens: bool [batch, n], or [n] without a batch axis.
+        rows: Positions of the tokens whose weights are returned; by default all.
+        lengths: As for `attention`; padding sees nothing.
+        global_tokens: As for `attention`: bool [batch, n], or [n] without a batch axis.
         relative_bias: As for `attention`.
         scale: As for `attention`.
 
     Returns:
-        The weights, float32 (float64 for float64 inputs), differentiable.
+        Weights in float32 (float64 for float64 inputs), differentiable.
 
     Raises:
         TypeError: An argument has a wrong type or dtype.
-        ValueError: Shapes or values do not fit, or a row does not exist.
+        ValueError: Shapes or values do not match, or a row does not exist.
 
     Examples:
         >>> import torch, longbird as lb
@@ -260,17 +259,17 @@ def _chosen(rows: Sequence[int] | Tensor | None, n: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class _Edges:
-    """What the chosen queries of one head see."""
+    """The keys that the selected queries of one head see."""
 
     count: Integers
-    """[queries]: how many keys each one sees."""
+    """[queries]: number of keys of each query."""
     keys: Integers
     times: Integers
-    """How many times each key counts."""
+    """[keys]: how many times each key counts."""
 
 
 def _edges(call: Call, queries: Integers) -> Iterator[_Edges]:
-    """For every batch row and head."""
+    """Yield the edges of every batch row and head."""
     for number, (start, length) in enumerate(sequences(call)):
         if length == 0:
             nothing = np.zeros(0, np.int64)
@@ -294,7 +293,7 @@ def _edges(call: Call, queries: Integers) -> Iterator[_Edges]:
 
 
 def _places(layout: Layout, queries: Integers) -> list[tuple[int, int, int]]:
-    """(token, tile, place in the tile) of every query; tile -1 for one in the padding."""
+    """Return (token, tile, place in the tile) of each query; tile -1 in the padding."""
     tiling = layout.queries
     token = np.minimum(queries, tiling.tokens - 1)
     position = token if tiling.order is None else np.argsort(tiling.order)[token]
@@ -307,7 +306,7 @@ def _places(layout: Layout, queries: Integers) -> list[tuple[int, int, int]]:
 def _row(
     layout: Layout, head: int, query: tuple[int, int, int], hubs: Integers
 ) -> tuple[Integers, Integers]:
-    """The keys that one query sees, ascending, and how many times each counts."""
+    """Return the keys that one query sees, ascending, and how many times each counts."""
     token, tile, i = query
     if tile < 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
