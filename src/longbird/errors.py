@@ -59,7 +59,8 @@ class LongbirdError(Exception):
         if received is not _NOT_GIVEN:
             parts.append(f"received {received!r:.60}")
         text = ", ".join(parts)
-        super().__init__(text if remedy is None else f"{text}: {remedy}")
+        # Not `super().__init__`, which torch.export cannot trace: it would hide the message.
+        self.args = (text if remedy is None else f"{text}: {remedy}",)
 
 
 class InvalidValueError(LongbirdError, ValueError):

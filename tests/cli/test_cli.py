@@ -247,7 +247,7 @@ def test_demo_draws_checks_and_times(run, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "ok" in output
     words = " ".join(output.split())
     assert "Over 256 tokens with 12 heads of 64" in words
-    assert "What it computes is exact" in words
+    assert "The result is exact" in words
 
 
 def test_plan_predicts(run) -> None:
