@@ -8,7 +8,7 @@
 #   make lint        ruff, pyright, import-linter, clang-format
 #   make sanitize    the C++ kernels under the address and undefined-behaviour sanitizers
 #   make format      put Python and C++ into shape
-#   make experiments measure attention beside other implementations
+#   make experiments time and memory of attention beside other implementations (ten minutes, on an idle machine)
 #   make docs        the site, into build/docs
 #   make dist        source distribution and wheels, into dist; make dist-check installs and tries them
 #   make test-oldest the tests with the oldest allowed versions, and Python 3.10
@@ -56,7 +56,7 @@ test: $(STAMPS)/dev
 	@$(MAKE) --no-print-directory pytest
 
 experiments: $(STAMPS)/dev
-	python -m experiments attention
+	python -m experiments attention --quick
 
 # --- Checks: the hooks of .pre-commit-config.yaml are these same targets --------------------------
 

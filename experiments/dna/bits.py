@@ -14,7 +14,7 @@ import numpy as np
 from experiments.dna.bases import letters
 from experiments.dna.corpora import Corpus, by_piece
 from experiments.dna.markov import STRENGTHS, Markov, TwoSided, choose
-from experiments.quality.experiment import Attempt, Contestant, Outcome
+from experiments.framework.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
     from longbird.applications.dna.runs import TrainedDna

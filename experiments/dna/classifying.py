@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.dna.examples import Examples
 from experiments.dna.linear import AtContent, OneHot, Scorer, Words
-from experiments.quality.experiment import Attempt, Contestant, Outcome
+from experiments.framework.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
     from experiments.dna.models import Start

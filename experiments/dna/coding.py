@@ -20,7 +20,7 @@ from experiments.dna.organisms import Organism, bacterium
 from experiments.dna.periodic import Periodic
 from experiments.dna.splits import stretches
 from experiments.dna.tracks import along
-from experiments.quality.experiment import Attempt, Contestant, Outcome
+from experiments.framework.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
     from longbird.applications.dna.runs import TrainedDna

@@ -1,6 +1,6 @@
 """Figures over held-out examples that experiments draw again and again, and so sum by weights.
 
-Each is `of(columns, counts)` of `experiments.quality.experiment.Metric`. Without a bootstrap,
+Each is `of(columns, counts)` of `experiments.framework.experiment.Metric`. Without a bootstrap,
 scikit-learn has the same.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from experiments.quality.experiment import Columns
+from experiments.framework.experiment import Columns
 
 Of = Callable[[Columns, np.ndarray], np.ndarray]
 

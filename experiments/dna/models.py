@@ -13,7 +13,7 @@ import torch
 from transformers import set_seed
 
 from experiments.dna.bases import letters
-from experiments.quality.experiment import Attempt
+from experiments.framework.experiment import Attempt
 from experiments.quality.small import (
     BUCKETS,
     FARTHEST,

@@ -15,7 +15,7 @@ from experiments.dna.organisms import bacterium
 from experiments.dna.profile import TARGETS, Bins, profile
 from experiments.dna.promoters import BLOCK, SEQUENCE
 from experiments.dna.splits import TEST, TRAIN, VALIDATION
-from experiments.quality.experiment import Attempt, Contestant, Outcome
+from experiments.framework.experiment import Attempt, Contestant, Outcome
 
 CONTEXT = 600
 REACHES = (0, 50, 100, 200, 300)

@@ -19,7 +19,7 @@ from experiments.dna.linear import Scorer, scan
 from experiments.dna.organisms import bacterium
 from experiments.dna.peaks import TOLERANCE, match, peaks, shift_of_odds
 from experiments.dna.splits import TEST, by_fifth, stretches
-from experiments.quality.experiment import Attempt, Contestant, Outcome
+from experiments.framework.experiment import Attempt, Contestant, Outcome
 
 HELD_OUT = 2
 """The fifth that is scanned."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.dna.bases import letters
 from experiments.dna.classifying import Budget
-from experiments.quality.experiment import Attempt, Contestant, Outcome
+from experiments.framework.experiment import Attempt, Contestant, Outcome
 
 if TYPE_CHECKING:
     from longbird.applications.dna.runs import TrainedDna

@@ -9,9 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from experiments.quality.bm25 import Bm25
-from experiments.quality.documents import Row
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Experiment,
@@ -19,6 +17,8 @@ from experiments.quality.experiment import (
     Outcome,
     mean_of,
 )
+from experiments.quality.bm25 import Bm25
+from experiments.quality.documents import Row
 from experiments.quality.question_sets import (
     EVERY_WORD,
     SEED,
@@ -56,7 +56,7 @@ class Sizes:
     retriever: str = "minilm"
 
 
-SIZES = {"default": Sizes(), "tiny": Sizes(questions=6)}
+SIZES = {"default": Sizes(), "quick": Sizes(questions=6)}
 
 
 @cache

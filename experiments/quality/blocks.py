@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Columns,
@@ -80,7 +80,7 @@ class Sizes:
 
 SIZES = {
     "default": Sizes(),
-    "tiny": Sizes(
+    "quick": Sizes(
         length=128, block=8, layers=1, width=64, steps=2, tokens=256, train=2, held_out=3
     ),
 }

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.quality.documents import Row, chunks, read_rows, tokens_of, write_rows
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Contestant,
@@ -21,6 +20,7 @@ from experiments.quality.experiment import (
     macro_f1_of,
     mean_of,
 )
+from experiments.quality.documents import Row, chunks, read_rows, tokens_of, write_rows
 from experiments.quality.families import families, split
 from experiments.quality.training import trained
 from experiments.sources import licences, reviews
@@ -62,7 +62,7 @@ class Sizes:
 # read whole documents at the most frequent label, or at 65% on reviews, where these have 80%.
 SIZES = {
     "default": Sizes({"licences": Part(500, 250, 400), "reviews": Part(900, 800, 200)}),
-    "tiny": Sizes(
+    "quick": Sizes(
         {"licences": Part(40, 20, 2), "reviews": Part(40, 20, 2)},
         length=1024,
     ),

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 
-from experiments.quality.documents import Row
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Experiment,
@@ -15,6 +14,7 @@ from experiments.quality.experiment import (
     Outcome,
     mean_of,
 )
+from experiments.quality.documents import Row
 from experiments.quality.question_sets import split_hotpot
 from experiments.quality.ways import Way, contestant, load, read, ways
 from experiments.sources import questions
@@ -38,7 +38,7 @@ class Sizes:
     length: int = 4096
 
 
-SIZES = {"default": Sizes(), "tiny": Sizes(validation=6, test=8)}
+SIZES = {"default": Sizes(), "quick": Sizes(validation=6, test=8)}
 
 
 @cache

@@ -14,7 +14,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Contestant,
@@ -152,7 +152,7 @@ class Sizes:
 
 SIZES = {
     "default": Sizes(),
-    "tiny": Sizes(
+    "quick": Sizes(
         Trees(depth=4, least=8, most=60), 100, 60, block=4, layers=1, width=64, steps=2, tokens=512
     ),
 }

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from transformers import set_seed
 
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Contestant,
@@ -89,7 +89,7 @@ class Sizes:
 
 SIZES = {
     "default": Sizes(Recall(length=1024, keys=8, values=8, queries=1024)),
-    "tiny": Sizes(
+    "quick": Sizes(
         Recall(length=64, keys=2, values=4, queries=64),
         edges=16, width=16, heads=2, stages=((32, 2), (64, 2)), batch=2, held_out=4,
     ),

@@ -9,9 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from experiments.quality.bm25 import Bm25
-from experiments.quality.documents import chunks
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Contestant,
@@ -20,6 +18,8 @@ from experiments.quality.experiment import (
     Outcome,
     mean_of,
 )
+from experiments.quality.bm25 import Bm25
+from experiments.quality.documents import chunks
 from experiments.sources import questions
 from longbird.applications.search.embedder import Embedder
 from longbird.applications.training.initialisation.starting_model import source_of, tokenizer_of
@@ -54,7 +54,7 @@ class Sizes:
 
 SIZES = {
     "default": Sizes(),
-    "tiny": Sizes(articles=2, squad=20, hotpot=4, length=1024),
+    "quick": Sizes(articles=2, squad=20, hotpot=4, length=1024),
 }
 
 

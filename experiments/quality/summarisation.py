@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.quality.documents import Row, read_rows, tokens_of, write_rows
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Contestant,
@@ -21,6 +20,7 @@ from experiments.quality.experiment import (
     Outcome,
     mean_of,
 )
+from experiments.quality.documents import Row, read_rows, tokens_of, write_rows
 from experiments.quality.families import families, split
 from experiments.quality.training import trained
 from experiments.sources import manual
@@ -75,7 +75,7 @@ class Sizes:
 
 SIZES = {
     "default": Sizes(),
-    "tiny": Sizes(train=40, test=10, steps=2, length=1024, lead_steps=2, opening_steps=2),
+    "quick": Sizes(train=40, test=10, steps=2, length=1024, lead_steps=2, opening_steps=2),
 }
 GRAPH = "bigbird(block=64)"
 LEAD_WORDS = range(4, 21)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.quality.experiment import Attempt
+from experiments.framework.experiment import Attempt
 from longbird.applications.training.engine.finetune import finetune
 from longbird.applications.training.engine.run_folder import RunFolder, read_json
 

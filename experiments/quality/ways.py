@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from datasets import Dataset
 
+from experiments.framework.experiment import Attempt, Contestant, Outcome
 from experiments.quality.documents import Row, write_rows
-from experiments.quality.experiment import Attempt, Contestant, Outcome
 from longbird.applications.documents.windows import question_windows
 from longbird.applications.reading.default_reader import default_reader, shipped_name
 from longbird.applications.training.data.token_store import features_of

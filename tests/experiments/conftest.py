@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 @pytest.fixture(scope="session", autouse=True)
 def samples_need_not_be_good():
     """Every call is a sample, however short, and garbage is collected whenever Python likes."""
-    from experiments import contest, timing
+    from experiments.speed import contest, timing
 
     def once(contestants, expected, rounds):
         with pytest.MonkeyPatch.context() as patch:

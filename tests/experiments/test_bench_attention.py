@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import longbird as lb
-from experiments import environment
-from experiments.attention import peers, steps
-from experiments.attention.case import Case
-from experiments.attention.peers import (
+from experiments.framework import environment
+from experiments.speed.attention import peers, steps
+from experiments.speed.attention.case import Case
+from experiments.speed.attention.peers import (
     DENSE,
     FLEX,
     HUGGING_FACE_BIGBIRD,
@@ -23,12 +23,12 @@ from experiments.attention.peers import (
     longbird,
     named,
 )
-from experiments.attention.report import crossover, rates, report
-from experiments.attention.steps import CREATE_BLOCK_MASK, SGEMM, AttentionSettings
-from experiments.contest import Contest, UnavailableError
-from experiments.goals import attention_goals
-from experiments.memory import Peak
-from experiments.run import Result, run
+from experiments.speed.attention.report import crossover, rates, report
+from experiments.speed.attention.steps import CREATE_BLOCK_MASK, SGEMM, AttentionSettings
+from experiments.speed.contest import Contest, UnavailableError
+from experiments.speed.memory import Peak
+from experiments.speed.run import Result, run
+from experiments.speed.targets import attention_goals
 
 TINY = Case(200, heads=2, head_dim=16, block=16)
 NATIVE = "longbird native"
@@ -104,7 +104,7 @@ def test_a_missing_package_is_a_reason(monkeypatch):
     def absent(name: str):
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr("experiments.hugging_face.importlib.import_module", absent)
+    monkeypatch.setattr("experiments.speed.hugging_face.importlib.import_module", absent)
     with pytest.raises(UnavailableError, match="pip install transformers"):
         HUGGING_FACE_BIGBIRD.build(replace(TINY, n=1024))
 
@@ -211,7 +211,7 @@ def test_results_are_written(small_run, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_nothing_but_the_designs_work_is_judged(small_run):
+def test_only_the_work_of_the_targets_is_judged(small_run):
     assert {goal.reached for goal in attention_goals(small_run)} == {None}
 
 
@@ -246,7 +246,7 @@ def test_the_quick_form_has_the_readmes_rows_and_all_that_is_judged():
 
 
 def invented(**milliseconds: float) -> Result:
-    """A run of the design's work whose samples are given in milliseconds at 4,096 tokens."""
+    """A run of the work of the targets whose samples are given in milliseconds at 4,096 tokens."""
     known = {NATIVE: 50.0, DENSE.name: 400.0, FLEX.name: 110.0, SGEMM: 130.0}
     known |= {HUGGING_FACE_BIGBIRD.name: 720.0, **milliseconds}
     result = Result(
@@ -287,7 +287,7 @@ def invented(**milliseconds: float) -> Result:
     return result
 
 
-def test_goals_are_the_designs_rows():
+def test_goals_are_judged():
     rows = attention_goals(invented())
     assert [(row.target, row.reached) for row in rows] == [
         ("at least 85%", True),
@@ -359,33 +359,15 @@ def test_command_writes_its_results(cli, monkeypatch, tmp_path):
         asked.append(settings)
         return invented()
 
-    monkeypatch.setattr("experiments.run.run", fake)
-    line = ["attention", "--impl", "gather", "--lengths", "1024,512", "--heads", "3"]
-    answer = cli(*line, "--out", str(tmp_path))
+    monkeypatch.setattr("experiments.speed.run.run", fake)
+    answer = cli("attention", "--out", str(tmp_path))
     assert answer.exit_code == 0, answer.output
-    assert asked[0].lengths == (512, 1024)
-    assert asked[0].case.heads == 3
-    assert asked[0].mine.name == "longbird gather"
     assert asked[0].budget == 60
     slug = environment.cpu_slug(environment.processor_name())
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {f"attention_{slug}_2030-01-02.{end}" for end in ("json", "md", "png")}
-    assert "Against the design's table" in answer.output
-    cli("attention", "--quick", "--impl", "gather", "--out", str(tmp_path))
+    assert "Targets" in answer.output
+    cli("attention", "--quick", "--out", str(tmp_path))
     assert asked[1].quick
     assert asked[1].budget == 20
     assert asked[1].lengths == steps.QUICK
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (["--lengths", "512,abc"], "abc"),
-        (["--lengths", "0"], "whole numbers"),
-        (["--impl", "magic"], "--impl must be one of native"),
-    ],
-)
-def test_command_refuses_what_makes_no_sense(cli, line, words):
-    answer = cli("attention", *line)
-    assert isinstance(answer.exception, ValueError)
-    assert words in str(answer.exception)

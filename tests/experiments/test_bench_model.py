@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import environment
-from experiments.contest import Contest, UnavailableError
-from experiments.encoders import steps
-from experiments.encoders.case import SHAPES, Case, Shape, chunked, padded, whole
-from experiments.encoders.peers import (
+from experiments.framework import environment
+from experiments.speed.contest import Contest, UnavailableError
+from experiments.speed.encoders import steps
+from experiments.speed.encoders.case import SHAPES, Case, Shape, chunked, padded, whole
+from experiments.speed.encoders.peers import (
     BERT,
     HUGGING_FACE_BIGBIRD,
     HUGGING_FACE_LONGFORMER,
@@ -24,11 +24,11 @@ from experiments.encoders.peers import (
     named,
     ready,
 )
-from experiments.encoders.report import report
-from experiments.encoders.steps import EncoderSettings
-from experiments.goals import encoder_goals, int8_goals
-from experiments.memory import Peak, measure_here
-from experiments.run import Result, run
+from experiments.speed.encoders.report import report
+from experiments.speed.encoders.steps import EncoderSettings
+from experiments.speed.memory import Peak, measure_here
+from experiments.speed.run import Result, run
+from experiments.speed.targets import encoder_goals, int8_goals
 
 TINY = Shape("tiny", layers=2, width=32, heads=2, inner=64)
 BASE = SHAPES["base"]
@@ -302,7 +302,7 @@ def invented(**seconds: float) -> Result:
     return result
 
 
-def test_goals_are_the_designs_rows():
+def test_goals_are_judged():
     rows = encoder_goals(invented())
     assert [(row.target, row.reached) for row in rows] == [
         ("4 x faster", True),
@@ -351,7 +351,7 @@ def test_report_of_a_full_run(tmp_path):
 
 @pytest.mark.slow  # starts processes, each of which imports transformers
 def test_peaks_are_taken_in_processes_of_their_own():
-    from experiments.memory import peak
+    from experiments.speed.memory import peak
 
     case, small = tiny(2048), tiny(1024)
     forward = peak(named, "longbird gather", case, small)
@@ -372,33 +372,15 @@ def test_command_writes_its_results(cli, monkeypatch, tmp_path):
         asked.append(settings)
         return invented()
 
-    monkeypatch.setattr("experiments.run.run", fake)
-    options = "--impl gather --shape minilm --lengths 1024,2048 --layers 3 --long-length 0"
-    answer = cli("model", *options.split(), "--out", str(tmp_path))
+    monkeypatch.setattr("experiments.speed.run.run", fake)
+    answer = cli("encoders", "--quick", "--out", str(tmp_path))
     assert answer.exit_code == 0, answer.output
     slug = environment.cpu_slug(environment.processor_name())
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {f"model_{slug}_2030-01-02.{end}" for end in ("json", "md", "png")}
     [settings] = asked
-    assert settings.shapes == (SHAPES["minilm"],)
-    assert settings.lengths == (1024, 2048)
-    assert (settings.layers, settings.long_length, settings.budget) == (3, 0, 15)
-    assert settings.mine.name == "longbird gather"
-    assert not settings.quick
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (["--lengths", "512,abc"], "abc"),
-        (["--shape", "base,huge"], "some of base, minilm"),
-        (["--impl", "magic"], "--impl must be one of native"),
-    ],
-)
-def test_command_refuses_what_makes_no_sense(cli, line, words):
-    answer = cli("model", *line)
-    assert isinstance(answer.exception, ValueError)
-    assert words in str(answer.exception)
+    assert (settings.layers, settings.long_length, settings.budget) == (1, 0, 15)
+    assert settings.quick
 
 
 # Int8 weights

@@ -9,20 +9,20 @@ import tokenizers
 import torch
 import transformers
 
-from experiments.contest import Contest, UnavailableError
-from experiments.encoders.case import SHAPES, Shape
-from experiments.environment import cpu_slug, environment, processor_name
-from experiments.memory import Peak
-from experiments.run import Result
+from experiments.framework.environment import cpu_slug, environment, processor_name
 from experiments.sources import licences
-from experiments.training import case as cases
-from experiments.training import peers, session, steps
-from experiments.training.case import Case, documents, histogram
-from experiments.training.goals import training_goals
-from experiments.training.peers import BERT, ONE_BY_ONE, PEERS, longbird, named
-from experiments.training.report import report
-from experiments.training.session import Session, Turn
-from experiments.training.steps import TrainingSettings, contestants
+from experiments.speed.contest import Contest, UnavailableError
+from experiments.speed.encoders.case import SHAPES, Shape
+from experiments.speed.memory import Peak
+from experiments.speed.run import Result
+from experiments.speed.training import case as cases
+from experiments.speed.training import peers, session, steps
+from experiments.speed.training.case import Case, documents, histogram
+from experiments.speed.training.peers import BERT, ONE_BY_ONE, PEERS, longbird, named
+from experiments.speed.training.report import report
+from experiments.speed.training.session import Session, Turn
+from experiments.speed.training.steps import TrainingSettings, contestants
+from experiments.speed.training.targets import training_goals
 from longbird.files.sources import minilm
 from longbird.files.sources.packages import MODEL_FILES
 
@@ -341,16 +341,11 @@ def test_command_writes_its_results(cli, monkeypatch, tmp_path):
         asked.append(settings)
         return invented()
 
-    monkeypatch.setattr("experiments.run.run", fake)
-    options = "--impl gather --shape minilm --lengths 1024 --layers 3 --ragged 4 --limit 5"
-    answer = cli("train", *options.split(), "--out", str(tmp_path / "out"))
+    monkeypatch.setattr("experiments.speed.run.run", fake)
+    answer = cli("training", "--out", str(tmp_path / "out"))
     assert answer.exit_code == 0, answer.output
     names = {path.name for path in (tmp_path / "out").iterdir()}
     slug = cpu_slug(processor_name())
     assert names == {f"train_{slug}_2030-01-02.{end}" for end in ("json", "md", "png")}
     [settings] = asked
-    assert settings.shapes == (SHAPES["minilm"],)
-    assert settings.lengths == (1024,)
-    assert (settings.layers, settings.ragged, settings.limit) == (3, 4, 5)
-    assert settings.mine.name == "longbird gather"
     assert not settings.quick

@@ -40,7 +40,7 @@ from experiments.dna.linear import (
 from experiments.dna.metrics import auroc_of, average_precision_of, mcc_of
 from experiments.dna.periodic import ORDER, STRENGTH, Periodic
 from experiments.dna.splits import GAP, TEST, TRAIN
-from experiments.quality.experiment import Attempt, Contestant, Outcome, ratio_of
+from experiments.framework.experiment import Attempt, Contestant, Outcome, ratio_of
 
 
 def random_codes(*shape: int, seed: int = 0, letters: int = 4) -> np.ndarray:

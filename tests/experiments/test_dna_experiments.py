@@ -16,23 +16,15 @@ from experiments.dna import profile as of_bins
 from experiments.dna.bases import letters
 from experiments.dna.bits import PASSES, bits_of_model
 from experiments.dna.classifying import Budget
-from experiments.dna.experiments import (
-    EXPERIMENTS,
-    artificial,
-    bits,
-    coding,
-    profile,
-    promoters,
-    scan,
-    speed,
-)
+from experiments.dna.experiments import artificial, bits, coding, profile, promoters, scan
+from experiments.dna.experiments import dna_speed as speed
 from experiments.dna.finetuned import Finetuned
 from experiments.dna.linear import scan as scan_by
 from experiments.dna.models import PRETRAINED, TINY, TWIN, pretrained, write_twin
 from experiments.dna.organisms import Organism
-from experiments.quality.report import Report
-from experiments.quality.run import Found, run
-from experiments.run import run as run_steps
+from experiments.framework.report import Report
+from experiments.framework.run import Found, run
+from experiments.speed.run import run as run_steps
 from longbird.applications.dna.genomes import open_genome, read_features
 from longbird.applications.dna.runs import load
 
@@ -56,32 +48,26 @@ def written(found: Found, folder: Path) -> tuple[str, dict]:
 def test_promoters_and_scan_share_a_pretrained_model(
     small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    every = replace(promoters.SIZES["tiny"], share=1)  # the genome is small enough
-    monkeypatch.setitem(promoters.SIZES, "tiny", every)
-    asked = promoters.experiment("tiny")
+    every = replace(promoters.SIZES["quick"], share=1)  # the genome is small enough
+    monkeypatch.setitem(promoters.SIZES, "quick", every)
+    asked = promoters.experiment("quick")
     said: list[str] = []
     found = run(asked, (0,), tmp_path / "work", say=said.append)
     assert found.missing == []
     page, data = written(found, tmp_path)
     assert "Negatives: random are places" in page
-    assert "Scale tiny" in page
+    assert "Scale quick" in page
     assert set(data["figures"]) == {
         f"{what}, {name}" for what in ("AUROC", "AP") for name in ("random", "intergenic")
     }
     assert sum("pretraining, once" in line for line in said) == 1
     again: list[str] = []
-    found = run(scan.experiment("tiny"), (0,), tmp_path / "work", say=again.append)
+    found = run(scan.experiment("quick"), (0,), tmp_path / "work", say=again.append)
     assert found.missing == []
     assert not any("pretraining, once" in line for line in again)
     page, data = written(found, tmp_path)
     assert data["figures"]["AP"]["one-hot"][0] > data["figures"]["AP"]["A+T content"][0]
     assert data["figures"]["false calls per Mb at recall 0.25"]["one-hot"][0] > 0
-
-
-def test_every_experiment_is_there() -> None:
-    folder = Path(promoters.__file__).parent
-    there = {file.stem for file in folder.glob("*.py")} - {"__init__", "sources", "speed"}
-    assert there == set(EXPERIMENTS)
 
 
 @pytest.fixture
@@ -162,13 +148,13 @@ def test_bits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     draw = np.random.default_rng(0).integers(0, 4, 30_000).astype(np.uint8)
     own = corpora.of_one(draw, circular=True, gap=256)
     monkeypatch.setattr(bits, "corpus", lambda name: own)
-    found = run(bits.experiment("tiny"), (0,), tmp_path / "work", say=quiet)
+    found = run(bits.experiment("quick"), (0,), tmp_path / "work", say=quiet)
     _, data = written(found, tmp_path)
     figures = {name: value for name, (value, _, _) in data["figures"]["bits per base"].items()}
     assert figures["two-sided table, 4 + 4"] == pytest.approx(2.0, abs=0.05)  # of random bases
     assert figures["single bases, 256 tokens"] > 1.9
     with pytest.raises(ValueError, match="leave --model out"):
-        bits.experiment("tiny", tmp_path)
+        bits.experiment("quick", tmp_path)
 
 
 def bacteria(seed: int, length: int = 12_000) -> Organism:
@@ -194,9 +180,9 @@ def test_coding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = {name: bacteria(seed) for seed, name in enumerate((*coding.TRAIN, coding.TEST))}
     for module in (coding, of_genes):
         monkeypatch.setattr(module, "bacterium", known.__getitem__)
-    every = replace(coding.SIZES["tiny"], most=None, budget=Budget(30, 4096, 3e-3), every=1)
-    monkeypatch.setitem(coding.SIZES, "tiny", every)
-    found = run(coding.experiment("tiny"), (0,), tmp_path / "work", say=quiet)
+    every = replace(coding.SIZES["quick"], most=None, budget=Budget(30, 4096, 3e-3), every=1)
+    monkeypatch.setitem(coding.SIZES, "quick", every)
+    found = run(coding.experiment("quick"), (0,), tmp_path / "work", say=quiet)
     page, data = written(found, tmp_path)
     assert "Matthews' correlation" in page
     mcc = {name: value for name, (value, _, _) in data["figures"]["MCC"].items()}
@@ -222,7 +208,7 @@ def test_genes_as_files_are_those_of_the_genome(tmp_path: Path) -> None:
 def test_profile(small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(of_bins, "PEAKS", 30)
     wanted = [PRETRAINED, TWIN, profile.SEARCH]
-    found = run(profile.experiment("tiny"), (0,), tmp_path / "work", wanted, quiet)
+    found = run(profile.experiment("quick"), (0,), tmp_path / "work", wanted, quiet)
     # For the words there are too few peaks.
     assert found.missing == [f"{PRETRAINED}, 256 tokens (seed 0)", "5-mers of the bin"]
     _, data = written(found, tmp_path)
@@ -263,7 +249,7 @@ def test_artificial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(artificial, "corpus", lambda name: own)
     of_flies.examples.cache_clear()
     artificial.examples.cache_clear()
-    found = run(artificial.experiment("tiny"), (0,), tmp_path / "work", say=quiet)
+    found = run(artificial.experiment("quick"), (0,), tmp_path / "work", say=quiet)
     page, data = written(found, tmp_path)
     assert "uniform has random bases there" in page
     assert data["figures"]["AUROC, uniform 2,000"]["5-mers"][0] > 0.95
@@ -276,8 +262,9 @@ def test_artificial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_speed(small: str, tmp_path: Path) -> None:
     speed.tokenizer_of.cache_clear()
     speed.task_of.cache_clear()
-    given = speed.settings("tiny")
-    result = run_steps("dna-speed", given, speed.steps(given))
+    asked = speed.experiment("quick")
+    given = asked.settings
+    result = run_steps(asked.name, given, asked.steps)
     speed.task_of.cache_clear()
     assert [held.case.training for held in result.contests] == [False, True]
     for held in result.contests:
@@ -285,19 +272,19 @@ def test_speed(small: str, tmp_path: Path) -> None:
         assert held.facts["bases"] == 2 * (1024 - 2)
     page, _, _ = speed.report(result).write(result, (), tmp_path)
     assert "Bases a second" in page.read_text()
-    assert "design's table" not in page.read_text()
+    assert "## Targets" not in page.read_text()
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (["genes"], "must be one of bits, promoters"),
-        (["bits", "--scale", "huge"], "default"),
+        (["genes"], "expected one of attention"),
         (["promoters", "--model", "./nowhere"], "there is no folder"),
-        (["speed", "--only", "x"], "neither --only nor --model"),
+        (["dna-speed", "--only", "x"], "leave out `only`"),
+        (["dna-speed", "--model", "default"], "does not start from a model"),
     ],
 )
 def test_the_command_says_what_is_wrong(cli, line: list[str], message: str) -> None:
-    found = cli("dna", *line)
+    found = cli(*line)
     assert found.exit_code != 0
     assert message in str(found.exception) + found.output

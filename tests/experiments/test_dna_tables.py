@@ -18,7 +18,7 @@ from experiments.dna.bits import tables
 from experiments.dna.corpora import by_piece, corpus, of_one
 from experiments.dna.markov import Markov, TwoSided, choose
 from experiments.dna.organisms import bacterium
-from experiments.quality.experiment import Attempt, ratio_of
+from experiments.framework.experiment import Attempt, ratio_of
 
 dna = st.text("ACGTN", max_size=60)
 

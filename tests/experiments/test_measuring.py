@@ -12,18 +12,19 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from experiments import environment
-from experiments.contest import (
+from experiments.framework import environment
+from experiments.framework.page import digits, quotient
+from experiments.speed.contest import (
     Peer,
     UnavailableError,
     contest,
     refuse_if_too_slow,
     refuse_without_memory,
 )
-from experiments.memory import Peak, measure_here, peak
-from experiments.report import Report, Row, comparison, digits, quotient
-from experiments.run import Result, Settings, Step, run
-from experiments.timing import Spread, interleave, rounds_within, warm_up
+from experiments.speed.memory import Peak, measure_here, peak
+from experiments.speed.report import Report, Row, comparison
+from experiments.speed.run import Result, Settings, Step, run
+from experiments.speed.timing import Spread, interleave, rounds_within, warm_up
 
 ABSOLUTE_PATH = re.compile(r"(?<![\w.])/(?:\w[\w.-]*/)+")
 
@@ -154,8 +155,8 @@ def test_peak_counts_what_was_returned_or_says_why_not():
 
 @pytest.mark.slow  # starts a process that imports torch
 def test_peak_is_measured_in_a_process_of_its_own():
-    from experiments.attention.case import Case
-    from experiments.attention.peers import named
+    from experiments.speed.attention.case import Case
+    from experiments.speed.attention.peers import named
 
     case, small = Case(2048, heads=1, pattern="full"), Case(64, heads=1)
     taken = peak(named, "longbird reference", case, small)
@@ -295,7 +296,7 @@ def test_peers_and_cases_become_plain_json(tmp_path):
     result.compare(Case(64), result.settings.everybody)
     report = Report("Title", [], [], [[]])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.report.draw", lambda *given: None)
+        patch.setattr("experiments.speed.report.draw", lambda *given: None)
         page, data, _ = report.write(result, [], tmp_path / "new")
     read = json.loads(data.read_text())
     assert list(read)[:3] == ["bench", "command", "date"]

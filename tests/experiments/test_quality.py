@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from experiments.quality import EXPERIMENTS, blocks, listops
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Contestant,
@@ -23,10 +23,12 @@ from experiments.quality.experiment import (
     mean_of,
     ratio_of,
 )
-from experiments.quality.intervals import Bootstrap, figure_of
-from experiments.quality.ledger import Finding, Ledger, key_of
-from experiments.quality.report import Report
-from experiments.quality.run import run
+from experiments.framework.intervals import Bootstrap, figure_of
+from experiments.framework.ledger import Finding, Ledger, key_of
+from experiments.framework.registry import SCALES, files, load
+from experiments.framework.report import Report
+from experiments.framework.run import run
+from experiments.quality import blocks, listops
 from experiments.quality.small import near
 from experiments.sources import wikitext
 from longbird.models.layers.layers import relative_table
@@ -188,7 +190,7 @@ def test_other_settings_seeds_threads_or_data_are_another_attempt() -> None:
         key_of(asked, one, 0, 1),
         key_of(asked, replace(one, settings={"share": 0.6}), 0, 2),
         key_of(replace(asked, data=["others"]), one, 0, 2),
-        key_of(replace(asked, scale="tiny"), one, 0, 2),
+        key_of(replace(asked, scale="quick"), one, 0, 2),
     }
     assert len(keys) == 6
     assert key_of(asked, contestant("a", 0.5, []), 0, 2) in keys
@@ -284,13 +286,14 @@ def test_names_that_stand_for_nothing_are_refused() -> None:
 # ---- experiments
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_has_both_scales(name: str) -> None:
-    from importlib import import_module
+QUALITY = [name for name, file in files().items() if file.parent.name == "quality"]
 
-    module = import_module(f"experiments.quality.{name}")
-    for scale in ("default", "tiny"):
-        assert module.experiment(scale).name == name
+
+@pytest.mark.parametrize("name", QUALITY)
+def test_every_experiment_has_both_scales(name: str) -> None:
+    for scale in SCALES:
+        asked: Any = load(name, scale)
+        assert asked.name == name
 
 
 def test_expressions_have_the_value_that_python_gives_them() -> None:
@@ -347,7 +350,7 @@ def few_articles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_frequencies_cost_the_entropy_of_bytes(few_articles: None, tmp_path: Path) -> None:
-    sizes = blocks.SIZES["tiny"]
+    sizes = blocks.SIZES["quick"]
     found = blocks.most_frequent(sizes, Attempt(0, tmp_path, print)).documents
     assert len(found["nats"]) == 2 * sizes.held_out
     assert found["predicted"] == [sizes.length - 2] * 6
@@ -357,7 +360,7 @@ def test_frequencies_cost_the_entropy_of_bytes(few_articles: None, tmp_path: Pat
 
 @pytest.mark.slow  # trains three small models
 def test_an_attempt_gives_the_same_again(few_articles: None, tmp_path: Path) -> None:
-    sizes = blocks.SIZES["tiny"]
+    sizes = blocks.SIZES["quick"]
     etc = next(block for block in blocks.BLOCKS if block.added(sizes))
     made = [
         blocks.attempt(sizes, etc, Attempt(seed, tmp_path / str(n), lambda line: None))
@@ -371,7 +374,7 @@ def test_an_attempt_gives_the_same_again(few_articles: None, tmp_path: Path) -> 
 
 @pytest.mark.slow  # trains four small models
 def test_the_command_runs_and_goes_on(cli, tmp_path: Path) -> None:
-    words = ["quality", "listops", "--scale", "tiny", "--seeds", "1"]
+    words = ["listops", "--quick", "--seeds", "1"]
     words += ["--work", str(tmp_path / "work"), "--out", str(tmp_path / "out")]
     said = cli(*words)
     assert said.exit_code == 0, said.output
@@ -383,4 +386,4 @@ def test_the_command_runs_and_goes_on(cli, tmp_path: Path) -> None:
     assert cli(*words).exit_code == 0
     second = json.loads(data.read_text())
     assert second["attempts"] == first["attempts"]
-    assert "--only must be one of" in str(cli(*words, "--only", "nobody").exception)
+    assert "`only` is nobody, expected some of" in str(cli(*words, "--only", "nobody").exception)

@@ -14,9 +14,9 @@ import torch
 import transformers
 from small_words import WORDS, write_tokenizer
 
+from experiments.framework.experiment import Attempt
+from experiments.framework.run import run
 from experiments.quality import classification, documents, retrieval, summarisation
-from experiments.quality.experiment import Attempt
-from experiments.quality.run import run
 from experiments.sources import licences, manual, questions, reviews
 
 
@@ -236,7 +236,7 @@ def test_words_tell_reviews_apart(scale: str, tmp_path: Path) -> None:
     "module", [classification, summarisation, retrieval], ids=lambda x: x.__name__.split(".")[-1]
 )
 def test_a_run_of_each(module: Any, scale: str, tmp_path: Path) -> None:
-    from experiments.quality.report import Report
+    from experiments.framework.report import Report
 
     experiment = module.experiment(scale)
     found = run(experiment, (0,), tmp_path / "work", say=lambda _: None)

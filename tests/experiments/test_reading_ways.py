@@ -13,8 +13,8 @@ import torch
 from small_words import WORDS, write_tokenizer
 
 import longbird as lb
+from experiments.framework.run import run
 from experiments.quality import articles, hotpotqa, question_sets, ways
-from experiments.quality.run import run
 from experiments.sources import questions
 
 TITLES = ("Warsaw", "Oxygen", "Pharmacy", "Iron", "Gold")

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
+from experiments.framework.experiment import Attempt
+from experiments.framework.ledger import Finding
+from experiments.framework.predictors import draw_predictors, predictors, rank_correlation
 from experiments.quality import patterns, recall
-from experiments.quality.experiment import Attempt
-from experiments.quality.ledger import Finding
 from experiments.quality.pairs import NOT_ASKED, Recall, draw
-from experiments.quality.predictors import draw_predictors, predictors, rank_correlation
 
 TASK = Recall(length=256, keys=4, values=8, queries=64)
 EVERY = (*patterns.SPARSE, patterns.FULL, patterns.ALONE)
@@ -122,7 +123,7 @@ def test_hops_are_those_of_the_analysis() -> None:
 
 
 def test_who_sees_the_query_alone_is_at_chance() -> None:
-    sizes = recall.SIZES["tiny"]
+    sizes = recall.SIZES["quick"]
     model = recall.model_of(sizes, patterns.ALONE, seed=0)
     given = draw(sizes.task, 200, np.random.default_rng(1))
     asked, said = given.answers != NOT_ASKED, recall.said(model, given, 50)
@@ -147,7 +148,7 @@ def test_what_hops_allow_by_looking_at_every_query() -> None:
 
 def test_stages_hand_on_their_parameters(tmp_path: Path) -> None:
     """All of them, the very same, also those of added tokens; and they are trained."""
-    sizes = recall.SIZES["tiny"]
+    sizes = recall.SIZES["quick"]
     etc = next(each for each in patterns.SPARSE if each.name == "BigBird-ETC")
     before = dict(recall.model_of(sizes, etc, seed=0).named_parameters())
     after = dict(recall.trained(sizes, etc, Attempt(0, tmp_path, silence)).named_parameters())
@@ -158,7 +159,7 @@ def test_stages_hand_on_their_parameters(tmp_path: Path) -> None:
 
 
 def test_an_attempt_gives_the_same_again_and_another_seed_another_graph(tmp_path: Path) -> None:
-    sizes = recall.SIZES["tiny"]
+    sizes = recall.SIZES["quick"]
     random = next(each for each in patterns.SPARSE if each.name == "random")
     one, again, other = (
         recall.attempt(sizes, random, Attempt(seed, tmp_path, silence)) for seed in (0, 0, 1)
@@ -255,7 +256,9 @@ def test_the_picture_has_a_panel_for_each_measure(tmp_path: Path) -> None:
     measures = {"hops": [1.0, 2.0, None, 3.0], "density": [0.1, 0.1, 0.1, 0.1]}
     found = predictors("a", list(measures), found_of(measures), samples_of([1.0, 2.0, 3.0, 4.0]))
     assert found is not None
-    draw_predictors(found, tmp_path / "m.svg")
+    canvas = Figure()
+    draw_predictors(found, canvas)
+    canvas.savefig(tmp_path / "m.svg")
     text = (tmp_path / "m.svg").read_text()
     assert "hops" in text
     assert "density" in text
@@ -264,7 +267,7 @@ def test_the_picture_has_a_panel_for_each_measure(tmp_path: Path) -> None:
 @pytest.mark.slow  # trains twelve tiny models
 def test_the_experiment_runs_and_asks_which_measure(cli, tmp_path: Path) -> None:
     said = cli(
-        "quality", "recall", "--scale", "tiny", "--seeds", "1",
+        "recall", "--quick", "--seeds", "1",
         "--work", str(tmp_path / "work"), "--out", str(tmp_path / "out"),
     )  # fmt: skip
     assert said.exit_code == 0, said.output

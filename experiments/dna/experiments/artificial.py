@@ -16,7 +16,7 @@ from experiments.dna.experiments.sources import FLY
 from experiments.dna.metrics import auroc_of, f1_of
 from experiments.dna.models import PRETRAINED, TINY, TWIN, Plan, Start
 from experiments.dna.splits import TEST
-from experiments.quality.experiment import Claim, Experiment, Metric
+from experiments.framework.experiment import Claim, Experiment, Metric
 
 RECIPES = ("permuted", "uniform")
 LENGTHS = (300, 2000)
@@ -51,7 +51,7 @@ SIZES = {
         held_out=1500,
         epochs=6,
     ),
-    "tiny": Sizes(TINY, {300: Budget(2, 1024), 2000: Budget(1, 4096)}, 20, 20, epochs=1, most=20),
+    "quick": Sizes(TINY, {300: Budget(2, 1024), 2000: Budget(1, 4096)}, 20, 20, epochs=1, most=20),
 }
 
 

@@ -12,7 +12,7 @@ from experiments.dna.bits import PASSES, bits_of_model, tables
 from experiments.dna.corpora import GAP, PIECE, Corpus, corpus
 from experiments.dna.experiments.sources import ECOLI
 from experiments.dna.models import ABOUT, TINY, Plan, pretrained
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Contestant,
@@ -59,7 +59,7 @@ SIZES = {
         short=512,
         passes=2,
     ),
-    "tiny": Sizes(
+    "quick": Sizes(
         {"base": TINY, "bpe": replace(TINY, tokens="bpe")}, short=64, passes=1, most=10_000
     ),
 }

@@ -22,7 +22,7 @@ from experiments.dna.metrics import mcc_of
 from experiments.dna.models import PRETRAINED, TINY, TWIN, Plan, Start
 from experiments.dna.organisms import bacterium
 from experiments.dna.tracks import contestants, finetuned
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Experiment,
@@ -56,7 +56,7 @@ class Sizes:
 
 SIZES = {
     "default": Sizes(Plan(), Budget(360, 8192), window=512, every=3),
-    "tiny": Sizes(TINY, Budget(2, 1024), window=128, every=200, most=2000),
+    "quick": Sizes(TINY, Budget(2, 1024), window=128, every=200, most=2000),
 }
 
 

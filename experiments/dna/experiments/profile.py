@@ -22,7 +22,7 @@ from experiments.dna.profiling import CONTEXT, baselines, profile_outcome
 from experiments.dna.promoters import BLOCK, SEQUENCE
 from experiments.dna.splits import TEST
 from experiments.dna.tracks import along, contestants, finetuned
-from experiments.quality.experiment import (
+from experiments.framework.experiment import (
     Attempt,
     Claim,
     Experiment,
@@ -30,7 +30,7 @@ from experiments.quality.experiment import (
     Outcome,
 )
 
-BUDGETS = {"default": Budget(300, 8192), "tiny": Budget(2, 1024)}
+BUDGETS = {"default": Budget(300, 8192), "quick": Budget(2, 1024)}
 SHORT = 1024
 """Tokens of the windows of a contestant that has less context."""
 SEARCH = f"{CHIP} search"

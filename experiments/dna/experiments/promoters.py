@@ -16,7 +16,7 @@ from experiments.dna.metrics import auroc_of, average_precision_of
 from experiments.dna.models import PRETRAINED, TINY, TWIN, Plan, Start
 from experiments.dna.organisms import bacterium
 from experiments.dna.splits import TEST, by_fifth, stretches
-from experiments.quality.experiment import Claim, Experiment, Metric
+from experiments.framework.experiment import Claim, Experiment, Metric
 
 HELD_OUT = 2
 """The fifth of E. coli that promoters, scans and profiles hold out."""
@@ -44,7 +44,7 @@ class Sizes:
 
 SIZES = {
     "default": Sizes(Plan(), Budget()),
-    "tiny": Sizes(TINY, Budget(2, 1024), share=20, epochs=1),
+    "quick": Sizes(TINY, Budget(2, 1024), share=20, epochs=1),
 }
 
 
@@ -158,7 +158,7 @@ def experiment(scale: str, model: Path | None = None) -> Experiment:
             "The twin has as few steps as the pretrained model: a difference between them says "
             "what pretraining saves, and not that more steps would not do the same.",
             "None of these figures is the precision of a scan: a genome has a thousand places for "
-            "each start. `python -m experiments dna scan` has that.",
+            "each start. `python -m experiments scan` has that.",
             "188 of the starts with evidence are first bases of genes, where nothing better is "
             "known.",
         ],

@@ -23,13 +23,13 @@ from experiments.dna.metrics import (
 from experiments.dna.models import PRETRAINED, TWIN
 from experiments.dna.organisms import bacterium
 from experiments.dna.peaks import TOLERANCE
-from experiments.quality.experiment import Claim, Experiment, Metric
+from experiments.framework.experiment import Claim, Experiment, Metric
 
 NEGATIVES = "random"
 RECALLS = (0.25, 0.5, 0.75)
-STEPS = {"default": 13, "tiny": 2001}
+STEPS = {"default": 13, "quick": 2001}
 """Bases between the windows that a model reads."""
-MOST = {"default": None, "tiny": 50_000}
+MOST = {"default": None, "quick": 50_000}
 """Bases that are scanned, if not all of the fifth."""
 
 

@@ -130,8 +130,8 @@ def _run(
 def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
     """Tokens that are enough: those of a window of a promoter, or what the model reads.
 
-    Genes are learned faster in short windows, of which a step has more: `python -m experiments dna
-    coding` has both.
+    Genes are learned faster in short windows, of which a step has more: the experiment `coding`
+    has both.
     """
     if task is Promoters:
         fields = DnaLabelSettings.__dataclass_fields__

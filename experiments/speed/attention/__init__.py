@@ -1,0 +1,1 @@
+"""Cases and contestants of the experiment `attention`: the operator beside others."""

@@ -1,0 +1,134 @@
+"""What everybody does: documents through an encoder of one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from experiments.speed.contest import Contest
+from experiments.speed.timing import Samples
+
+# A real vocabulary would make a step mostly AdamW's, over embeddings of tokens that do not occur.
+VOCABULARY = 1024
+CHUNK = 512  # what a BERT can read at once
+
+Inputs = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes that all encoders of a comparison share."""
+
+    name: str
+    layers: int
+    width: int
+    heads: int
+    inner: int
+
+    def __str__(self) -> str:
+        """One line for reports."""
+        return (
+            f"{self.name}: {self.layers} layers of {self.width}, {self.heads} heads of "
+            f"{self.width // self.heads}, feed-forward {self.inner}"
+        )
+
+
+SHAPES = {
+    "base": Shape("BigBird-base", layers=12, width=768, heads=12, inner=3072),
+    "minilm": Shape("MiniLM", layers=6, width=384, heads=12, inner=1536),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Documents through an encoder, forward or as a training step.
+
+    Attributes:
+        shape: The whole encoder.
+        lengths: Tokens of each document of a batch.
+        layers: How many of its layers are run.
+        training: A training step, rather than forward?
+    """
+
+    shape: Shape
+    lengths: tuple[int, ...]
+    layers: int
+    training: bool = False
+
+    @property
+    def n(self) -> int:
+        """Tokens of the longest document."""
+        return max(self.lengths)
+
+    @property
+    def kind(self) -> Hashable:
+        """The same for cases that differ in tokens and layers alone."""
+        return self.shape, self.training, len(self.lengths)
+
+    @property
+    def mode(self) -> str:
+        """In words."""
+        return "training step" if self.training else "forward"
+
+    def __str__(self) -> str:
+        """One line for whoever waits."""
+        tokens = " and ".join(f"{n:,}" for n in self.lengths)
+        layers = f"{self.layers} of {self.shape.layers} layers"
+        return f"{self.shape.name}, {layers}, {tokens} tokens, {self.mode}"
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """As the configurations of transformers call them, Longbird's too."""
+        return {
+            "num_hidden_layers": self.layers,
+            "hidden_size": self.shape.width,
+            "num_attention_heads": self.shape.heads,
+            "intermediate_size": self.shape.inner,
+            "vocab_size": VOCABULARY,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+        }
+
+    def documents(self) -> list[Tensor]:
+        """Token ids, the same at every call."""
+        generator = torch.Generator().manual_seed(0)
+        return [torch.randint(5, VOCABULARY, (n,), generator=generator) for n in self.lengths]
+
+
+def padded(texts: Sequence[Tensor]) -> Inputs:
+    """A batch as everybody takes it, with a mask if there is padding."""
+    ids = pad_sequence(list(texts), batch_first=True)
+    lengths = torch.tensor([len(text) for text in texts])
+    mask = torch.arange(ids.shape[1]) < lengths[:, None]
+    return {"input_ids": ids} | ({} if bool(mask.all()) else {"attention_mask": mask.long()})
+
+
+def chunked(texts: Sequence[Tensor]) -> Inputs:
+    """The same tokens in chunks of `CHUNK`, as a BERT has to take them."""
+    return padded([chunk for text in texts for chunk in text.split(CHUNK)])
+
+
+def without_layers(name: str) -> str:
+    """The name of a contestant whose model has no layers."""
+    return f"{name}, no layers"
+
+
+def whole(held: Contest) -> Samples:
+    """Seconds of whole encoders: what is done once, and every layer as those that were run."""
+    case, samples = held.case, held.samples
+    if case.layers == case.shape.layers:
+        return samples
+    times = case.shape.layers / case.layers
+    return {
+        name: [
+            once + times * (some - once)
+            for some, once in zip(taken, samples[without_layers(name)], strict=True)
+        ]
+        for name, taken in samples.items()
+        if without_layers(name) in samples
+    }

@@ -1,0 +1,1 @@
+"""Comparisons of times: each is a module with a function `experiment(scale)`."""

@@ -1,0 +1,1 @@
+"""Cases and contestants of the experiment `training`: whole steps, data loading included."""

@@ -1,1 +1,0 @@
-"""What `python -m experiments train` measures: whole training steps, data loading included."""
