@@ -36,9 +36,10 @@ from experiments.speed.hugging_face import LONGFORMER_WINDOW
 from experiments.speed.training.case import DROPOUT, Case, Document, documents
 from experiments.speed.training.session import Session
 from longbird.applications.training.data.token_store import stored
-from longbird.applications.training.engine.finetune import settings_of
 from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.engine.trainer import LongbirdTrainer, Metrics
+from longbird.applications.training.settings.definition import make_settings
+from longbird.applications.training.settings.tasks import ClassifySettings
 from longbird.applications.training.tasks.classify import Classify
 from longbird.files.sources import minilm
 from longbird.models import LongbirdForSequenceClassification
@@ -125,7 +126,7 @@ def _own(encoder: Encoder, case: Case, texts: list[Document], folder: Path) -> T
         "hold_out": 0.0,
         "save_every": 1e9,
     }
-    settings = settings_of(Classify, _written(texts, folder), options)
+    settings = make_settings(ClassifySettings, "classify", _written(texts, folder), options)
     run, task = RunFolder(folder / "run"), Classify(_labels(texts))
     run.path.mkdir()
     tokenizer: Any = AutoTokenizer.from_pretrained(minilm.path(), model_max_length=case.length)
