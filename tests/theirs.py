@@ -12,7 +12,7 @@ import transformers
 from torch import Tensor, nn
 
 import longbird
-from longbird.models.checkpoints.detect import FAMILIES
+from longbird.models.checkpoints.folders import FAMILIES
 
 SEQ2SEQ = ("bigbird_pegasus", "led")
 HEADS = [

@@ -98,7 +98,7 @@ def test_names_are_those_of_the_library() -> None:
     from longbird.cli.convert import POOLINGS, PROBLEM_TYPES
     from longbird.cli.options import IMPLEMENTATIONS
     from longbird.core.operator.dispatch import ALL
-    from longbird.models.fields import RULES
+    from longbird.models.field_rules import RULES
 
     assert tuple(each.NAME for each in ALL) == IMPLEMENTATIONS
     assert RULES["pooling"].expected == f"one of {', '.join(POOLINGS)}"

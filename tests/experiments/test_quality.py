@@ -31,7 +31,7 @@ from experiments.framework.run import run
 from experiments.quality import blocks, listops
 from experiments.quality.small import near
 from experiments.sources import wikitext
-from longbird.models.layers.layers import relative_table
+from longbird.models.layers.layer import relative_table
 
 ACCURACY = Metric("accuracy", "right ones", mean_of("right"), scale=100)
 LOSS = Metric("loss", "what is wrong", ratio_of("wrong", "all"), more_is_better=False)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import longbird as lb
-from longbird.models.fields import RULES
+from longbird.models.field_rules import RULES
 
 CONFIGS = (lb.LongbirdConfig, lb.LongbirdSeq2SeqConfig)
 FIELDS = sorted({field.name for cls in CONFIGS for field in dataclasses.fields(cls)})

@@ -295,7 +295,7 @@ def test_what_was_read_of_other_documents():
         lb.LongbirdConfig(**SIZES, graph=lb.Window(4), **DECODER)
     ).eval()
     cache = model(TEXT, encoder_hidden_states=READ, use_cache=True).past_key_values
-    with pytest.raises(ValueError, match=r"14 tokens that an encoder read, .* has 12"):
+    with pytest.raises(ValueError, match=r"14 encoder states, .* has 12"):
         model(TEXT[:, :1], encoder_hidden_states=READ[:, :12], past_key_values=cache)
     writer = lb.LongbirdForConditionalGeneration(lb.LongbirdSeq2SeqConfig(**SIZES)).eval()
     long = draw(3, 20)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import longbird as lb
-from longbird.models.layers import etc
+from longbird.models.layers import etc_attention as etc
 
 WIDTH, HEADS, LAYERS, MOST = 12, 2, 2, 5
 D = WIDTH // HEADS

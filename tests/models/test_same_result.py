@@ -145,7 +145,7 @@ def test_a_mask_of_ones_is_no_mask(family):
 
 
 def test_feed_forward_in_pieces(monkeypatch):
-    from longbird.models.layers.layers import FeedForward
+    from longbird.models.layers.layer import FeedForward
 
     for family, name in (("bigbird", "ForMaskedLM"), ("led", "ForConditionalGeneration")):
         model, inputs = model_of(family, name), inputs_of(family, name)

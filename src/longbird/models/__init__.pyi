@@ -1,5 +1,4 @@
-from .answering import LongbirdForQuestionAnswering as LongbirdForQuestionAnswering
-from .causal import LongbirdForCausalLM as LongbirdForCausalLM
+from .causal_lm import LongbirdForCausalLM as LongbirdForCausalLM
 from .classification import (
     LongbirdForMultipleChoice as LongbirdForMultipleChoice,
 )
@@ -14,9 +13,10 @@ from .config import LongbirdConfig as LongbirdConfig
 from .config import LongbirdSeq2SeqConfig as LongbirdSeq2SeqConfig
 from .embedding import LongbirdForEmbedding as LongbirdForEmbedding
 from .encoder import LongbirdModel as LongbirdModel
-from .language import LongbirdForMaskedLM as LongbirdForMaskedLM
-from .language import LongbirdForPreTraining as LongbirdForPreTraining
-from .rolling import RollingCache as RollingCache
+from .masked_lm import LongbirdForMaskedLM as LongbirdForMaskedLM
+from .masked_lm import LongbirdForPreTraining as LongbirdForPreTraining
+from .question_answering import LongbirdForQuestionAnswering as LongbirdForQuestionAnswering
+from .rolling_cache import RollingCache as RollingCache
 from .seq2seq import (
     LongbirdForConditionalGeneration as LongbirdForConditionalGeneration,
 )

@@ -1,15 +1,8 @@
-"""Labels for documents, for tokens, and for choices."""
-
-# transformers writes its types more narrowly than its classes are.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+"""Choosing among labels: for documents, for tokens, and for continuations of a question."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from torch import Tensor, nn
-from transformers.utils.generic import can_return_tuple
 
 from longbird.models.config import LongbirdConfig
 from longbird.models.heads import (
@@ -19,7 +12,7 @@ from longbird.models.heads import (
     first_tokens,
     label_count,
 )
-from longbird.models.inputs import Inputs
+from longbird.models.inputs import Inputs, takes
 from longbird.models.losses import class_loss, document_loss, token_loss
 from longbird.models.outputs import (
     LongbirdMultipleChoiceOutput,
@@ -39,48 +32,23 @@ class LongbirdForSequenceClassification(Head):
         self.classifier = ClassificationHead(config, label_count(config), self.dropout, act)
         self.post_init()
 
-    @can_return_tuple
+    @takes(Inputs)
     def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        segment_ids: Tensor | None = None,
-        past_key_values: Any = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-        labels: Tensor | None = None,
-        *,
-        edges: Tensor | Sequence[Any] | None = None,
+        self, inputs: Inputs, labels: Tensor | None = None
     ) -> LongbirdSequenceClassifierOutput:
-        """Labels [batch], or [batch, num_labels] of 0.0 and 1.0 for several labels.
+        """Classify documents; the first token is global in Longformer.
 
-        Longformer's first token is global, unless global_attention_mask says otherwise.
+        Args:
+            inputs: The inputs of the encoder.
+            labels: [batch], or [batch, num_labels] of 0.0 and 1.0 for several labels.
         """
-        inputs = Inputs(
-            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
-            position_ids=position_ids, inputs_embeds=inputs_embeds,
-            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
-            past_key_values=past_key_values, use_cache=use_cache,
-            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
-            edges=edges,
-        )  # fmt: skip
         inputs = self.with_global_tokens(inputs, first_tokens)
         encoded = self.longbird.encode(inputs)
         logits = self.classifier(encoded.first_of_each())
-        loss = None
-        if labels is not None:
-            loss = document_loss(logits, labels, self.config)
         return LongbirdSequenceClassifierOutput(
-            loss=loss,
+            loss=None if labels is None else document_loss(logits, labels, self.config),
             logits=logits,
-            hidden_states=encoded.hidden_states,
-            attentions=encoded.attentions,
-            global_attentions=encoded.global_attentions,
+            **encoded.recorded,
         )
 
 
@@ -95,48 +63,31 @@ class LongbirdForTokenClassification(Head):
         self.classifier = nn.Linear(config.hidden_size, label_count(config))
         self.post_init()
 
-    @can_return_tuple
+    @takes(Inputs)
     def forward(
         self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        segment_ids: Tensor | None = None,
-        past_key_values: Any = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        inputs: Inputs,
         labels: Tensor | None = None,
         *,
-        edges: Tensor | Sequence[Any] | None = None,
         num_items_in_batch: Tensor | int | None = None,
     ) -> LongbirdTokenClassifierOutput:
-        """Labels [batch, n]: -100 for tokens that do not count."""
-        inputs = Inputs(
-            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
-            position_ids=position_ids, inputs_embeds=inputs_embeds,
-            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
-            past_key_values=past_key_values, use_cache=use_cache,
-            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
-            edges=edges,
-        )  # fmt: skip
+        """Classify tokens.
+
+        Args:
+            inputs: The inputs of the encoder.
+            labels: [batch, n], -100 for tokens that do not count.
+            num_items_in_batch: Divisor of the sum of the losses, which the `Trainer` gives.
+        """
         encoded = self.longbird.encode(inputs)
         logits = self.classifier(self.dropout(encoded.x))
         loss = None
         if labels is not None:
-            labels = encoded.documents.pack(labels, "labels")
+            packed = encoded.documents.pack(labels, "labels")
             loss = self.loss_function(
-                logits, labels, self.config, num_items_in_batch=num_items_in_batch
+                logits, packed, self.config, num_items_in_batch=num_items_in_batch
             )
         return LongbirdTokenClassifierOutput(
-            loss=loss,
-            logits=encoded.pad(logits),
-            hidden_states=encoded.hidden_states,
-            attentions=encoded.attentions,
-            global_attentions=encoded.global_attentions,
+            loss=loss, logits=encoded.pad(logits), **encoded.recorded
         )
 
 
@@ -150,47 +101,24 @@ class LongbirdForMultipleChoice(Head):
         self.classifier = ClassificationHead(config, 1, self.dropout, "tanh")
         self.post_init()
 
-    @can_return_tuple
+    @takes(Inputs)
     def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        segment_ids: Tensor | None = None,
-        past_key_values: Any = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-        labels: Tensor | None = None,
-        *,
-        edges: Tensor | Sequence[Any] | None = None,
+        self, inputs: Inputs, labels: Tensor | None = None
     ) -> LongbirdMultipleChoiceOutput:
-        """Labels [batch]: the number of the right choice.
+        """Score choices; what follows the question is global in Longformer.
 
-        What follows the question is global in Longformer, unless global_attention_mask is given.
+        Args:
+            inputs: The inputs of the encoder, [batch, choices, n].
+            labels: [batch], the number of the right choice.
         """
-        inputs = Inputs(
-            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
-            position_ids=position_ids, inputs_embeds=inputs_embeds,
-            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
-            past_key_values=past_key_values, use_cache=use_cache,
-            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
-            edges=edges,
-        )  # fmt: skip
         each = self.with_global_tokens(inputs.flattened(), self._after_question)
-        encoded = self.longbird.encode(each)  # every choice is a document
         rows, choices = inputs.given.shape[:2]
+        encoded = self.longbird.encode(each)  # every choice is a document
         logits = self.classifier(encoded.first_of_each()).reshape(rows, choices)
-        loss = None if labels is None else class_loss(logits, labels)
         return LongbirdMultipleChoiceOutput(
-            loss=loss,
+            loss=None if labels is None else class_loss(logits, labels),
             logits=logits,
-            hidden_states=encoded.hidden_states,
-            attentions=encoded.attentions,
-            global_attentions=encoded.global_attentions,
+            **encoded.recorded,
         )
 
     def _after_question(self, inputs: Inputs) -> Tensor:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import field, fields
 from functools import cache
-from operator import itemgetter
 from typing import Any
 
 from transformers import PreTrainedConfig
 from transformers.utils import logging
 
-from longbird.core.graph import Causal, Full, Graph, PerHead, as_graph, bigbird
+from longbird.core.graph import Causal, Full, Graph, as_graph, bigbird
 from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.paths import check_path
 from longbird.models.field_names import KEPT, LOADING, nearest
-from longbird.models.fields import RULES, shown
+from longbird.models.field_rules import RELATIONS, RULES, label_names, shown
 
 logger = logging.get_logger(__name__)
 
 
-def past_of(graph: Graph) -> Graph:
-    """What a graph has of the past."""
+def _past_of(graph: Graph) -> Graph:
+    """Restrict a graph to earlier tokens."""
     return Causal() if graph in (Full(), Causal()) else graph & Causal()
 
 
@@ -36,102 +35,12 @@ TOKEN_FIELDS = (
 
 
 LABEL_FIELDS = {"num_labels", "id2label", "label2id"}
-"""Each says something about all labels, so that one of them replaces what a file has."""
+"""Fields about all labels: if a caller gives one of them, those of a file do not count."""
 
 
 @cache
 def _field_names(cls: type[PreTrainedConfig]) -> frozenset[str]:
     return frozenset(each.name for each in fields(cls))
-
-
-def both_ways(
-    id2label: Any, label2id: Any, count: int | None
-) -> tuple[dict[int, str] | None, dict[str, int] | None]:
-    """The names of labels by number, and the other way round; each follows from the other.
-
-    Raises:
-        ValueError: They contradict each other, or the count of labels.
-    """
-    RULES["id2label"].check("id2label", id2label)
-    RULES["label2id"].check("label2id", label2id)
-    numbers = None if label2id is None else {name: int(i) for name, i in label2id.items()}
-    if id2label is not None:
-        names = {int(i): name for i, name in id2label.items()}
-    elif numbers is None:
-        return None, None
-    else:
-        names = {i: name for name, i in sorted(numbers.items(), key=itemgetter(1))}
-        if list(names) != list(range(len(numbers))):
-            raise InvalidValueError(
-                "label2id must have each of the numbers 0, 1, 2, ... once where id2label is not "
-                f"given; received {shown(label2id)}"
-            )
-    if count is not None and count != len(names):
-        raise InvalidValueError(
-            f"num_labels must be {len(names)}, as many as id2label or label2id names, received "
-            f"{count}; leave num_labels out, or name as many labels"
-        )
-    following = {name: i for i, name in names.items()}
-    if numbers is not None and numbers != following:
-        raise InvalidValueError(
-            f"label2id must be id2label the other way round; received id2label={shown(names)} and "
-            f"label2id={shown(numbers)}: leave one of them out"
-        )
-    return names, following
-
-
-def _heads_differ(graph: Any, heads: int) -> bool:
-    """Is there a PerHead in a graph, or in a list of them, for another number of heads?"""
-    if isinstance(graph, list):
-        return any(_heads_differ(each, heads) for each in graph)
-    own = isinstance(graph, PerHead) and len(graph.graphs) != heads
-    return own or any(_heads_differ(each, heads) for each in graph.combines)
-
-
-Relation = tuple[Callable[["LongbirdConfig"], bool], str, tuple[str, ...]]
-
-RELATIONS: list[Relation] = [
-    (
-        lambda c: not isinstance(c.graph, list) or len(c.graph) == c.num_hidden_layers,
-        "a list of graphs has one for each layer",
-        ("num_hidden_layers", "graph"),
-    ),
-    (
-        lambda c: not _heads_differ(c.graph, c.num_attention_heads),
-        "PerHead must have one graph for each attention head",
-        ("num_attention_heads", "graph"),
-    ),
-    (
-        lambda c: c.hidden_size % c.num_attention_heads == 0,
-        "hidden_size must be a multiple of the attention heads",
-        ("hidden_size", "num_attention_heads"),
-    ),
-    (
-        lambda c: (
-            not c.relative_buckets
-            or (c.relative_buckets >= 4 and c.relative_max_distance > c.relative_buckets // 4)
-        ),
-        "relative_buckets must be 0 or at least 4, and relative_max_distance above a quarter of "
-        "them",
-        ("relative_buckets", "relative_max_distance"),
-    ),
-    (
-        lambda c: (
-            c.positions != "padding-aware"
-            or (c.absent_id is not None and c.absent_id < c.max_position_embeddings - 1)
-        ),
-        'positions="padding-aware" need the id that has no position, pad_token_id or '
-        "position_padding_id, below max_position_embeddings - 1",
-        ("pad_token_id", "position_padding_id", "max_position_embeddings"),
-    ),
-    (
-        lambda c: not (c.global_projections and c.relative_buckets),
-        "global tokens with projections of their own have no bias by distance: choose "
-        "global_projections=True or relative_buckets, not both",
-        ("global_projections", "relative_buckets"),
-    ),
-]
-"""What must hold between fields: a test, what is expected, and the fields to show."""
 
 
 class LongbirdConfig(PreTrainedConfig):
@@ -289,7 +198,7 @@ class LongbirdConfig(PreTrainedConfig):
         kwargs = self._known(kwargs)
         for name in RULES.keys() & kwargs.keys():
             RULES[name].check(name, kwargs[name])
-        self.id2label, self.label2id = both_ways(
+        self.id2label, self.label2id = label_names(
             self.id2label, self.label2id, kwargs.get("num_labels")
         )
         super().__post_init__(**kwargs)
@@ -320,7 +229,7 @@ class LongbirdConfig(PreTrainedConfig):
         if kwargs.get("num_labels", 0) is None:  # nothing is asked for
             del kwargs["num_labels"]
         if LABEL_FIELDS & (given.keys() | kwargs.keys()):  # then those of the file are others
-            named = both_ways(
+            named = label_names(
                 given.get("id2label"), given.get("label2id"), kwargs.get("num_labels")
             )
             given["id2label"], given["label2id"] = named
@@ -396,10 +305,9 @@ class LongbirdConfig(PreTrainedConfig):
                 f"{name}{origin}: fields that this version of Longbird does not know, and does "
                 f"not use: {', '.join(unknown)}"
             )
-        shadows = [each for each in unknown if each[:1] == "_" or hasattr(type(self), each)]
-        uncounted = ("num_labels",) if more.get("num_labels") is None else ()
-        left = (*shadows, *uncounted, "model_type")
-        return {k: x for k, x in more.items() if k not in left}
+        left_out = {each for each in unknown if each[:1] == "_" or hasattr(type(self), each)}
+        left_out |= {"model_type"} | ({"num_labels"} if more.get("num_labels") is None else set())
+        return {k: x for k, x in more.items() if k not in left_out}
 
     @property
     def absent_id(self) -> int | None:
@@ -435,7 +343,7 @@ class LongbirdConfig(PreTrainedConfig):
             graphs = self.graph
         else:
             graphs = [self.graph.reseed(layer) for layer in range(self.num_hidden_layers)]
-        return [past_of(graph) for graph in graphs] if self.causal else graphs
+        return [_past_of(graph) for graph in graphs] if self.causal else graphs
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain values; graphs as their JSON objects."""

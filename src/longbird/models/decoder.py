@@ -3,9 +3,6 @@
 Axes: b batch, s tokens of the output, n tokens of the input, h heads, d head_dim, w width.
 """
 
-# transformers writes its types more narrowly than its classes are.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 from typing import Any
@@ -18,7 +15,7 @@ from transformers.utils.generic import can_return_tuple
 
 from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.config import LongbirdSeq2SeqConfig
-from longbird.models.encoder import check_memory, default
+from longbird.models.forward_context import check_memory, either
 from longbird.models.layers.attention import Projections
 from longbird.models.layers.checks import (
     as_floats,
@@ -29,17 +26,20 @@ from longbird.models.layers.checks import (
     readable,
 )
 from longbird.models.layers.context import Memory
-from longbird.models.layers.cross import CrossAttention, dense_attention
-from longbird.models.layers.layers import CrossLayer, TokenEmbedding
+from longbird.models.layers.cross_attention import CrossAttention, dense_attention
+from longbird.models.layers.embeddings import TokenEmbedding
+from longbird.models.layers.layer import CrossLayer
 from longbird.models.layers.packing import Documents
+from longbird.models.outputs import Floats
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 
 class DecoderAttention(Projections):
     """Full attention over what the decoder wrote."""
 
-    def __init__(self, config: Any, layer: int) -> None:
-        super().__init__(config, config.decoder_attention_heads, config.attention_bias)
+    def __init__(self, config: LongbirdSeq2SeqConfig, layer: int) -> None:
+        heads = config.decoder_attention_heads or config.num_attention_heads
+        super().__init__(config, heads, config.attention_bias)
         self.layer = layer
 
     def forward(
@@ -56,10 +56,11 @@ class DecoderAttention(Projections):
 class DecoderLayer(CrossLayer):
     """Attention to the output so far, attention to the input, and a feed-forward block."""
 
-    def __init__(self, config: Any, layer: int) -> None:
-        heads, bias = config.decoder_attention_heads, config.attention_bias
+    def __init__(self, config: LongbirdSeq2SeqConfig, layer: int) -> None:
+        heads = config.decoder_attention_heads or config.num_attention_heads
+        inner, bias = config.decoder_intermediate_size, config.attention_bias
         own, cross = DecoderAttention(config, layer), CrossAttention(config, layer, heads, bias)
-        super().__init__(config, own, config.decoder_intermediate_size, cross)
+        super().__init__(config, own, inner or config.intermediate_size, cross)
 
     def forward(  # type: ignore[override]
         self,
@@ -105,7 +106,8 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
         self.positions = nn.Embedding(config.max_decoder_positions, width)
         if config.embedding_norm != "none":
             self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.layers = nn.ModuleList(DecoderLayer(config, i) for i in range(config.decoder_layers))
+        layers = config.decoder_layers or config.num_hidden_layers
+        self.layers = nn.ModuleList(DecoderLayer(config, i) for i in range(layers))
         if config.norm == "pre":
             self.final_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -125,13 +127,13 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
         output_attentions: bool | None = None,
     ) -> BaseModelOutputWithPastAndCrossAttentions:
         """Output tokens [b, s] after an input [b, n, w]; masks [b, past + s] and [b, n]."""
-        config: Any = self.config
+        config = self.config
         if (input_ids is None) == (inputs_embeds is None):
             raise InvalidValueError(
                 "the decoder takes either decoder_input_ids or decoder_inputs_embeds, not both or "
                 "neither"
             )
-        if default(use_cache, config.use_cache and not self.training) and past_key_values is None:
+        if either(use_cache, config.use_cache and not self.training) and past_key_values is None:
             past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
         x = self._embedded(input_ids, inputs_embeds)
         b, s = x.shape[:2]
@@ -163,10 +165,10 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             encoder_hidden_states = as_floats(
                 "encoder_hidden_states", encoder_hidden_states, self.tokens.weight.dtype
             )
-        wanted = default(output_hidden_states, config.output_hidden_states)
-        hidden: list[Tensor] | None = [x] if wanted else None
-        weights: tuple[list[Tensor], list[Tensor]] | None = None
-        if default(output_attentions, config.output_attentions):
+        wanted = either(output_hidden_states, config.output_hidden_states)
+        hidden: list[Floats] | None = [x] if wanted else None
+        weights: tuple[list[Floats], list[Floats]] | None = None
+        if either(output_attentions, config.output_attentions):
             weights = ([], [])
         documents = None
         if encoder_attention_mask is not None and encoder_hidden_states is not None:

@@ -1,13 +1,9 @@
-"""What the heads share: an encoder, and which tokens are global for their task.
+"""What the heads share: an encoder, classification layers, and the tokens that are global.
 
-Each head is a class of its own: those that predict tokens are in `language.py` and `causal.py`,
-those that choose among labels in `classification.py`, questions and answers in `answering.py`, and
-vectors of documents in `embedding.py`. A forward pass gathers its inputs, prepares them for the
-task, encodes, and computes its outputs; all of it runs on packed tokens.
+Each head is a class of its own: `masked_lm.py` and `causal_lm.py` predict tokens,
+`classification.py` chooses among labels, `question_answering.py` finds answers, and `embedding.py`
+computes vectors of documents. All of them run on packed tokens.
 """
-
-# transformers writes its types more narrowly than its classes are.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
@@ -20,12 +16,12 @@ from longbird.errors import InvalidValueError
 from longbird.models.config import LongbirdConfig
 from longbird.models.encoder import LongbirdModel
 from longbird.models.inputs import Inputs
-from longbird.models.layers.layers import activation
+from longbird.models.layers.layer import activation
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 
 class Head(LongbirdPreTrainedModel):
-    """An encoder named `longbird`."""
+    """A model with an encoder named `longbird`."""
 
     def __init__(self, config: LongbirdConfig, add_pooling_layer: bool = False) -> None:
         super().__init__(config)
@@ -33,7 +29,7 @@ class Head(LongbirdPreTrainedModel):
         self.dropout = nn.Dropout(config.head_dropout)
 
     def with_global_tokens(self, inputs: Inputs, chosen: Callable[[Inputs], Tensor]) -> Inputs:
-        """With the tokens that Longformer makes global for the task, if the user names none."""
+        """Mark the tokens that Longformer makes global for the task, unless the caller did."""
         longformer = self.config.global_projections and not self.config.num_global_tokens
         if not longformer or inputs.global_attention_mask is not None:
             return inputs
@@ -41,7 +37,7 @@ class Head(LongbirdPreTrainedModel):
 
 
 def label_count(config: LongbirdConfig) -> int:
-    """The labels that a classification head tells apart; raises if there are none."""
+    """Return the number of labels of a classification head, and raise if there are none."""
     if not config.num_labels:
         raise InvalidValueError(
             f"a classification head needs at least one label, received num_labels="
@@ -51,7 +47,7 @@ def label_count(config: LongbirdConfig) -> int:
 
 
 class ClassificationHead(nn.Module):
-    """Two layers over what stands for a whole document."""
+    """Two layers over the vector of a document."""
 
     def __init__(self, config: LongbirdConfig, labels: int, dropout: nn.Module, act: str) -> None:
         super().__init__()
@@ -71,7 +67,7 @@ def first_tokens(inputs: Inputs) -> Tensor:
 
 
 def separators(inputs: Inputs, rank: Tensor, sep: int | None) -> Tensor:
-    """Bool [rows, n]: where the separator stands; every token, if there is none."""
+    """Bool [rows, n]: the separator tokens, or all tokens if the model has no separator."""
     kept = rank >= 0
     return kept & (inputs.given == sep) if sep is not None else kept
 

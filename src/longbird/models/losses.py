@@ -6,13 +6,12 @@ gives NaN there, and one such batch would end a training run.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from longbird.errors import InvalidValueError
+from longbird.models.config import LongbirdConfig
 from longbird.models.layers.checks import (
     IGNORED,
     check_integers,
@@ -21,11 +20,12 @@ from longbird.models.layers.checks import (
     check_tensor,
     readable,
 )
+from longbird.models.outputs import Floats
 
 
 def prediction_loss(
     logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None
-) -> Tensor:
+) -> Floats:
     """Mean cross-entropy of [..., vocabulary] over the labels [...] that count."""
     check_tensor("labels", labels)
     if logits.shape[:-1] != labels.shape:
@@ -42,7 +42,7 @@ def class_loss(
     labels: Tensor,
     name: str = "labels",
     num_items_in_batch: Tensor | int | None = None,
-) -> Tensor:
+) -> Floats:
     """Mean cross-entropy of [rows, classes] over the labels [rows] that count."""
     check_tensor(name, labels)
     if labels.numel() != len(logits):
@@ -57,16 +57,16 @@ def class_loss(
 def token_loss(
     logits: Tensor,
     labels: Tensor,
-    config: Any,  # noqa: ARG001
+    config: LongbirdConfig,  # noqa: ARG001
     num_items_in_batch: Tensor | int | None = None,
-) -> Tensor:
+) -> Floats:
     """`class_loss` of tokens, with the arguments that transformers gives to a loss function."""
     return class_loss(logits, labels, num_items_in_batch=num_items_in_batch)
 
 
 def answer_loss(
     start: Tensor, end: Tensor, start_positions: Tensor, end_positions: Tensor
-) -> Tensor:
+) -> Floats:
     """Mean cross-entropy of both ends [rows, n] of an answer.
 
     As in transformers, an end at column n or beyond it, which was cut off, does not count, and
@@ -94,7 +94,7 @@ def answer_loss(
     return (losses[0] + losses[1]) / 2
 
 
-def document_loss(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
+def document_loss(logits: Tensor, labels: Tensor, config: LongbirdConfig) -> Floats:
     """The loss of documents, by `problem_type`, or by the type of the labels where it is None.
 
     transformers writes what it has guessed into the configuration, and takes it for granted in
@@ -127,7 +127,7 @@ def document_loss(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, labels) if len(logits) else logits.sum()
 
 
-def mark_loss(logits: Tensor, marks: Tensor, counted: Tensor, name: str) -> Tensor:
+def mark_loss(logits: Tensor, marks: Tensor, counted: Tensor, name: str) -> Floats:
     """Mean binary cross-entropy of logits over marks of 0 and 1, where they are counted."""
     check_tensor(name, marks)
     if marks.shape != logits.shape:

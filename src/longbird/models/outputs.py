@@ -8,7 +8,7 @@ global tokens have theirs as tensors [batch, heads, n, g], as transformers gives
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch import Tensor
 from transformers.modeling_outputs import (
@@ -22,6 +22,9 @@ from transformers.modeling_outputs import (
     TokenClassifierOutput,
 )
 from transformers.utils.generic import ModelOutput
+
+Floats: TypeAlias = Any
+"""A tensor for a field that transformers annotates as `FloatTensor`, which torch never returns."""
 
 
 @dataclass

@@ -3,31 +3,22 @@
 Axes: b batch, s tokens of the output, n tokens of the input, h heads, d head_dim, w width.
 """
 
-# transformers writes its types more narrowly than its classes are.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import EncoderDecoderCache, GenerationMixin, initialization
-from transformers.utils.generic import can_return_tuple
+from transformers import GenerationMixin, initialization
 
 from longbird.errors import InvalidTypeError, InvalidValueError
-from longbird.models.answering import IMPOSSIBLE
 from longbird.models.config import LongbirdSeq2SeqConfig
 from longbird.models.decoder import LongbirdDecoder
 from longbird.models.encoder import LongbirdModel
 from longbird.models.heads import ClassificationHead, label_count
-from longbird.models.inputs import last_columns
-from longbird.models.layers.checks import (
-    check_labels,
-    check_tensor,
-)
+from longbird.models.inputs import Seq2SeqInputs, last_columns, takes
+from longbird.models.layers.checks import check_labels, check_tensor
 from longbird.models.losses import answer_loss, document_loss, prediction_loss
 from longbird.models.outputs import (
     LongbirdModelOutput,
@@ -37,6 +28,10 @@ from longbird.models.outputs import (
     LongbirdSeq2SeqSequenceClassifierOutput,
 )
 from longbird.models.pretrained import LongbirdPreTrainedModel
+from longbird.models.question_answering import IMPOSSIBLE
+
+ENCODER_OUTPUTS = ("hidden_states", "attentions", "global_attentions")
+"""Fields of the output of an encoder that the models here return under "encoder_" and the name."""
 
 
 class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
@@ -58,6 +53,8 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
     _tied_weights_keys = {  # noqa: RUF012
         "decoder.tokens.weight": "encoder.embeddings.tokens.weight"
     }
+    if TYPE_CHECKING:
+        config: LongbirdSeq2SeqConfig  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
@@ -66,73 +63,67 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
-        """The token embeddings, which the decoder shares unless they are not to be tied."""
+        """Return the token embeddings, which a tied decoder shares."""
         return self.encoder.embeddings.tokens
 
     def set_input_embeddings(self, value: Any) -> None:
-        """Replaces the token embeddings; those of the decoder, if it has its own, get the size."""
+        """Replace the token embeddings; those of an untied decoder are resized."""
         self.encoder.embeddings.tokens = value
         if self.config.tie_word_embeddings:
             self.decoder.tokens = value
         elif self.decoder.tokens.num_embeddings != value.num_embeddings:
-            self.decoder.tokens = self._get_resized_embeddings(
-                self.decoder.tokens, value.num_embeddings
-            )
+            resized: Any = self._get_resized_embeddings(self.decoder.tokens, value.num_embeddings)
+            self.decoder.tokens = resized
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        decoder_input_ids: Tensor | None = None,
-        decoder_attention_mask: Tensor | None = None,
-        encoder_outputs: Any = None,
-        past_key_values: EncoderDecoderCache | None = None,
-        inputs_embeds: Tensor | None = None,
-        decoder_inputs_embeds: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-        *,
-        edges: Tensor | Sequence[Any] | None = None,
-    ) -> LongbirdSeq2SeqModelOutput:
-        """Encodes the input [b, n], unless it is given encoded, and decodes the output [b, s].
+    @takes(Seq2SeqInputs)
+    def forward(self, inputs: Seq2SeqInputs) -> LongbirdSeq2SeqModelOutput:
+        """Encode the input [b, n], unless it has been encoded, and decode the output [b, s].
 
-        Without an output, the input is its own, as in BART.
+        Without an output, the input serves as the output, as in BART.
         """
-        if decoder_input_ids is None and decoder_inputs_embeds is None and input_ids is not None:
-            check_tensor("input_ids", input_ids)
-            decoder_input_ids = after_start(input_ids, self.config)
-        wanted = {
-            "output_hidden_states": output_hidden_states,
-            "output_attentions": output_attentions,
+        return self.run(inputs)
+
+    def run(
+        self,
+        inputs: Seq2SeqInputs,
+        decoder_input_ids: Tensor | None = None,
+        use_cache: bool | None = None,
+    ) -> LongbirdSeq2SeqModelOutput:
+        """Run the forward pass for a head, which may give other decoder inputs."""
+        if decoder_input_ids is None:
+            decoder_input_ids = inputs.decoder_input_ids
+        embedded = inputs.decoder_inputs_embeds
+        if decoder_input_ids is None and embedded is None and inputs.input_ids is not None:
+            check_tensor("input_ids", inputs.input_ids)
+            decoder_input_ids = after_start(inputs.input_ids, self.config)
+        options = {
+            "output_hidden_states": inputs.output_hidden_states,
+            "output_attentions": inputs.output_attentions,
             "return_dict": True,
         }
-        if encoder_outputs is None:
-            encoder_outputs = self.encoder(
-                input_ids,
-                attention_mask=attention_mask,
-                inputs_embeds=inputs_embeds,
-                global_attention_mask=global_attention_mask,
-                edges=edges,
-                **wanted,
+        if inputs.encoder_outputs is None:
+            read = self.encoder(
+                inputs.input_ids,
+                attention_mask=inputs.attention_mask,
+                inputs_embeds=inputs.inputs_embeds,
+                global_attention_mask=inputs.global_attention_mask,
+                edges=inputs.edges,
+                **options,
             )
         else:
-            encoder_outputs = as_encoder_outputs(encoder_outputs)
+            read = as_encoder_outputs(inputs.encoder_outputs)
         check_rows(
-            encoder_outputs.last_hidden_state,
-            decoder_inputs_embeds if decoder_input_ids is None else decoder_input_ids,
+            read.last_hidden_state, embedded if decoder_input_ids is None else decoder_input_ids
         )
         decoded = self.decoder(
             decoder_input_ids,
-            decoder_attention_mask,
-            encoder_outputs.last_hidden_state,
-            attention_mask,
-            past_key_values,
-            decoder_inputs_embeds,
-            use_cache,
-            **wanted,
+            inputs.decoder_attention_mask,
+            read.last_hidden_state,
+            inputs.attention_mask,
+            inputs.past_key_values,
+            embedded,
+            inputs.use_cache if use_cache is None else use_cache,
+            **options,
         )
         return LongbirdSeq2SeqModelOutput(
             last_hidden_state=decoded.last_hidden_state,
@@ -140,19 +131,19 @@ class LongbirdSeq2SeqModel(LongbirdPreTrainedModel):
             decoder_hidden_states=decoded.hidden_states,
             decoder_attentions=decoded.attentions,
             cross_attentions=decoded.cross_attentions,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
-            encoder_attentions=getattr(encoder_outputs, "attentions", None),
-            encoder_global_attentions=getattr(encoder_outputs, "global_attentions", None),
+            encoder_last_hidden_state=read.last_hidden_state,
+            **{f"encoder_{name}": getattr(read, name, None) for name in ENCODER_OUTPUTS},
         )
 
 
 def as_encoder_outputs(given: Any) -> Any:
-    """What an encoder gave, with names; a tuple has its fields in the order of LED's encoder."""
+    """Give the outputs of an encoder names; a tuple has them in the order of LED's encoder."""
     outputs = given
     if isinstance(given, (tuple, list)):
-        names = ("last_hidden_state", "hidden_states", "attentions", "global_attentions")
-        outputs = LongbirdModelOutput(**dict(zip(names, given, strict=False)))
+        values: dict[str, Any] = dict(
+            zip(("last_hidden_state", *ENCODER_OUTPUTS), given, strict=False)
+        )
+        outputs = LongbirdModelOutput(**values)
     if not isinstance(getattr(outputs, "last_hidden_state", None), Tensor):
         raise InvalidTypeError(
             "encoder_outputs must be the output of the encoder, or a tuple that starts with its "
@@ -162,7 +153,7 @@ def as_encoder_outputs(given: Any) -> Any:
 
 
 def check_rows(states: Tensor, output: Any) -> None:
-    """Raises unless the input and the output, where it is a tensor, are of as many documents."""
+    """Raise unless the input and the output, if it is a tensor, have the same number of rows."""
     shaped = isinstance(output, Tensor) and output.ndim > 1 and states.ndim == 3
     if shaped and len(output) != len(states):
         raise InvalidValueError(
@@ -171,35 +162,43 @@ def check_rows(states: Tensor, output: Any) -> None:
         )
 
 
-def after_start(ids: Tensor, config: Any) -> Tensor:
-    """The ids [b, s] one place to the right, after the start token."""
+def after_start(ids: Tensor, config: LongbirdSeq2SeqConfig) -> Tensor:
+    """Shift ids [b, s] to the right, behind the start token."""
+    start, pad = cast("tuple[int, int]", (config.decoder_start_token_id, config.pad_token_id))
     shifted = ids.roll(1, -1)
-    shifted[..., :1] = config.decoder_start_token_id
-    return shifted.masked_fill(shifted == -100, config.pad_token_id)
+    shifted[..., :1] = start
+    return shifted.masked_fill(shifted == -100, pad)
 
 
 def check_right_padding(mask: Tensor) -> None:
-    """Raises where padding is not at the end: the decoder takes columns for positions."""
+    """Raise unless padding is at the end of each row: the decoder takes columns for positions."""
     if bool((mask[:, 1:] > mask[:, :-1]).any()):
         raise InvalidValueError("attention_mask must have its padding at the end of every row")
 
 
-class _Seq2SeqHead(LongbirdPreTrainedModel):
-    """An encoder-decoder named `model`."""
+class Seq2SeqHead(LongbirdPreTrainedModel):
+    """A model with an encoder-decoder named `model`."""
 
     config_class = LongbirdSeq2SeqConfig
     base_model_prefix = "model"
     _tied_weights_keys = {  # noqa: RUF012
         "model.decoder.tokens.weight": "model.encoder.embeddings.tokens.weight"
     }
+    if TYPE_CHECKING:
+        config: LongbirdSeq2SeqConfig  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
         self.model = LongbirdSeq2SeqModel(config)
 
 
-class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
-    """Summarisation, and whatever else reads a long text and writes a short one.
+def recorded(decoded: LongbirdSeq2SeqModelOutput) -> dict[str, Any]:
+    """The fields of an encoder-decoder's output that its heads return as they are."""
+    return {name: x for name, x in decoded.items() if name != "last_hidden_state"}
+
+
+class LongbirdForConditionalGeneration(Seq2SeqHead, GenerationMixin):
+    """Summarisation, and other tasks that read a long text and write a short one.
 
     Examples:
         >>> import longbird as lb, torch
@@ -213,7 +212,7 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
     """
 
     _tied_weights_keys = {  # noqa: RUF012
-        **_Seq2SeqHead._tied_weights_keys,
+        **Seq2SeqHead._tied_weights_keys,
         "lm_head.weight": "model.encoder.embeddings.tokens.weight",
     }
     _keys_to_ignore_on_load_missing = ["final_logits_bias"]  # noqa: RUF012
@@ -222,11 +221,12 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.final_logits_bias: Tensor
         self.register_buffer("final_logits_bias", torch.zeros(1, config.vocab_size))
         self.post_init()
 
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> Any:
-        """Resizes the vocabulary, the bias of the logits included."""
+        """Resize the vocabulary, including the bias of the logits."""
         embeddings = super().resize_token_embeddings(*args, **kwargs)
         bias = self.final_logits_bias
         self.final_logits_bias = F.pad(bias, (0, embeddings.num_embeddings - bias.shape[1]))
@@ -238,66 +238,52 @@ class LongbirdForConditionalGeneration(_Seq2SeqHead, GenerationMixin):
             initialization.zeros_(self.final_logits_bias)
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """The labels one place to the right, after the start token."""
+        """Shift labels to the right, behind the start token."""
         return after_start(labels, self.config)
 
-    @can_return_tuple
+    @takes(Seq2SeqInputs)
     def forward(
         self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        decoder_input_ids: Tensor | None = None,
-        decoder_attention_mask: Tensor | None = None,
-        encoder_outputs: Any = None,
-        past_key_values: EncoderDecoderCache | None = None,
-        inputs_embeds: Tensor | None = None,
-        decoder_inputs_embeds: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        inputs: Seq2SeqInputs,
         *,
-        edges: Tensor | Sequence[Any] | None = None,
         labels: Tensor | None = None,
         logits_to_keep: int = 0,
         num_items_in_batch: Tensor | int | None = None,
     ) -> LongbirdSeq2SeqLMOutput:
-        """Labels [b, s]: the output to learn, -100 for padding; decoder inputs come from it."""
-        if labels is not None:
-            use_cache = False
-            if decoder_input_ids is None and decoder_inputs_embeds is None:
-                check_labels("labels", labels, self.config.vocab_size, "the vocabulary")
-                if labels.ndim != 2:
-                    raise InvalidValueError(
-                        f"labels must be [batch, s], received {list(labels.shape)}"
-                    )
-                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        decoded = self.model(
-            input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
-            past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
-            use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
-        )  # fmt: skip
-        x = decoded.last_hidden_state[:, last_columns(logits_to_keep)]  # [b, s, w]
+        """Predict the tokens of the output.
+
+        Args:
+            inputs: The inputs of the encoder and the decoder.
+            labels: [b, s], the tokens of the output, -100 for padding. The decoder inputs are made
+                of them unless they are given.
+            logits_to_keep: Number of last columns that get logits; 0 for all columns.
+            num_items_in_batch: Divisor of the sum of the losses, which the `Trainer` gives.
+        """
+        written = None
+        given = (inputs.decoder_input_ids, inputs.decoder_inputs_embeds)
+        if labels is not None and given == (None, None):
+            check_labels("labels", labels, self.config.vocab_size, "the vocabulary")
+            if labels.ndim != 2:
+                raise InvalidValueError(
+                    f"labels must be [batch, s], received {list(labels.shape)}"
+                )
+            written = self.prepare_decoder_input_ids_from_labels(labels)
+        decoded = self.model.run(inputs, written, use_cache=None if labels is None else False)
+        states = decoded.last_hidden_state
+        assert states is not None
+        x = states[:, last_columns(logits_to_keep)]  # [b, s, w]
         if labels is not None and self.config.sparse_prediction:
             x, labels = x[labels != -100], labels[labels != -100]
         logits = self.lm_head(x) + self.final_logits_bias.flatten()
-        loss = None if labels is None else prediction_loss(logits, labels, num_items_in_batch)
         return LongbirdSeq2SeqLMOutput(
-            loss=loss,
+            loss=None if labels is None else prediction_loss(logits, labels, num_items_in_batch),
             logits=logits,
-            past_key_values=decoded.past_key_values,
-            decoder_hidden_states=decoded.decoder_hidden_states,
-            decoder_attentions=decoded.decoder_attentions,
-            cross_attentions=decoded.cross_attentions,
-            encoder_last_hidden_state=decoded.encoder_last_hidden_state,
-            encoder_hidden_states=decoded.encoder_hidden_states,
-            encoder_attentions=decoded.encoder_attentions,
-            encoder_global_attentions=decoded.encoder_global_attentions,
+            **recorded(decoded),
         )
 
 
-class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
-    """Classification of documents by what the decoder says at their last end token (BART)."""
+class LongbirdSeq2SeqForSequenceClassification(Seq2SeqHead):
+    """Classification of documents by the output of the decoder at their last end token (BART)."""
 
     def __init__(self, config: LongbirdSeq2SeqConfig) -> None:
         super().__init__(config)
@@ -305,52 +291,29 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
         self.classifier = ClassificationHead(config, label_count(config), dropout, act)
         self.post_init()
 
-    @can_return_tuple
+    @takes(Seq2SeqInputs)
     def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        decoder_input_ids: Tensor | None = None,
-        decoder_attention_mask: Tensor | None = None,
-        encoder_outputs: Any = None,
-        past_key_values: EncoderDecoderCache | None = None,
-        inputs_embeds: Tensor | None = None,
-        decoder_inputs_embeds: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-        *,
-        edges: Tensor | Sequence[Any] | None = None,
-        labels: Tensor | None = None,
+        self, inputs: Seq2SeqInputs, *, labels: Tensor | None = None
     ) -> LongbirdSeq2SeqSequenceClassifierOutput:
-        """Labels as in `LongbirdForSequenceClassification`."""
-        if input_ids is None:
+        """Classify documents.
+
+        Args:
+            inputs: The inputs of the encoder and the decoder.
+            labels: As for `LongbirdForSequenceClassification`.
+        """
+        if inputs.input_ids is None:
             raise InvalidValueError(
                 "input_ids must be given: the end of a document is found in them"
             )
-        decoded = self.model(
-            input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
-            past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
-            use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
-        )  # fmt: skip
+        decoded = self.model.run(inputs)
         x = decoded.last_hidden_state  # [b, s, w]
-        last = self._last_ends(input_ids, attention_mask)
+        assert x is not None
+        last = self._last_ends(inputs.input_ids, inputs.attention_mask)
         logits = self.classifier(x[torch.arange(len(x), device=x.device), last])
-        loss = None
-        if labels is not None:
-            loss = document_loss(logits, labels, self.config)
         return LongbirdSeq2SeqSequenceClassifierOutput(
-            loss=loss,
+            loss=None if labels is None else document_loss(logits, labels, self.config),
             logits=logits,
-            past_key_values=decoded.past_key_values,
-            decoder_hidden_states=decoded.decoder_hidden_states,
-            decoder_attentions=decoded.decoder_attentions,
-            cross_attentions=decoded.cross_attentions,
-            encoder_last_hidden_state=decoded.encoder_last_hidden_state,
-            encoder_hidden_states=decoded.encoder_hidden_states,
-            encoder_attentions=decoded.encoder_attentions,
-            encoder_global_attentions=decoded.encoder_global_attentions,
+            **recorded(decoded),
         )
 
     def _last_ends(self, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
@@ -370,8 +333,8 @@ class LongbirdSeq2SeqForSequenceClassification(_Seq2SeqHead):
         return last
 
 
-class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
-    """Where the answer is, by what the decoder says at every token of the input (BART)."""
+class LongbirdSeq2SeqForQuestionAnswering(Seq2SeqHead):
+    """Where the answer is, by the output of the decoder at every token of the input (BART)."""
 
     _loss_function = staticmethod(answer_loss)  # unless `model.loss_function` is set to another
 
@@ -380,50 +343,30 @@ class LongbirdSeq2SeqForQuestionAnswering(_Seq2SeqHead):
         self.span = nn.Linear(config.hidden_size, 2)
         self.post_init()
 
-    @can_return_tuple
+    @takes(Seq2SeqInputs)
     def forward(
         self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        decoder_input_ids: Tensor | None = None,
-        decoder_attention_mask: Tensor | None = None,
-        encoder_outputs: Any = None,
-        past_key_values: EncoderDecoderCache | None = None,
-        inputs_embeds: Tensor | None = None,
-        decoder_inputs_embeds: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        inputs: Seq2SeqInputs,
         *,
-        edges: Tensor | Sequence[Any] | None = None,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
     ) -> LongbirdSeq2SeqQuestionAnsweringOutput:
-        """start_positions and end_positions [b]: the columns of the answer."""
-        decoded = self.model(
-            input_ids, attention_mask, decoder_input_ids, decoder_attention_mask, encoder_outputs,
-            past_key_values, inputs_embeds, decoder_inputs_embeds, global_attention_mask,
-            use_cache, output_hidden_states, output_attentions, edges=edges, return_dict=True,
-        )  # fmt: skip
-        span = self.span(decoded.last_hidden_state)  # [b, s, 2]
-        if attention_mask is not None and attention_mask.shape == span.shape[:2]:
-            check_right_padding(attention_mask)
-            span = span.masked_fill(attention_mask[..., None] == 0, IMPOSSIBLE)
+        """Find answers.
+
+        Args:
+            inputs: The inputs of the encoder and the decoder.
+            start_positions: [b], the columns where answers start.
+            end_positions: [b], the columns of the last tokens of answers.
+        """
+        decoded = self.model.run(inputs)
+        span, mask = self.span(decoded.last_hidden_state), inputs.attention_mask  # [b, s, 2]
+        if mask is not None and mask.shape == span.shape[:2]:
+            check_right_padding(mask)
+            span = span.masked_fill(mask[..., None] == 0, IMPOSSIBLE)
         start, end = span.unbind(-1)
         loss = None
         if start_positions is not None and end_positions is not None:
             loss = self.loss_function(start, end, start_positions, end_positions)
         return LongbirdSeq2SeqQuestionAnsweringOutput(
-            loss=loss,
-            start_logits=start,
-            end_logits=end,
-            past_key_values=decoded.past_key_values,
-            decoder_hidden_states=decoded.decoder_hidden_states,
-            decoder_attentions=decoded.decoder_attentions,
-            cross_attentions=decoded.cross_attentions,
-            encoder_last_hidden_state=decoded.encoder_last_hidden_state,
-            encoder_hidden_states=decoded.encoder_hidden_states,
-            encoder_attentions=decoded.encoder_attentions,
-            encoder_global_attentions=decoded.encoder_global_attentions,
+            loss=loss, start_logits=start, end_logits=end, **recorded(decoded)
         )

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from longbird.core.operator import native
 from longbird.models.layers.gelu import tanh_gelu
-from longbird.models.layers.layers import activation
+from longbird.models.layers.layer import activation
 
 SPECIAL = [0.0, -0.0, 1e-30, 200.0, -200.0, 1e38, -1e38, 3e38, -3e38, float("inf"), float("nan")]
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from theirs import configuration, large_weights, theirs_of
 
 import longbird as lb
-from longbird.models.checkpoints.detect import FAMILIES
+from longbird.models.checkpoints.folders import FAMILIES
 from longbird.models.integration.tasks import TASKS
 
 SIZES: dict[str, Any] = {

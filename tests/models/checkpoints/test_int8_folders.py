@@ -80,7 +80,7 @@ def test_a_folder_in_half_precision(tmp_path: Path) -> None:
 
 
 def test_the_way_back(small: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"are int8.*load the folder that it was made of"):
+    with pytest.raises(ValueError, match=r"are int8.*load the folder that it was made from"):
         longbird.LongbirdForMaskedLM.from_pretrained(small, quantize=None)
     with pytest.raises(ValueError, match="int8"):
         longbird.convert_checkpoint(small, tmp_path / "long", 200)
@@ -130,5 +130,5 @@ def test_a_state_dict(small: Path) -> None:
     again = longbird.LongbirdForMaskedLM.from_pretrained(None, **options)
     assert not states_differ(again, model)
     options["state_dict"] = {k: x.float() for k, x in model.state_dict().items()}
-    with pytest.raises(ValueError, match="int8 weights go with quantize='int8' alone"):
+    with pytest.raises(ValueError, match="int8 weights go with quantize='int8' only"):
         longbird.LongbirdForMaskedLM.from_pretrained(None, **options)

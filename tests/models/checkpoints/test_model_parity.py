@@ -27,7 +27,7 @@ from theirs import (
 from torch import Tensor
 
 import longbird
-from longbird.models.checkpoints.detect import FAMILIES
+from longbird.models.checkpoints.folders import FAMILIES
 
 BLOCKS = ("seeded", "hf_eval")
 ACTIVATIONS = ("relu", "gelu", "gelu_new")

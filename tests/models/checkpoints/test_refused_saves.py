@@ -10,7 +10,7 @@ import torch
 from folders import SMALL
 
 import longbird
-from longbird.models.checkpoints.detect import FAMILIES
+from longbird.models.checkpoints.folders import FAMILIES
 
 FULL: dict[str, Any] = {**SMALL, "graph": longbird.Full()}
 WINDOW: dict[str, Any] = {

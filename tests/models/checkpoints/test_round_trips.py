@@ -24,7 +24,7 @@ from theirs import (
 )
 
 import longbird
-from longbird.models.checkpoints.detect import FAMILIES
+from longbird.models.checkpoints.folders import FAMILIES
 
 
 def pooler_without_use(family: str, head: str) -> set[str]:

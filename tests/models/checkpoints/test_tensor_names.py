@@ -14,7 +14,7 @@ from theirs import SEQ2SEQ, assert_same, configuration, documents_of, theirs_of
 from torch import Tensor
 
 import longbird
-from longbird.models.checkpoints.detect import FAMILIES
+from longbird.models.checkpoints.folders import FAMILIES
 
 
 def old_norm_names(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

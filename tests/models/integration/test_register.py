@@ -21,7 +21,7 @@ BEFORE = (
     "from transformers import Trainer",
     "import transformers.modeling_utils",
     "import longbird.models.encoder",
-    "import longbird.models.layers.layers",
+    "import longbird.models.layers.layer",
     "import longbird.models.checkpoints.load",
     "longbird.LongbirdForMaskedLM",
 )

@@ -35,7 +35,7 @@ from longbird.applications.training.settings.definition import (
 from longbird.errors import InvalidValueError
 from longbird.files.digest import sha256_of
 from longbird.files.paths import check_path
-from longbird.models.checkpoints.configs import read_config
+from longbird.models.checkpoints.folders import read_config
 from longbird.models.integration.tasks import ENCODER_TASKS
 
 LEARNED: dict[str, type[Genomic]] = {"promoter": Promoters, "profile": Profile, "coding": Coding}

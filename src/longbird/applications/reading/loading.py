@@ -49,7 +49,7 @@ def load_model(folder: str | Path, wanted: str, **options: Any) -> Any:
         ValueError: It is a model of another class.
     """
     from longbird import models
-    from longbird.models.checkpoints.configs import read_config
+    from longbird.models.checkpoints.folders import read_config
 
     config = read_config(folder)
     named = (config.architectures or ["a model without a head"])[0]

@@ -85,7 +85,7 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
     from longbird.files.sources import NAMED
     from longbird.models import LongbirdForEmbedding
     from longbird.models.checkpoints import read_config
-    from longbird.models.checkpoints.detect import model_type_of
+    from longbird.models.checkpoints.folders import open_checkpoint
     from longbird.models.checkpoints.sentence_transformers import read_pipeline
 
     pipeline = read_pipeline(folder)
@@ -94,7 +94,9 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
     settings = _read_json(folder / "sentence_bert_config.json")
     config = read_config(folder)
     longest = config.longest_document
-    length = _length(length, longest, model_type_of(folder), settings.get("max_seq_length"))
+    length = _length(
+        length, longest, open_checkpoint(folder).model_type, settings.get("max_seq_length")
+    )
     if length > longest:
         from longbird.models.conversion import longer_model
 
@@ -124,8 +126,8 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
 
 def _length(given: Any, longest: int, model_type: str | None, trained: Any) -> int:
     """Return the number of tokens to read at once, which is checked if the caller gave it."""
-    from longbird.models.checkpoints.detect import OWN
-    from longbird.models.conversion.source import SOURCES
+    from longbird.models.checkpoints.folders import OWN
+    from longbird.models.conversion.short_model import SOURCES
 
     if given is None:
         if model_type in OWN:  # may have been trained on fewer tokens than it has positions for

@@ -1,45 +1,53 @@
-"""Loading checkpoints of other libraries: what a file has is compared with the model first."""
+"""Load a checkpoint into a model, whichever library wrote it.
+
+The steps are the same for all checkpoints: recognise it and read its configuration, give its
+tensors our names, compare them with the model built without memory, fill the model, and report in
+one line what is new and what was not used. Only headers are read before the comparison.
+"""
 
 from __future__ import annotations
 
+import copy
+import inspect
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor
 from transformers.utils import logging
 
 from longbird.core.graph import Graph, LegacyBigBird
-from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.paths import check_path
+from longbird.models import LongbirdModel, LongbirdSeq2SeqConfig
 from longbird.models.checkpoints.bigbird import check_plan
-from longbird.models.checkpoints.configs import foreign_config, generation_settings
-from longbird.models.checkpoints.detect import (
-    FAMILIES,
-    PLACE,
-    check_kind,
-    find_folder,
-    is_arrays,
-    model_type_of,
-)
-from longbird.models.checkpoints.empty import empty_model, without_pooler
-from longbird.models.checkpoints.files import Stored, read_json
-from longbird.models.checkpoints.int8 import as_float32
-from longbird.models.checkpoints.names import ModelClass, for_class, with_originals
-from longbird.models.checkpoints.report import (
+from longbird.models.checkpoints.files import Stored, stored_arrays, stored_tensors
+from longbird.models.checkpoints.fit import (
     HEAD_SIZES,
-    Wishes,
+    FitOptions,
     check_head_size,
     compare,
     notes_on,
 )
-from longbird.models.checkpoints.sources import Source, array_source, check_layers, foreign_source
-from longbird.models.config import LABEL_FIELDS
-from longbird.models.fields import RULES, shown
-from longbird.models.pretrained import LongbirdPreTrainedModel
+from longbird.models.checkpoints.folders import PLACE, Checkpoint, no_option, open_checkpoint
+from longbird.models.checkpoints.names import ModelClass, for_class, with_originals
+from longbird.models.checkpoints.sources import (
+    Source,
+    array_source,
+    check_layers,
+    empty_model,
+    foreign_source,
+    int8_names,
+    own_names,
+    own_source,
+)
+from longbird.models.config import LABEL_FIELDS, LongbirdConfig
+from longbird.models.field_rules import RULES, shown
+from longbird.models.layers.int8 import Int8Linear
+from longbird.models.layers.int8_kernels import WEIGHT_STEPS
+from longbird.models.pretrained import LoadingError, LongbirdPreTrainedModel
 
 DEVICES = ("device_map", "max_memory", "offload_folder", "offload_buffers")
 """Options of `from_pretrained` about where tensors go, which transformers takes care of."""
@@ -47,7 +55,37 @@ DEVICES = ("device_map", "max_memory", "offload_folder", "offload_buffers")
 WITHOUT_EFFECT = ("use_safetensors", "low_cpu_mem_usage", "trust_remote_code")
 """Options of `from_pretrained` that change nothing here: no code and no pickle is ever read."""
 
+NOTED = ("architectures", "transformers_version", "dtype", "id2label", "label2id")
+"""Fields that say nothing about what a model computes, or follow from `num_labels`."""
+
 logger = logging.get_logger(__name__)
+
+
+def load_model(
+    path: str | os.PathLike[str] | None,
+    model_class: ModelClass,
+    args: Sequence[Any],
+    given: Mapping[str, Any],
+) -> Any:
+    """Load a model for `from_pretrained`, whose arguments these are."""
+    options = dict(given)
+    if options.pop("use_safetensors", True) is False:
+        raise InvalidValueError(
+            "use_safetensors=False would read a pickle, which can run any code"
+        )
+    if path is None and "state_dict" in options:
+        return _load_state(model_class, args, options)
+    check_path(path)
+    assert path is not None
+    checkpoint = open_checkpoint(path, options)
+    if checkpoint.is_own:
+        return _load_own(checkpoint, path, model_class, args, options)
+    if args:
+        raise InvalidTypeError(
+            "for a checkpoint of another library, from_pretrained takes its options as "
+            f"name=value; received {len(args)} without a name"
+        )
+    return _load_foreign(checkpoint, model_class, **options)
 
 
 def load_checkpoint(
@@ -61,23 +99,23 @@ def load_checkpoint(
     dtype: torch.dtype | str | None = None,
     **changes: Any,
 ) -> Any:
-    """Loads a checkpoint of BigBird, BigBird-Pegasus, Longformer, LED, BERT, RoBERTa or MPNet.
+    """Load a checkpoint of BigBird, BigBird-Pegasus, Longformer, LED, BERT, RoBERTa or MPNet.
 
-    The model may have a different head from the checkpoint: a line names the tensors that are new,
-    and those that were left out.
+    The model may have a different head from the checkpoint: one logged line names the tensors that
+    are new, and those that are not used.
 
     Args:
         path: A folder with config.json and safetensors, as `save_pretrained` of transformers
             writes it; the name of a model on the hub; or an .npz file with the variables of
             Google's BigBird, which needs `config`.
         model_class: The Longbird class to load into.
-        strict: Raise where tensors of the encoder are missing, left over or of other shapes; if
-            False, name them and go on with new ones.
-        random_blocks: What the random blocks of BigBird are: "seeded" as the checkpoint was
+        strict: Whether to raise if tensors of the encoder are missing, left over or of other
+            shapes. If False, the line names them, and the model gets new ones.
+        random_blocks: The meaning of BigBird's random blocks: "seeded" as the checkpoint was
             trained, or "hf_eval" as transformers evaluates it (all are block 0).
         graph: A graph to use instead of that of the checkpoint.
         config: A configuration to use instead of that of the checkpoint; an .npz file has none.
-        dtype: Of the model; float32 by default, that of the file if "auto".
+        dtype: Type of the weights: float32 by default, that of the file if "auto".
         **changes: Fields of the configuration to change, such as num_labels; options of
             transformers about devices and downloads; and for `LongbirdModel`, add_pooling_layer.
 
@@ -86,8 +124,8 @@ def load_checkpoint(
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: Names or shapes do not fit, or a file is broken or is not safe to read; the
-            message says which.
+        ValueError: Names or shapes do not fit, or a file is damaged or unsafe to read; the message
+            says which.
 
     Examples:
         >>> import longbird as lb, tempfile, transformers
@@ -99,158 +137,335 @@ def load_checkpoint(
         >>> model.config.graph
         Full()
     """
-    _check_class(model_class)
-    check_path(path)
-    check_plan(random_blocks)
-    if config is not None and not isinstance(config, model_class.config_class):
-        raise InvalidTypeError(
-            f"config must be a {model_class.config_class.__name__}, received {shown(config)}"
-        )
-    kind = _dtype(changes.pop("torch_dtype", dtype))
-    rounding = changes.pop("quantize", None if config is None else config.quantize)
-    RULES["quantize"].check("quantize", rounding)
-    if rounding:
-        as_float32({"dtype": kind})
-    wishes = Wishes.taken_from(changes, strict=strict)
-    if wishes.info:
-        raise InvalidTypeError(
-            "output_loading_info is for folders that Longbird saved: leave it out"
-        )
-    parts = _taken(changes, ("add_pooling_layer",))
-    devices = _taken(changes, DEVICES)
-    if devices.get("device_map") in ("cpu", torch.device("cpu")):
-        del devices["device_map"]  # where it is loaded anyway
-    _taken(changes, WITHOUT_EFFECT)
-    head_asked_for = config is not None or not changes.keys().isdisjoint(
-        {*HEAD_SIZES, *LABEL_FIELDS}
-    )
-
-    if is_arrays(path):
-        found = _open_arrays(Path(path), model_class, config, graph)
-    else:
-        found = _open_folder(path, model_class, config, random_blocks, changes)
-    if graph is not None:
-        found = found.with_fields(graph=graph)
-    if found.config.quantize:
-        found = found.with_fields(quantize=None)
-    found.source.check(path)
-    check_layers(path, found.source.tensors, found.config)
-
-    pooler = without_pooler(model_class, found.source.tensors, parts)
-    empty = empty_model(path, model_class, found.config, **parts, **pooler)
-    if untied := _untied(empty, found.source.tensors):
-        logger.warning(
-            f"{path} has several tensors where its configuration ties them into one; each is kept"
-        )
-        found = found.with_tensors(untied).with_fields(tie_word_embeddings=False)
-        empty = empty_model(path, model_class, found.config, **parts, **pooler)
-
-    source = found.source
-    notes = notes_on(empty, found.config, pooler)
-    fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
-    fit.check(path, wishes, changes)
-    if not head_asked_for:
-        same_sizes = found.same_class and wishes.same_shapes
-        check_head_size(path, empty, fit, source.shapes, same_sizes=same_sizes)
-
-    if found.generation is not None:
-        devices["generation_config"] = found.generation
-    tensors = _read(empty, source.tensors)
-    model, _ = model_class.filled(
-        None, config=found.config, state_dict=tensors, dtype=kind, **parts, **pooler, **devices
-    )
-    fit.report(path)
-    return model.to_int8() if rounding else model
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a checkpoint has for a model, before any tensor is read."""
-
-    source: Source
-    config: Any
-    """Ours."""
-    same_class: bool = False
-    """Was it saved by the counterpart of the class that it is loaded into?"""
-    generation: Any = None
-    """The settings of `generate`, if there are any."""
-
-    def with_fields(self, **changes: Any) -> Found:
-        """The same with other fields of the configuration."""
-        config = self.config
-        return replace(self, config=type(config)(**{**config.to_dict(), **changes}))
-
-    def with_tensors(self, more: Mapping[str, Stored]) -> Found:
-        """The same with more tensors."""
-        tensors = {**self.source.tensors, **more}
-        return replace(self, source=replace(self.source, tensors=tensors))
-
-
-def _open_arrays(file: Path, model_class: ModelClass, config: Any, graph: Any) -> Found:
-    """The variables of Google's BigBird in a file."""
-    if not file.is_file():
-        raise MissingFileError(f"there is no file {file}")
-    if config is None:
-        raise InvalidValueError(f"{file} has no configuration: give config=LongbirdConfig(...)")
-    source = array_source(file, model_class)
-    if graph is None and not isinstance(config.graph, LegacyBigBird):
-        logger.warning_once(
-            "Google's checkpoints were trained with LegacyBigBird('google'), and the "
-            f"configuration has the graph {config.graph}"
-        )
-    return Found(source, config)
-
-
-def _open_folder(
-    path: Any, model_class: ModelClass, config: Any, random_blocks: str, changes: dict[str, Any]
-) -> Found:
-    """A folder that another library saved."""
-    folder = find_folder(path, changes)
-    _taken(changes, PLACE)
-    model_type = model_type_of(folder)
-    if model_type not in FAMILIES:
-        raise InvalidValueError(
-            f"{folder} was saved by Longbird: load it with {model_class.__name__}.from_pretrained"
-        )
-    family = FAMILIES[model_type]
-    check_kind(folder, family.base.config_class.model_type, model_class)
-    source = foreign_source(folder, family, model_class)
-    if config is None:
-        config = foreign_config(folder, family, model_class, random_blocks, changes)
-    architectures = read_json(folder / "config.json").get("architectures") or []
-    same_class = for_class(family.architectures, model_class) in architectures
-    generation = generation_settings(folder) if model_class.can_generate() else None
-    return Found(source, config, same_class, generation)
-
-
-def _taken(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Takes the options of these names out of others."""
-    return {name: options.pop(name) for name in names if name in options}
-
-
-def _check_class(model_class: Any) -> None:
     if not (isinstance(model_class, type) and issubclass(model_class, LongbirdPreTrainedModel)):
         raise InvalidTypeError(
             "model_class must be a class of Longbird, such as LongbirdModel; received "
             f"{model_class!r:.80}"
         )
+    check_path(path)
+    check_plan(random_blocks)
+    checkpoint = open_checkpoint(path, changes)
+    if checkpoint.is_own:
+        raise InvalidValueError(
+            f"{checkpoint.folder} was saved by Longbird: load it with "
+            f"{model_class.__name__}.from_pretrained"
+        )
+    return _load_foreign(
+        checkpoint, model_class, strict=strict, random_blocks=random_blocks, graph=graph,
+        config=config, dtype=dtype, **changes,
+    )  # fmt: skip
+
+
+# ---- what all checkpoints share
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A checkpoint for a model of a class, before any tensor is read."""
+
+    checkpoint: Checkpoint
+    model_class: ModelClass
+    config: LongbirdConfig
+    """The configuration to build the model with."""
+    fit: FitOptions
+    changed: Mapping[str, Any]
+    """Fields of the configuration that are not as the checkpoint states them."""
+    chosen_head: bool
+    """Whether the caller asked for a head of this size."""
+    same_class: bool
+    """Whether the class, or its counterpart in another library, was saved."""
+    args: Sequence[Any] = ()
+    """Positional arguments of the class."""
+    parts: Mapping[str, Any] | None = None
+    """Keyword arguments of the class, such as add_pooling_layer."""
+
+    def empty_model(self, names: Collection[str]) -> tuple[Any, dict[str, Any]]:
+        """Build the model without memory, and return it with the arguments that it was built with.
+
+        A pooler that the file does not have is left out: it would be random, and look trained.
+        """
+        parts = dict(self.parts or {})
+        asked = bool(self.args) or "add_pooling_layer" in parts
+        there = any("pooler" in name.split(".") for name in names)
+        if issubclass(self.model_class, LongbirdModel) and names and not asked and not there:
+            parts["add_pooling_layer"] = False
+        path = self.checkpoint.name
+        return empty_model(path, self.model_class, self.config, *self.args, **parts), parts
+
+    def compared(self, empty: Any, source: Source, parts: Mapping[str, Any]) -> Any:
+        """Compare the tensors with the model; raise if they do not fit, and return how they do."""
+        path = self.checkpoint.name
+        left_out = parts != (self.parts or {})
+        notes = notes_on(empty, self.config, without_pooler=left_out)
+        fit = compare(empty, source.shapes, source.left_out, source.left_over, notes)
+        fit.check(path, self.fit, self.changed)
+        if not self.chosen_head:
+            same_sizes = self.same_class and self.fit.same_shapes
+            check_head_size(path, empty, fit, source.shapes, same_sizes=same_sizes)
+        return fit
+
+
+def _as_float32(options: dict[str, Any]) -> None:
+    """Ask for float32, which is the type beside int8 weights; raise if another type was given."""
+    name = "torch_dtype" if "torch_dtype" in options else "dtype"
+    given = options.setdefault(name, torch.float32)
+    if given == "auto":
+        options[name] = torch.float32
+    elif given not in (None, torch.float32, "float32", "torch.float32"):
+        raise InvalidValueError(
+            f'quantize="int8" goes with float32 beside the int8 weights, received {name}={given}; '
+            f"leave {name} out"
+        )
+
+
+def _check_int8(path: Any, model: Any) -> None:
+    """Raise for weights that Longbird does not write, and that some processors would cut off."""
+    for name, layer in model.named_modules():
+        if not isinstance(layer, Int8Linear) or layer.weight.is_meta:
+            continue
+        least, most = (int(x) for x in layer.weight.aminmax())
+        if least < -WEIGHT_STEPS or most > WEIGHT_STEPS:
+            raise LoadingError(
+                f"{name}.weight of {path} must be integers from {-WEIGHT_STEPS} to "
+                f"{WEIGHT_STEPS}, received {least} to {most}; make the folder again, with "
+                "longbird.quantize of the model that it was made from"
+            )
+
+
+# ---- folders that Longbird saved
+
+
+def _load_own(
+    checkpoint: Checkpoint,
+    path: Any,
+    model_class: ModelClass,
+    args: Sequence[Any],
+    given: dict[str, Any],
+) -> Any:
+    """Load a folder that Longbird saved; transformers reads the tensors."""
+    options = {name: x for name, x in given.items() if name not in PLACE}
+    wanted = FitOptions.taken_from(options)
+    if "transformers_weights" in checkpoint.saved:
+        raise checkpoint.error("it names another file of weights, which is not read")
+    same_class = model_class.__name__ in checkpoint.architectures
+    # The encoder of an encoder-decoder, saved alone, keeps the configuration of the whole.
+    whole = checkpoint.model_type == LongbirdSeq2SeqConfig.model_type
+    config_class = model_class.config_class
+    if whole and issubclass(model_class, LongbirdModel) and same_class:
+        config_class = LongbirdSeq2SeqConfig
+    else:
+        checkpoint.check_kind(model_class)
+    stated = checkpoint.stated_config(config_class)
+    config, options = _changed_config(checkpoint, config_class, options)
+    stored_type = checkpoint.saved.get("quantize")
+    if stored_type and not config.quantize:
+        raise InvalidValueError(
+            f"the weights of {path} are int8 (quantize={stored_type!r} in its config.json), and "
+            "the file does not have the weights that they were made from: leave quantize out, or "
+            "load the folder that it was made from"
+        )
+    if config.quantize:
+        _as_float32(options)
+    rounding = bool(config.quantize) and not stored_type
+    if rounding:
+        config = copy.deepcopy(config)  # the caller's configuration does not change
+        config.quantize = None
+    if model_class.can_generate():
+        checkpoint.generation_settings()  # raises if they cannot be read
+    changed = {
+        name: getattr(config, name)
+        for name in RULES
+        if name not in NOTED and getattr(config, name, None) != getattr(stated, name, None)
+    }
+    known = inspect.signature(model_class).parameters
+    found = _Found(
+        checkpoint, model_class, config, wanted, changed,
+        chosen_head=bool(changed.keys() & HEAD_SIZES),
+        same_class=same_class,
+        args=args,
+        parts={name: x for name, x in options.items() if name in known},
+    )  # fmt: skip
+    stored = stored_tensors(checkpoint.folder)
+    check_layers(checkpoint.folder, stored, config)
+    empty, parts = found.empty_model(stored)
+    source = own_source(stored, empty)
+    source.check(checkpoint.folder, int8_names(empty))
+    fit = found.compared(empty, source, parts)
+    try:
+        model, info = model_class.fill(checkpoint.folder, *args, config=config, **options | parts)
+    except TypeError as error:  # transformers passes options that it does not know to the model
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if unknown is None or unknown[1] not in given:
+            raise
+        raise no_option(model_class.config_class, [unknown[1]]) from None
+    model.config.name_or_path = path
+    _check_int8(path, model)
+    fit.report(path)
+    if rounding:
+        model.to_int8()
+    return (model, info) if wanted.info else model
+
+
+def _changed_config(
+    checkpoint: Checkpoint, config_class: type[LongbirdConfig], options: Mapping[str, Any]
+) -> tuple[LongbirdConfig, dict[str, Any]]:
+    """The configuration with the fields that the caller gave, and the options that are none."""
+    rest = dict(options)
+    config = rest.pop("config", None)
+    if config is None:
+        config, rest = config_class.from_dict(
+            dict(checkpoint.saved), return_unused_kwargs=True, name_or_path=checkpoint.name, **rest
+        )
+    elif not isinstance(config, config_class):
+        config = config_class.from_pretrained(config)  # a path
+    about_types = {name: options[name] for name in ("dtype", "torch_dtype") if name in options}
+    return config, {**rest, **about_types}
+
+
+def _load_state(model_class: ModelClass, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Load tensors that the caller gives under our names."""
+    wanted = FitOptions.taken_from(options)
+    model, info = model_class.fill(None, *args, **options)
+    state = options["state_dict"]
+    names = own_names(state, model)
+    int8 = int8_names(model)
+    for name, origin in names.origins.items():
+        if (name in int8) != (state[origin].dtype == torch.int8):
+            raise InvalidValueError(
+                f"{origin} of the state_dict is {state[origin].dtype}, and the configuration has "
+                f"quantize={model.config.quantize!r}: int8 weights go with quantize='int8' only"
+            )
+    shapes = {name: tuple(state[origin].shape) for name, origin in names.origins.items()}
+    fit = compare(model, shapes, left_out=names.unknown)
+    fit.check("the state_dict", wanted)
+    fit.report("the state_dict")
+    return (model, info) if wanted.info else model
+
+
+# ---- checkpoints of other libraries
+
+
+def _load_foreign(
+    checkpoint: Checkpoint,
+    model_class: ModelClass,
+    *,
+    strict: bool = True,
+    random_blocks: str = "seeded",
+    graph: Graph | list[Graph] | None = None,
+    config: Any = None,
+    dtype: torch.dtype | str | None = None,
+    **changes: Any,
+) -> Any:
+    """Load a checkpoint of another library; its tensors are read here, under our names."""
+    check_plan(random_blocks)
+    if config is not None and not isinstance(config, model_class.config_class):
+        raise InvalidTypeError(
+            f"config must be a {model_class.config_class.__name__}, received {shown(config)}"
+        )
+    kind: dict[str, Any] = {"dtype": _dtype(changes.pop("torch_dtype", dtype))}
+    quantize = changes.pop("quantize", None if config is None else config.quantize)
+    RULES["quantize"].check("quantize", quantize)
+    if quantize:
+        _as_float32(kind)
+    wanted = FitOptions.taken_from(changes, strict=strict)
+    if wanted.info:
+        raise InvalidTypeError(
+            "output_loading_info is for folders that Longbird saved: leave it out"
+        )
+    parts, devices = _taken(changes, ("add_pooling_layer",)), _taken(changes, DEVICES)
+    if devices.get("device_map") in ("cpu", torch.device("cpu")):
+        del devices["device_map"]  # tensors are loaded there anyway
+    _taken(changes, (*WITHOUT_EFFECT, *(() if checkpoint.is_arrays else PLACE)))
+    chosen_head = config is not None or bool(changes.keys() & {*HEAD_SIZES, *LABEL_FIELDS})
+    if checkpoint.is_arrays:
+        source = _array_source(checkpoint, model_class, config, graph)
+        ours, same_class = cast(LongbirdConfig, config), False
+    else:
+        checkpoint.check_kind(model_class)
+        source = foreign_source(checkpoint.folder, checkpoint.family, model_class)
+        ours = config or checkpoint.translated_config(model_class, random_blocks, changes)
+        theirs = for_class(checkpoint.family.architectures, model_class)
+        same_class = theirs in checkpoint.architectures
+        if model_class.can_generate() and (settings := checkpoint.generation_settings()):
+            devices["generation_config"] = settings
+    if graph is not None:
+        ours = _with_fields(ours, graph=graph)
+    if ours.quantize:  # rounded after loading, if at all
+        ours = _with_fields(ours, quantize=None)
+    source.check(checkpoint.name)
+    check_layers(checkpoint.name, source.tensors, ours)
+
+    found = _Found(
+        checkpoint, model_class, ours, wanted, changes, chosen_head, same_class, parts=parts
+    )
+    empty, built = found.empty_model(source.tensors)
+    if untied := _untied(empty, source.tensors):
+        logger.warning(
+            f"{checkpoint.name} has several tensors where its configuration ties them into one; "
+            "each is kept"
+        )
+        source = replace(source, tensors={**source.tensors, **untied})
+        found = replace(found, config=_with_fields(ours, tie_word_embeddings=False))
+        empty, built = found.empty_model(source.tensors)
+    fit = found.compared(empty, source, built)
+    wanted_tensors, ties = empty.state_dict(), empty.all_tied_weights_keys
+    tensors = {
+        name: stored.read()
+        for name, stored in with_originals(empty, source.tensors).items()
+        if name in wanted_tensors
+        and name not in ties
+        and stored.shape == tuple(wanted_tensors[name].shape)
+    }
+    model, _ = model_class.fill(
+        None, config=found.config, state_dict=tensors, **kind, **built, **devices
+    )
+    fit.report(checkpoint.name)
+    return model.to_int8() if quantize else model
+
+
+def _array_source(
+    checkpoint: Checkpoint, model_class: ModelClass, config: Any, graph: Any
+) -> Source:
+    """The variables of Google's BigBird."""
+    if config is None:
+        raise InvalidValueError(
+            f"{checkpoint.name} has no configuration: give config=LongbirdConfig(...)"
+        )
+    source = array_source(stored_arrays(checkpoint.folder), model_class)
+    if graph is None and not isinstance(config.graph, LegacyBigBird):
+        logger.warning_once(
+            "Google's checkpoints were trained with LegacyBigBird('google'), and the "
+            f"configuration has the graph {config.graph}"
+        )
+    return source
+
+
+def _taken(options: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Remove the options with these names, and return them."""
+    return {name: options.pop(name) for name in names if name in options}
+
+
+def _with_fields(config: LongbirdConfig, **changes: Any) -> LongbirdConfig:
+    return type(config)(**{**config.to_dict(), **changes})
 
 
 def _dtype(given: torch.dtype | str | None) -> torch.dtype | str:
     if given is None:
         return torch.float32
+    if given == "auto":
+        return "auto"
     found = getattr(torch, given.removeprefix("torch."), None) if isinstance(given, str) else given
-    if given != "auto" and not isinstance(found, torch.dtype):
+    if not isinstance(found, torch.dtype):
         raise InvalidValueError(
             f"dtype must be a floating type of torch, or its name, received {given}"
         )
-    return "auto" if given == "auto" else found  # type: ignore[return-value]
+    return found
 
 
 def _untied(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
     """Tensors that the file has under names which the model ties, if they differ.
 
-    Then each name gets a tensor of its own: that of the file, or what it was to be tied to.
+    Each name then gets a tensor of its own: that of the file, or the one it would be tied to.
     """
     ties = model.all_tied_weights_keys
     both = [(a, b) for a, b in ties.items() if a in tensors and b in tensors]
@@ -260,13 +475,3 @@ def _untied(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
         for a, b in both
     )
     return {a: tensors.get(a, tensors[b]) for a, b in ties.items()} if differ else {}
-
-
-def _read(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Tensor]:
-    """The tensors that have their place in the model; the others are not read."""
-    wanted, ties = model.state_dict(), model.all_tied_weights_keys
-    return {
-        name: stored.read()
-        for name, stored in with_originals(model, tensors).items()
-        if name in wanted and name not in ties and stored.shape == tuple(wanted[name].shape)
-    }

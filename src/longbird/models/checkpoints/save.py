@@ -24,7 +24,7 @@ from longbird.models import (
     LongbirdSeq2SeqForSequenceClassification,
 )
 from longbird.models.checkpoints.bigbird import BIG_BIRD, PLANS
-from longbird.models.checkpoints.detect import FAMILIES
+from longbird.models.checkpoints.folders import FAMILIES
 from longbird.models.checkpoints.names import Family, ModelClass, for_class, map_names
 from longbird.models.checkpoints.tensorflow import to_tensorflow
 from longbird.models.pretrained import LongbirdPreTrainedModel

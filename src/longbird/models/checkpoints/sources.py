@@ -1,4 +1,4 @@
-"""What a file has for a model: its tensors under our names, and those that have no place in it."""
+"""The tensors of a checkpoint under our names, and models without memory to compare them with."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from longbird.errors import InvalidValueError
-from longbird.models.checkpoints.files import Stored, stored_arrays, stored_tensors
+from longbird.models.checkpoints.files import Stored, stored_tensors
+from longbird.models.checkpoints.fit import Shape
 from longbird.models.checkpoints.names import Family, ModelClass, NameMap
-from longbird.models.checkpoints.report import Shape
 from longbird.models.checkpoints.tensorflow import from_tensorflow, is_head
+from longbird.models.config import LongbirdConfig
 
 
 @dataclass(frozen=True)
 class Source:
-    """The tensors of a file under our names."""
+    """The tensors of a checkpoint under our names."""
 
     tensors: Mapping[str, Stored]
     left_out: Sequence[str]
@@ -26,11 +29,11 @@ class Source:
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        """By our name."""
+        """The shapes of the tensors, by our names."""
         return {name: stored.shape for name, stored in self.tensors.items()}
 
     def check(self, path: Any, int8: Collection[str] = ()) -> None:
-        """Raises if a tensor is not of real numbers, or one of those named here is not of int8."""
+        """Raise if a tensor is not in floating point, or one of those named here is not int8."""
         for name, stored in self.tensors.items():
             if name in int8 and not stored.is_int8:
                 raise InvalidValueError(
@@ -43,7 +46,7 @@ class Source:
 
 
 def own_names(names: Collection[str], model: Any) -> NameMap:
-    """The names of tensors of ours in a model with a head or without, and those of other heads."""
+    """Match names of our tensors to a model with or without a head; other heads are unknown."""
     prefix = f"{model.base_model_prefix}."
     prefixed = any(name.startswith(prefix) for name in names)
     with_head = any(name.startswith(prefix) for name in model.state_dict())
@@ -55,12 +58,12 @@ def own_names(names: Collection[str], model: Any) -> NameMap:
 
 
 def own_source(stored: Mapping[str, Stored], model: Any) -> Source:
-    """The tensors of a folder of ours."""
+    """Name the tensors of a folder that Longbird saved."""
     return _source(own_names(stored, model), stored, lambda _: True)
 
 
 def foreign_source(folder: Path, family: Family, model_class: ModelClass) -> Source:
-    """The tensors of a folder of another library."""
+    """Name the tensors of a folder that another library saved."""
     stored = stored_tensors(folder)
     prefixed = any(name.startswith(family.prefix) for name in stored)
     names = family.ours(stored, model_class)
@@ -73,9 +76,9 @@ def foreign_source(folder: Path, family: Family, model_class: ModelClass) -> Sou
     )
 
 
-def array_source(file: Path, model_class: ModelClass) -> Source:
-    """The variables of Google's BigBird in a file."""
-    return _source(*from_tensorflow(stored_arrays(file), model_class), is_head)
+def array_source(arrays: Mapping[str, Stored], model_class: ModelClass) -> Source:
+    """Name the variables of Google's BigBird."""
+    return _source(*from_tensorflow(arrays, model_class), is_head)
 
 
 def _source(
@@ -88,8 +91,8 @@ def _source(
     )
 
 
-def check_layers(path: Any, tensors: Collection[str], config: Any) -> None:
-    """Raises if there are many more layers than tensors: building them could take for ever."""
+def check_layers(path: Any, tensors: Collection[str], config: LongbirdConfig) -> None:
+    """Raise if there are many more layers than tensors: building them could take for ever."""
     for field in ("num_hidden_layers", "decoder_layers"):
         layers = getattr(config, field, None) or 0
         if layers > max(len(tensors), 256):
@@ -97,3 +100,26 @@ def check_layers(path: Any, tensors: Collection[str], config: Any) -> None:
                 f"{path} has {len(tensors)} tensors, and its configuration asks for {layers} "
                 "layers: the two do not belong together"
             )
+
+
+def empty_model(
+    path: Any, model_class: ModelClass, config: LongbirdConfig, *args: Any, **parts: Any
+) -> Any:
+    """Build a model without memory, so that sizes which a file does not have are not allocated.
+
+    Raises:
+        ValueError: The model, or torch for sizes beyond its range, refuses the configuration.
+    """
+    build: Any = model_class
+    try:
+        with torch.device("meta"):
+            return build(config, *args, **parts)
+    except (RuntimeError, ValueError) as error:
+        raise InvalidValueError(
+            f"no model can be built from the configuration of {path}: {error}"
+        ) from error
+
+
+def int8_names(model: Any) -> set[str]:
+    """Return the names of the tensors of a model that are int8."""
+    return {name for name, x in model.state_dict().items() if x.dtype == torch.int8}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -12,20 +13,28 @@ import torch
 
 from longbird import models
 from longbird.core.graph import Full, Graph, as_graph, bigbird
+from longbird.core.machine import available_bytes, in_words
 from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.paths import check_path
 from longbird.files.writing import check_new, writing_folder
-from longbird.models.checkpoints.configs import generation_settings
-from longbird.models.checkpoints.empty import empty_model
 from longbird.models.checkpoints.files import Stored, stored_tensors
+from longbird.models.checkpoints.fit import head_names
 from longbird.models.checkpoints.names import with_originals
-from longbird.models.checkpoints.report import head_names
-from longbird.models.checkpoints.sources import Source, check_layers, foreign_source, own_source
-from longbird.models.conversion.beside import copy_pipeline, copy_tokenizer, tokenizer_files
+from longbird.models.checkpoints.sources import (
+    Source,
+    check_layers,
+    empty_model,
+    foreign_source,
+    own_source,
+)
 from longbird.models.conversion.certificate import Certificate, TensorRecord, differences
-from longbird.models.conversion.room import check_room
-from longbird.models.conversion.source import Short, open_source
-from longbird.models.fields import RULES
+from longbird.models.conversion.companion_files import (
+    copy_pipeline,
+    copy_tokenizer,
+    tokenizer_files,
+)
+from longbird.models.conversion.short_model import Short, open_source
+from longbird.models.field_rules import RULES
 
 HEAD_FIELDS = {
     "num_labels": ("sequence-classification", "token-classification"),
@@ -112,7 +121,7 @@ def convert_checkpoint(
     config = _lengthened(short, length, graph, global_projections, head)
     stored = stored_tensors(short.folder)
     empty, origins = _origins_of(short, stored, config, new_head or bool(head))
-    check_room(out, empty, sum(file.stat().st_size for file in short.weights))
+    _check_space(out, empty, sum(file.stat().st_size for file in short.weights))
 
     model = _new_model(short.model_class, config)
     records = _fill(model, origins, short.tokens)
@@ -232,15 +241,34 @@ def _check_graph(model: Any, certificate: Certificate) -> None:
             ) from error
 
 
+def _check_space(out: Path, model: Any, source: int) -> None:
+    """Raise if the new model does not fit into memory or on the disk.
+
+    `model` is without memory; `source` is the size of the short model in bytes.
+    """
+    stored = sum(x.numel() for x in model.parameters()) * 4
+    needed = 2 * stored + source  # written, and read back to be compared
+    folder = next(each for each in (out, *out.absolute().parents) if each.exists())
+    for need, there, where in (
+        (needed, available_bytes(), "of memory"),
+        (stored, shutil.disk_usage(folder).free, f"on the disk of {folder}"),
+    ):
+        if need > there:
+            raise InvalidValueError(
+                f"the new model has {in_words(stored)}, and making it takes {in_words(need)} "
+                f"{where}, where {in_words(there)} are free; choose a shorter length (--length)"
+            )
+
+
 # ---- what becomes of its tensors
 
 
 def _source(short: Short, stored: Mapping[str, Stored], model: Any) -> Source:
     """The tensors of the source under our names."""
-    if short.family is None:
+    if short.checkpoint.is_own:
         found = own_source(stored, model)
     else:
-        found = foreign_source(short.folder, short.family, short.model_class)
+        found = foreign_source(short.folder, short.checkpoint.family, short.model_class)
     found.check(short.folder)
     return found
 
@@ -340,7 +368,7 @@ def _new_model(model_class: Any, config: Any) -> Any:
 def _write(model: Any, short: Short, written: Path, length: int) -> list[str]:
     """Writes the model and what stands beside it, and says what became of the latter."""
     model.save_pretrained(written)
-    if model.can_generate() and (settings := generation_settings(short.folder)) is not None:
+    if model.can_generate() and (settings := short.checkpoint.generation_settings()):
         settings.save_pretrained(written)
     notes = copy_tokenizer(short.tokenizer, tokenizer_files(short.folder), written, length)
     if short.pipeline is not None:

@@ -6,8 +6,6 @@ of one document.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,6 +13,7 @@ from torch import Tensor, nn
 from longbird.core.graph import Graph
 from longbird.core.operator.call import lse_dtype
 from longbird.errors import InvalidValueError
+from longbird.models.layers.configuration import LayerConfig
 from longbird.models.layers.context import Context, Record
 from longbird.models.layers.int8 import through_each
 from longbird.models.layers.packing import Documents
@@ -26,7 +25,7 @@ class Projections(nn.Module):
     ROUNDED = ("query", "key", "value", "output")
     """The layers that int8 weights are for."""
 
-    def __init__(self, config: Any, heads: int, output_bias: bool) -> None:
+    def __init__(self, config: LayerConfig, heads: int, output_bias: bool) -> None:
         super().__init__()
         width, self.heads = config.hidden_size, heads
         if width % heads:
@@ -61,7 +60,7 @@ class SelfAttention(Projections):
     and values of their own; how the other tokens see them does not change.
     """
 
-    def __init__(self, config: Any, graph: Graph, layer: int) -> None:
+    def __init__(self, config: LayerConfig, graph: Graph, layer: int) -> None:
         super().__init__(config, config.num_attention_heads, config.attention_output_bias)
         self.graph, self.layer = graph, layer
         self.global_projections = config.global_projections

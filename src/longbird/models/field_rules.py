@@ -1,8 +1,8 @@
-"""What each field of a configuration may be: one rule for each, checked whenever it is set.
+"""The rules for the fields of a configuration, which are checked whenever a field is set.
 
-A configuration may come from a file that somebody else wrote. So every number has a type, is
-finite and has a range, every switch is true or false, and every word is a known one, before
-anything is built or allocated.
+A configuration may come from a file that somebody else wrote. So before anything is built or
+allocated, every number has a type and a range, every switch is true or false, and every word is a
+known one.
 """
 
 from __future__ import annotations
@@ -10,36 +10,38 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import torch
 from transformers.activations import ACT2FN
 
+from longbird.core.graph import PerHead
 from longbird.core.operator.dispatch import ALL
 from longbird.errors import InvalidTypeError, InvalidValueError
 
 LARGEST = 2**31 - 1
-"""Of any size; torch counts rows of a table in 64 bits, but nobody has trained one beyond 32."""
+"""Maximum of any size; nobody has trained a table with more rows."""
 MOST_LABELS = 2**17
-"""Each has a name in config.json, twice."""
+"""Maximum number of labels; each has a name in config.json, twice."""
 MOST_ROWS = 2**20
-"""Of tables by distance, which a forward pass may spread out."""
+"""Maximum number of rows of tables by distance, which a forward pass may expand."""
 MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a value must be."""
+    """What values a field accepts."""
 
     expected: str
-    """In words."""
+    """The accepted values as a phrase, for messages."""
     kinds: tuple[type, ...]
-    """Its type; another one is a TypeError. A bool does not count as an integer."""
+    """The accepted types; others are a TypeError. A bool is not an integer."""
     allows: Callable[[Any], bool] = lambda _value: True
-    """Which values of these types; others are a ValueError."""
+    """Whether a value of these types is accepted; others are a ValueError."""
 
     def check(self, name: str, value: Any) -> None:
-        """Raises if the value of this field is not allowed."""
+        """Raise if a value is not accepted for the field of this name."""
         odd_bool = isinstance(value, bool) and bool not in self.kinds
         if odd_bool or not isinstance(value, self.kinds):
             raise InvalidTypeError(f"{name} must be {self.expected}, received {shown(value)}")
@@ -48,7 +50,7 @@ class Rule:
 
 
 def shown(value: Any) -> str:
-    """A value for a message: short, also if it is a list of a million numbers."""
+    """Show a value in a message, shortened to 80 characters."""
     try:
         text = repr(value)
     except ValueError:  # Python prints no integer of more than 4,300 digits
@@ -57,12 +59,12 @@ def shown(value: Any) -> str:
 
 
 def whole(least: int, most: int = LARGEST) -> Rule:
-    """An integer in a range."""
+    """Return the rule for an integer in a range."""
     return Rule(f"an integer from {least} to {most}", (int,), lambda x: least <= x <= most)
 
 
 def optional(rule: Rule) -> Rule:
-    """The same, or None."""
+    """Return a rule that also accepts None."""
     return replace(
         rule,
         expected=f"{rule.expected}, or None",
@@ -72,7 +74,7 @@ def optional(rule: Rule) -> Rule:
 
 
 def one_of(words: Iterable[str]) -> Rule:
-    """One of these words."""
+    """Return the rule for one of these words."""
     known = tuple(words)
     return Rule(f"one of {', '.join(known)}", (str,), lambda x: x in known)
 
@@ -167,12 +169,14 @@ RULES: dict[str, Rule] = {
     "positions": one_of(("absolute", "padding-aware", "none")),
     "embedding_norm": one_of(("before_dropout", "after_dropout", "none")),
     "pooling": one_of(("mean", "first", "globals")),
+    "attn_implementation": optional(Rule("a name", (str, dict))),
+    "quantization_config": optional(Rule("a dictionary", (dict,))),
     "attention_impl": one_of(("auto", *(implementation.NAME for implementation in ALL))),
     "quantize": optional(one_of(("int8",))),
     "problem_type": optional(
         one_of(("regression", "single_label_classification", "multi_label_classification"))
     ),
-    # what transformers notes
+    # what transformers stores
     "architectures": optional(TEXTS),
     "transformers_version": optional(Rule("text", (str,))),
     "dtype": optional(
@@ -197,4 +201,94 @@ RULES: dict[str, Rule] = {
         )
     ),
 }  # fmt: skip
-"""By field; `graph` alone has none, because `longbird.core.graph.as_graph` reads and checks it."""
+"""The rules by field; `graph` has none, because `longbird.core.graph.as_graph` checks it."""
+
+
+def _heads_differ(graph: Any, heads: int) -> bool:
+    """Whether a graph, or a list of graphs, has a PerHead for another number of heads."""
+    if isinstance(graph, list):
+        return any(_heads_differ(each, heads) for each in graph)
+    own = isinstance(graph, PerHead) and len(graph.graphs) != heads
+    return own or any(_heads_differ(each, heads) for each in graph.combines)
+
+
+Relation = tuple[Callable[[Any], bool], str, tuple[str, ...]]
+
+RELATIONS: list[Relation] = [
+    (
+        lambda c: not isinstance(c.graph, list) or len(c.graph) == c.num_hidden_layers,
+        "a list of graphs has one for each layer",
+        ("num_hidden_layers", "graph"),
+    ),
+    (
+        lambda c: not _heads_differ(c.graph, c.num_attention_heads),
+        "PerHead must have one graph for each attention head",
+        ("num_attention_heads", "graph"),
+    ),
+    (
+        lambda c: c.hidden_size % c.num_attention_heads == 0,
+        "hidden_size must be a multiple of the attention heads",
+        ("hidden_size", "num_attention_heads"),
+    ),
+    (
+        lambda c: (
+            not c.relative_buckets
+            or (c.relative_buckets >= 4 and c.relative_max_distance > c.relative_buckets // 4)
+        ),
+        "relative_buckets must be 0 or at least 4, and relative_max_distance above a quarter of "
+        "them",
+        ("relative_buckets", "relative_max_distance"),
+    ),
+    (
+        lambda c: (
+            c.positions != "padding-aware"
+            or (c.absent_id is not None and c.absent_id < c.max_position_embeddings - 1)
+        ),
+        'positions="padding-aware" need the id that has no position, pad_token_id or '
+        "position_padding_id, below max_position_embeddings - 1",
+        ("pad_token_id", "position_padding_id", "max_position_embeddings"),
+    ),
+    (
+        lambda c: not (c.global_projections and c.relative_buckets),
+        "global tokens with projections of their own have no bias by distance: choose "
+        "global_projections=True or relative_buckets, not both",
+        ("global_projections", "relative_buckets"),
+    ),
+]
+"""The relations between fields: a test, what is expected, and the fields that a message shows."""
+
+
+def label_names(
+    id2label: Any, label2id: Any, count: int | None
+) -> tuple[dict[int, str] | None, dict[str, int] | None]:
+    """Return the names of labels by number, and the numbers by name; each follows from the other.
+
+    Raises:
+        ValueError: They contradict each other, or the count of labels.
+    """
+    RULES["id2label"].check("id2label", id2label)
+    RULES["label2id"].check("label2id", label2id)
+    numbers = None if label2id is None else {name: int(i) for name, i in label2id.items()}
+    if id2label is not None:
+        names = {int(i): name for i, name in id2label.items()}
+    elif numbers is None:
+        return None, None
+    else:
+        names = {i: name for name, i in sorted(numbers.items(), key=itemgetter(1))}
+        if list(names) != list(range(len(numbers))):
+            raise InvalidValueError(
+                "label2id must have each of the numbers 0, 1, 2, ... once where id2label is not "
+                f"given; received {shown(label2id)}"
+            )
+    if count is not None and count != len(names):
+        raise InvalidValueError(
+            f"num_labels must be {len(names)}, as many as id2label or label2id names, received "
+            f"{count}; leave num_labels out, or name as many labels"
+        )
+    following = {name: i for i, name in names.items()}
+    if numbers is not None and numbers != following:
+        raise InvalidValueError(
+            f"label2id must be id2label the other way round; received id2label={shown(names)} and "
+            f"label2id={shown(numbers)}: leave one of them out"
+        )
+    return names, following

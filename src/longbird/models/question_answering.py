@@ -1,17 +1,11 @@
-"""Questions about a document: where the answer is, and what supports it."""
-
-# transformers writes its types more narrowly than its classes are.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+"""Questions about a document: where the answer is, and which sentences support it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers.utils.generic import can_return_tuple
 
 from longbird.errors import InvalidValueError
 from longbird.models.config import LongbirdConfig
@@ -23,18 +17,18 @@ from longbird.models.heads import (
     first_number,
     separators,
 )
-from longbird.models.inputs import Inputs
+from longbird.models.inputs import Inputs, takes
 from longbird.models.layers.checks import check_integers, readable
-from longbird.models.layers.layers import FeedForward
+from longbird.models.layers.layer import FeedForward
 from longbird.models.losses import answer_loss, class_loss, mark_loss
 from longbird.models.outputs import LongbirdForQuestionAnsweringOutput
 
 IMPOSSIBLE = -1e6
-"""The logit of what cannot be an answer."""
+"""The logit of a token that cannot be part of an answer."""
 
 
 class LongbirdForQuestionAnswering(Head):
-    """Question answering: where the answer is, of what type it is, which sentences support it.
+    """Question answering: where the answer is, its type, and the sentences that support it.
 
     Examples:
         >>> import longbird as lb, torch
@@ -63,70 +57,36 @@ class LongbirdForQuestionAnswering(Head):
             self.sentence = ClassificationHead(config, 1, self.dropout, act)
         self.post_init()
 
-    @can_return_tuple
+    @takes(Inputs)
     def forward(
         self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        segment_ids: Tensor | None = None,
-        past_key_values: Any = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        inputs: Inputs,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
         answer_types: Tensor | None = None,
         sentence_positions: Tensor | None = None,
         sentence_support: Tensor | None = None,
-        *,
-        edges: Tensor | Sequence[Any] | None = None,
     ) -> LongbirdForQuestionAnsweringOutput:
-        """The loss is the sum of the losses of those outputs that labels are given for.
+        """Find answers; the question is global in Longformer.
 
-        start_positions and end_positions [batch] are columns of the batch; as in transformers, an
-        answer beyond it, which was cut off, does not count, nor does one of -100.
-        sentence_positions [batch, sentences] are the columns of the tokens that stand for
-        sentences, -1 for none, and sentence_support, of the same shape, 1 for a supporting
-        sentence. The question is global in Longformer, unless global_attention_mask is given.
+        The loss is the sum of the losses of the outputs that have labels.
+
+        Args:
+            inputs: The inputs of the encoder.
+            start_positions: [batch], the columns where answers start. As in transformers, a column
+                beyond the batch, which was cut off, does not count, and neither does -100.
+            end_positions: [batch], the columns of the last tokens of answers, likewise.
+            answer_types: [batch], the types of answers, with `num_answer_types`.
+            sentence_positions: [batch, sentences], the columns of the tokens that stand for
+                sentences, -1 for none, with `supporting_sentences`.
+            sentence_support: [batch, sentences], 1 for sentences that support the answer.
         """
-        inputs = Inputs(
-            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
-            position_ids=position_ids, inputs_embeds=inputs_embeds,
-            global_attention_mask=global_attention_mask, segment_ids=segment_ids,
-            past_key_values=past_key_values, use_cache=use_cache,
-            output_hidden_states=output_hidden_states, output_attentions=output_attentions,
-            edges=edges,
-        )  # fmt: skip
-        has_types, has_sentences = self.config.num_answer_types, self.config.supporting_sentences
-        call, settings = "in the same call", "in the configuration"
-        for name, given, possible, needed in (
-            (
-                "start_positions", start_positions, end_positions is not None,
-                f"end_positions {call}",
-            ),
-            (
-                "end_positions", end_positions, start_positions is not None,
-                f"start_positions {call}",
-            ),
-            ("answer_types", answer_types, has_types, f"num_answer_types above 0 {settings}"),
-            (
-                "sentence_positions", sentence_positions, has_sentences,
-                f"supporting_sentences=True {settings}",
-            ),
-            (
-                "sentence_support", sentence_support, sentence_positions is not None,
-                f"sentence_positions {call}",
-            ),
-        ):  # fmt: skip
-            if given is not None and not possible:
-                raise InvalidValueError(f"{name} cannot be used alone: it needs {needed}")
+        self._check_labels(
+            start_positions, end_positions, answer_types, sentence_positions, sentence_support
+        )
         hidden = None
-        if self.config.qa_hides_question and input_ids is not None:
-            inputs, hidden = self._hiding_question(inputs)
+        if self.config.qa_hides_question and inputs.input_ids is not None:
+            inputs, hidden = self._hide_question(inputs)
         inputs = self.with_global_tokens(inputs, self._question)
         encoded = self.longbird.encode(inputs)
 
@@ -146,7 +106,7 @@ class LongbirdForQuestionAnswering(Head):
             if answer_types is not None:
                 losses.append(class_loss(types, answer_types, "answer_types"))
         if self.config.supporting_sentences and sentence_positions is not None:
-            sentences = self._sentences(encoded, sentence_positions)
+            sentences = self._score_sentences(encoded, sentence_positions)
             if sentence_support is not None:
                 real = sentence_positions >= 0
                 losses.append(mark_loss(sentences, sentence_support, real, "sentence_support"))
@@ -156,43 +116,71 @@ class LongbirdForQuestionAnswering(Head):
             end_logits=end,
             answer_type_logits=types,
             sentence_logits=sentences,
-            hidden_states=encoded.hidden_states,
-            attentions=encoded.attentions,
-            global_attentions=encoded.global_attentions,
+            **encoded.recorded,
         )
+
+    def _check_labels(
+        self,
+        start: Tensor | None,
+        end: Tensor | None,
+        types: Tensor | None,
+        positions: Tensor | None,
+        support: Tensor | None,
+    ) -> None:
+        """Raise if labels are given without what they need."""
+        needs: list[tuple[str, Tensor | None, bool, str]] = [
+            ("start_positions", start, end is not None, "end_positions in the same call"),
+            ("end_positions", end, start is not None, "start_positions in the same call"),
+            (
+                "answer_types", types, self.config.num_answer_types > 0,
+                "num_answer_types above 0 in the configuration",
+            ),
+            (
+                "sentence_positions", positions, self.config.supporting_sentences,
+                "supporting_sentences=True in the configuration",
+            ),
+            (
+                "sentence_support", support, positions is not None,
+                "sentence_positions in the same call",
+            ),
+        ]  # fmt: skip
+        for name, given, possible, needed in needs:
+            if given is not None and not possible:
+                raise InvalidValueError(f"{name} cannot be used alone: it needs {needed}")
 
     def _question(self, inputs: Inputs) -> Tensor:
         return around_separator(inputs, self.config.sep_token_id, before=True)
 
-    def _hiding_question(self, inputs: Inputs) -> tuple[Inputs, Tensor]:
-        """BigBird marks the context by token types, and hides the question from the answer."""
+    def _hide_question(self, inputs: Inputs) -> tuple[Inputs, Tensor]:
+        """Mark the context by token types as BigBird does, and find the tokens of the question."""
         rank = inputs.ranks()
         question = rank <= first_number(rank, separators(inputs, rank, self.config.sep_token_id))
         if inputs.token_type_ids is None and self.config.type_vocab_size > 1:
             inputs = replace(inputs, token_type_ids=(~question).long())
         return inputs, question & (rank > 0)  # the first token stands for "no answer"
 
-    def _sentences(self, encoded: Encoded, positions: Tensor) -> Tensor:
+    def _score_sentences(self, encoded: Encoded, positions: Tensor) -> Tensor:
         """[rows, sentences]: a logit for each sentence, from the token that stands for it."""
-        every = encoded.pad(encoded.x)  # [rows, n, w]
+        padded = encoded.pad(encoded.x)  # [rows, n, w]
+        rows, n, width = padded.shape
         check_integers("sentence_positions", positions)
-        if positions.ndim != 2 or len(positions) != len(every):
+        if positions.ndim != 2 or len(positions) != rows:
             raise InvalidValueError(
-                f"sentence_positions must be of shape [batch, sentences] with batch {len(every)}, "
+                f"sentence_positions must be of shape [batch, sentences] with batch {rows}, "
                 f"received {list(positions.shape)}"
             )
-        if every.shape[1] == 0:
+        if n == 0:
             encoded.documents.check_tokens()
         if readable(positions):
             text = encoded.pad(torch.ones_like(encoded.x[:, 0]))  # 0 for padding
-            inside = (positions >= 0) & (positions < every.shape[1])
+            inside = (positions >= 0) & (positions < n)
             at = text.gather(1, torch.where(inside, positions, 0)) > 0
             odd = positions[~(inside & at) & (positions != -1)]
             if len(odd):
                 raise InvalidValueError(
                     "sentence_positions must be columns of the batch with a token, from 0 to "
-                    f"{every.shape[1] - 1}, or -1 for none; received {odd[0].item()}"
+                    f"{n - 1}, or -1 for none; received {odd[0].item()}"
                 )
-        place = positions.clamp(min=0)[..., None].expand(-1, -1, every.shape[-1])
-        logits = self.sentence(every.gather(1, place))[..., 0]
+        place = positions.clamp(min=0)[..., None].expand(-1, -1, width)
+        logits = self.sentence(padded.gather(1, place))[..., 0]
         return logits.masked_fill(positions < 0, IMPOSSIBLE)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longbird.models.layers.attention import Projections
+from longbird.models.layers.configuration import LayerConfig
 from longbird.models.layers.context import Memory
 from longbird.models.layers.int8 import through_each
 
@@ -32,7 +33,7 @@ def dense_attention(
 class CrossAttention(Projections):
     """Attention of every token to all that an encoder read; its keys and values are kept."""
 
-    def __init__(self, config: Any, layer: int, heads: int, output_bias: bool) -> None:
+    def __init__(self, config: LayerConfig, layer: int, heads: int, output_bias: bool) -> None:
         super().__init__(config, heads, output_bias)
         self.layer = layer
 

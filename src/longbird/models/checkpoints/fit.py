@@ -1,7 +1,8 @@
-"""How the tensors of a file go with those of a model: what is an error, and the line that is not.
+"""Compare the tensors of a checkpoint with those of a model, and report the differences.
 
-The body of a model (all but its head and its pooler) must be in the file, whole and in the right
-shapes. A head may be new, and the head of the file may be left out: one line names both.
+The body of a model, which is everything but its head and its pooler, must be in the checkpoint,
+complete and in the right shapes. A head may be new, and the head of the checkpoint may be unused;
+one logged line names both.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 from transformers.utils import logging
 
 from longbird.models.checkpoints.names import with_originals
-from longbird.models.fields import shown
+from longbird.models.config import LongbirdConfig
+from longbird.models.field_rules import shown
 from longbird.models.pretrained import LoadingError
 
 logger = logging.get_logger(__name__)
@@ -25,26 +27,26 @@ HEAD_SIZES = ("num_labels", "num_answer_types", "hidden_size", "intermediate_siz
 """Fields that the size of a head depends on."""
 
 MOST_SHAPES = 20
-"""That a message lists."""
+"""Maximum number of shapes that a message lists."""
 
 SMALL = 2**18
-"""Numbers of a new head that is never out of scale."""
+"""Size of a new head that is always accepted, in numbers."""
 
 
 @dataclass(frozen=True)
-class Wishes:
+class FitOptions:
     """The options of loading about tensors that do not fit."""
 
     strict: bool = True
-    """Raise where tensors of the body do not fit?"""
+    """Whether to raise if tensors of the body do not fit."""
     other_shapes: bool = False
-    """Allow tensors of other shapes all the same?"""
+    """Whether tensors of other shapes are allowed all the same."""
     info: bool = False
-    """Return what transformers noted about names, too?"""
+    """Whether to return what transformers noted about names."""
 
     @classmethod
-    def taken_from(cls, options: dict[str, Any], **given: Any) -> Wishes:
-        """Takes these options, under the names that transformers gives them, out of others."""
+    def taken_from(cls, options: dict[str, Any], **given: Any) -> FitOptions:
+        """Remove these options, under the names that transformers gives them, from others."""
         return cls(
             given.get("strict", options.pop("strict", True)),
             options.pop("ignore_mismatched_sizes", False),
@@ -53,19 +55,19 @@ class Wishes:
 
     @property
     def same_shapes(self) -> bool:
-        """Must all shapes be those of the file?"""
+        """Whether all shapes must be those of the file."""
         return self.strict and not self.other_shapes
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How the tensors of a file go with those of a model."""
+    """The differences between the tensors of a checkpoint and those of a model."""
 
     model_class: str
     new: dict[str, Shape | None]
-    """Tensors of the head that are made anew, and their shapes in the file, if it has them."""
+    """New tensors of the head, and their shapes in the file if it has them."""
     left_out: list[str]
-    """Tensors of the head of the file that the model has no use for."""
+    """Tensors of the head of the file that the model does not use."""
     missing: list[str]
     """Tensors of the body that the file does not have."""
     left_over: list[str]
@@ -73,37 +75,34 @@ class Fit:
     reshaped: dict[str, tuple[Shape, Shape]]
     """Tensors of the body: their shapes in the file and in the model."""
     notes: Sequence[str] = ()
-    """What else is not as it was saved."""
+    """Other differences between the model and what was saved."""
 
     def check(
-        self,
-        path: Any,
-        wishes: Wishes,
-        given: Mapping[str, Any] | None = None,
+        self, path: Any, options: FitOptions, changed: Mapping[str, Any] | None = None
     ) -> None:
-        """Raises if the body does not fit.
+        """Raise if the body does not fit.
 
         Args:
-            path: For the message.
-            wishes: What is an error.
-            given: What the caller changed of the configuration beside the file.
+            path: The checkpoint, for the message.
+            options: What is an error.
+            changed: Fields of the configuration that the caller changed.
         """
-        lines = self._body_lines(shapes=not wishes.other_shapes)
-        if not (wishes.strict and lines):
+        lines = self._body_lines(shapes=not options.other_shapes)
+        if not (options.strict and lines):
             return
         model, advice = "the model", ""
-        if given:
-            changes = ", ".join(f"{name}={shown(value)}" for name, value in given.items())
+        if changed:
+            changes = ", ".join(f"{name}={shown(value)}" for name, value in changed.items())
             model = f"a model with {changes}, which the call asks for"
-            advice = f"leave {', '.join(given)} out to load what was saved; "
+            advice = f"leave {', '.join(changed)} out to load what was saved; "
         raise LoadingError(
             f"the tensors of {path} do not fit {model}:\n  " + "\n  ".join(lines) + "\n"
-            f"{advice}strict=False goes on without those left over, and with new, random ones "
-            "for those that are missing or have other shapes"
+            f"{advice}strict=False loads the model without those left over, and with new, random "
+            "ones for those that are missing or have other shapes"
         )
 
     def line(self, path: Any) -> str | None:
-        """One line that says what is new and what was left out, if anything is."""
+        """Return one line that says what is new and what is not used, if anything is."""
         new = [*self.new, *self.missing, *self.reshaped]
         parts = [
             (new, "new, with random weights to be trained: "),
@@ -113,7 +112,7 @@ class Fit:
         return f"{self.model_class} of {path}: {'; '.join(texts)}" if texts else None
 
     def report(self, path: Any) -> None:
-        """Logs the line."""
+        """Log the line."""
         if (line := self.line(path)) is not None:
             logger.warning(line)
 
@@ -135,7 +134,7 @@ class Fit:
 
 
 def _listed(names: Iterable[str], most: int = 100) -> str:
-    """Names for a message, as far as anyone would read them."""
+    """Names for a message, up to a number that anyone would read."""
     every = sorted(names)
     more = f", and {len(every) - most:,} more" if len(every) > most else ""
     return ", ".join(every[:most]) + more
@@ -148,14 +147,14 @@ def compare(
     left_over: Iterable[str] = (),
     notes: Sequence[str] = (),
 ) -> Fit:
-    """Compares names and shapes.
+    """Compare names and shapes.
 
     Args:
-        model: The model, on any device: `meta` will do.
-        found: Shapes of the tensors of the file, under our names.
+        model: The model; it may be on the `meta` device.
+        found: Shapes of the tensors of the file, by our names.
         left_out: Tensors of the file without a name of ours that belong to a head.
         left_over: Tensors of the file without a name of ours that belong to the body.
-        notes: What else the report says.
+        notes: Other parts of the report.
     """
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     ties = model.all_tied_weights_keys
@@ -169,7 +168,7 @@ def compare(
     }
     unknown = [name for name in found if name not in wanted]
     head = head_names(model, (*missing, *reshaped, *unknown))
-    # An encoder becomes a decoder: its cross attention is as new as a head.
+    # If an encoder becomes a decoder, its cross attention is as new as a head.
     if model.config.causal and not any("cross_attention" in name for name in found):
         head |= {name for name in missing if "cross_attention" in name}
     # Half a module is not another head, but a damaged file.
@@ -189,26 +188,26 @@ def compare(
     )
 
 
-def notes_on(model: Any, config: Any, pooler: Mapping[str, Any]) -> list[str]:
-    """What a caller would not expect of a model that was loaded without a complaint.
+def notes_on(model: Any, config: LongbirdConfig, *, without_pooler: bool) -> list[str]:
+    """Return notes on differences that a caller would not expect.
 
     Args:
-        model: The model, on any device.
-        config: What it was made with; some classes change it.
-        pooler: The option that leaves out its pooler, if the file has none.
+        model: The model; it may be on the `meta` device.
+        config: The configuration that it was built with; some classes change it.
+        without_pooler: Whether its pooler was left out because the file has none.
     """
     notes: list[str] = []
-    if pooler:
+    if without_pooler:
         notes.append("without a pooler, as the file has none, so that pooler_output is None")
     if model.config.causal and not config.causal:
-        notes.append("made causal, so that no token sees those that follow it")
+        notes.append("made causal, so that no token sees later tokens")
     elif config.causal and not model.can_generate():
-        notes.append("still causal: is_decoder=False lets tokens see those that follow them")
+        notes.append("still causal: is_decoder=False lets tokens see later tokens")
     return notes
 
 
 def head_names(model: Any, names: Iterable[str]) -> set[str]:
-    """Those of the names that belong to the head of a model, or to its pooler."""
+    """Return those of the names that belong to the head of a model, or to its pooler."""
     prefix = f"{model.base_model_prefix}."
     with_head = any(name.startswith(prefix) for name in model.state_dict())
     return {
@@ -222,18 +221,18 @@ def head_names(model: Any, names: Iterable[str]) -> set[str]:
 def check_head_size(
     path: Any, model: Any, fit: Fit, found: Mapping[str, Shape], *, same_sizes: bool
 ) -> None:
-    """Raises if a head that nobody asked for does not fit, or is out of scale.
+    """Raise if a head whose size nobody asked for does not fit, or is out of proportion.
 
-    The caller may ask for any number of labels. But where the number is that of the configuration
-    beside the file, a head of another size than the file has is a sign that the two do not belong
-    together, and one larger than all of the file would fill the memory with random numbers.
+    The caller may ask for any number of labels. But if the number is that of the configuration, a
+    head of another size in the file is a sign that the two do not belong together, and a head
+    larger than the whole file would fill the memory with random numbers.
 
     Args:
-        path: For the message.
-        model: The model, on any device.
-        fit: How it goes with the file.
-        found: Shapes of the tensors of the file, under our names.
-        same_sizes: Must a head that the file has be of the size that the model has?
+        path: The checkpoint, for the message.
+        model: The model; it may be on the `meta` device.
+        fit: Its differences from the file.
+        found: Shapes of the tensors of the file, by our names.
+        same_sizes: Whether a head that the file has must be of the size that the model has.
     """
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     reshaped = [

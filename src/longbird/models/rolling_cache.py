@@ -4,9 +4,6 @@ A graph that sees the last `reach` tokens and the first `sinks` tokens needs no 
 later token, so that generation takes constant memory however long it runs.
 """
 
-# transformers writes its types more narrowly than its classes are.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 from typing import Any
@@ -152,28 +149,33 @@ class RollingCache(Cache):
         super().__init__(layers=[RollingLayer(graph) for graph in graphs])
 
     @property
+    def rolling_layers(self) -> list[RollingLayer]:
+        """The caches of the layers."""
+        layers: Any = self.layers
+        return layers
+
+    @property
     def lengths(self) -> Tensor | None:
-        """Tokens of each document that all layers have seen, [rows]; None before the first."""
-        return self.layers[-1].lengths  # type: ignore[attr-defined]
+        """Number of tokens of each document that all layers have seen, [rows]; None at first."""
+        return self.rolling_layers[-1].lengths
 
     @property
     def absent(self) -> Tensor | int:
-        """How many of these tokens have no position of their own (RoBERTa's padding), [rows]."""
-        absent = self.layers[0].absent  # type: ignore[attr-defined]
+        """Number of these tokens without a position of their own (RoBERTa's padding), [rows]."""
+        absent = self.rolling_layers[0].absent
         return 0 if absent is None else absent
 
     def count_absent(self, documents: Documents, absent: Tensor) -> None:
         """Counts new tokens without a position, bool [t]."""
         counts = [int(absent[a:b].sum()) for a, b in documents.bounds]
         new = torch.tensor(counts, dtype=torch.int64)
-        self.layers[0].absent = self.absent + new.to(absent.device)  # type: ignore[attr-defined]
+        self.rolling_layers[0].absent = self.absent + new.to(absent.device)
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, context: Context, layer: int, dropout_p: float
     ) -> Tensor:
         """Attention of new tokens [t, h, d] over themselves and over what is kept."""
-        state, documents = self.layers[layer], context.documents
-        assert isinstance(state, RollingLayer)
+        state, documents = self.rolling_layers[layer], context.documents
         past = state.lengths
         place = documents.counted(torch.ones(len(q), dtype=torch.bool, device=q.device)) - 1
         if past is not None:
@@ -181,10 +183,12 @@ class RollingCache(Cache):
         place = documents.pad(place, NOWHERE)  # [rows, n]
         keys, values = (documents.pad(x).transpose(1, 2) for x in (k, v))
         keys, values = state.update(keys, values, positions=place)
+        positions = state.positions
+        assert positions is not None
         if past is None:  # the first tokens: nothing was kept before
             out = context.attend(q, k, v, state.graph, dropout_p=dropout_p)
         else:
-            i, j = place[:, None, :, None], state.positions[:, None, None, :]  # type: ignore[index]
+            i, j = place[:, None, :, None], positions[:, None, None, :]
             # Padding sees anything, so that its rows are not empty; nobody looks at them.
             head = torch.arange(q.shape[1], device=q.device)[:, None, None]
             seen = state.stream.sees(i, j, head)  # [rows, 1 or heads, n, slots]
@@ -198,7 +202,7 @@ class RollingCache(Cache):
                 scores = q @ keys.mT / q.shape[-1] ** 0.5
                 scores = torch.where(mask, scores, -torch.inf) if bias is None else scores + mask
                 scores = scores.masked_fill((i == NOWHERE) | (j == NOWHERE), -torch.inf)
-                context.record.weights[layer] = rows_of(scores, state.positions, last_of(place.T))
+                context.record.weights[layer] = rows_of(scores, positions, last_of(place.T))
             out = F.scaled_dot_product_attention(q, keys, values, mask, dropout_p)
             out = documents.pack(out.transpose(1, 2))
         if not state.record_past:

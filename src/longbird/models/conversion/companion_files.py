@@ -1,4 +1,4 @@
-"""What stands beside the weights: the tokenizer, and the files of sentence-transformers."""
+"""Copy the files beside the weights: the tokenizer, and those of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SETTINGS = "sentence_bert_config.json"
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """The files of a tokenizer in a folder."""
+    """Return the files of a tokenizer in a folder."""
     files = {file for pattern in TOKENIZER_FILES for file in folder.glob(pattern)}
     return sorted(file for file in files if file.is_file())
 
 
 def copy_tokenizer(tokenizer: Any, files: list[Path], written: Path, length: int) -> list[str]:
-    """Copies the files of a tokenizer, lifts what would cut long documents, and says so."""
+    """Copy the files of a tokenizer, raise its limits to `length`, and return notes on it."""
     if not files:
         return ["The source has no tokenizer."]
     for file in files:
@@ -49,9 +49,9 @@ def copy_tokenizer(tokenizer: Any, files: list[Path], written: Path, length: int
 
 
 def copy_pipeline(pipeline: Pipeline, folder: Path, written: Path) -> list[str]:
-    """Copies what sentence-transformers does to texts before they are tokens, and says so.
+    """Copy the prompts and the lowercasing of sentence-transformers, and return notes on it.
 
-    What comes after them, pooling, was written with the model.
+    The files about pooling are written with the model.
     """
     notes: list[str] = []
     if not pipeline.normalized:
@@ -64,7 +64,7 @@ def copy_pipeline(pipeline: Pipeline, folder: Path, written: Path) -> list[str]:
         settings = {**read_json(written / SETTINGS), "do_lower_case": True}
         (written / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
         notes.append(
-            "sentence-transformers puts texts into lower case before they become tokens; the "
-            "tokenizer alone does not."
+            "sentence-transformers lowercases texts before they are tokenized; the tokenizer "
+            "alone does not."
         )
     return notes

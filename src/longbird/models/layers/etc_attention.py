@@ -22,6 +22,7 @@ from longbird.core.operator.call import lse_dtype
 from longbird.core.operator.merge import merge
 from longbird.core.operator.weights import SparseRows
 from longbird.models.layers.attention import SelfAttention
+from longbird.models.layers.configuration import LayerConfig
 from longbird.models.layers.context import Context
 from longbird.models.layers.int8 import through_each
 
@@ -97,7 +98,7 @@ def groups(context: Context, device: Any) -> Iterator[DocumentGroup]:
 class EtcAttention(SelfAttention):
     """Attention of text tokens and of added global tokens, [t + g, w]."""
 
-    def __init__(self, config: Any, graph: Graph, layer: int) -> None:
+    def __init__(self, config: LayerConfig, graph: Graph, layer: int) -> None:
         super().__init__(config, graph, layer)
         self.reach = config.global_max_distance
         labels = GLOBAL_TO_GLOBAL + 2 * self.reach + 1
