@@ -25,6 +25,7 @@ MODELS = {
     "LongbirdSeq2SeqForSequenceClassification", "LongbirdCollator", "segments", "finetune",
     "evaluate", "Embedder", "Vectors", "embed_files", "Answer", "Evidence", "Reader", "quantize",
     "register_task",
+    "register_with_transformers",
 }  # fmt: skip
 
 
@@ -49,9 +50,23 @@ def test_version():
 
 def test_brings_nothing_heavy():
     heavy = (
-        "torch", "matplotlib", "transformers", "typer", "rich", "pandas", "scipy", "numpy",
+        "torch", "torch._dynamo", "torch._inductor", "matplotlib", "transformers", "typer", "rich",
+        "pandas", "scipy", "numpy",
     )  # fmt: skip
     script = f"import sys, longbird; print([name for name in {heavy} if name in sys.modules])"
+    assert run(script).strip() == "[]"
+
+
+def test_models_bring_no_more_than_the_models_of_transformers():
+    heavy = ("transformers.trainer", "datasets", "matplotlib", "pandas", "sklearn", "typer")
+    script = f"""
+import sys, longbird as lb
+config = lb.LongbirdConfig(
+    vocab_size=20, hidden_size=8, num_attention_heads=2, num_hidden_layers=1, intermediate_size=8
+)
+lb.LongbirdModel(config)
+print([name for name in {heavy} if name in sys.modules])
+"""
     assert run(script).strip() == "[]"
 
 

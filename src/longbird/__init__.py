@@ -11,8 +11,7 @@ Examples:
 
 import lazy_loader as _lazy  # pyright: ignore[reportMissingTypeStubs]
 
-# Makes the models known to transformers, now or when it is imported.
-import longbird.models.integration.register  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from longbird.models.integration.register import register_on_import as _register_on_import
 
 # The public names stand in __init__.pyi, once. Each is imported when it is first used: the command
 # answers before torch is there, and graphs need neither torch nor transformers.
@@ -25,3 +24,6 @@ def __getattr__(name: str) -> object:
 
         return version("longbird")
     return _public(name)
+
+
+_register_on_import()  # LONGBIRD_REGISTER=0 leaves it to `register_with_transformers`

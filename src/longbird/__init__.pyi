@@ -52,6 +52,9 @@ from .models import RollingCache as RollingCache
 from .models.checkpoints import load_checkpoint as load_checkpoint
 from .models.checkpoints import save_checkpoint as save_checkpoint
 from .models.conversion import convert_checkpoint as convert_checkpoint
+from .models.integration.register import (
+    register_with_transformers as register_with_transformers,
+)
 from .models.quantize import quantize as quantize
 from .models.segments import segments as segments
 

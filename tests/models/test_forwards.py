@@ -301,7 +301,7 @@ def test_caches_that_an_encoder_decoder_cannot_have():
         ),
         (
             {"encoder_outputs": (torch.ones(2, 8, 16),), "attention_mask": torch.ones(2, 10)},
-            r"what it read, \[2, 8\], received \[2, 10\]",
+            r"its states, \[2, 8\], received \[2, 10\]",
         ),
         ({"encoder_outputs": (torch.ones(2, 8, 15),)}, "encoder_hidden_states .*width 16"),
     ],

@@ -15,7 +15,7 @@ from longbird.core.graph import Causal, Full, Graph, as_graph, bigbird
 from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.paths import check_path
 from longbird.models.field_names import KEPT, LOADING, nearest
-from longbird.models.field_rules import RELATIONS, RULES, label_names, shown
+from longbird.models.field_rules import RELATIONS, RULES, SAVED_RULES, label_names, shown
 
 logger = logging.get_logger(__name__)
 
@@ -193,11 +193,13 @@ class LongbirdConfig(PreTrainedConfig):
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Names the labels, and checks how fields go together."""
-        if "model_type" in kwargs and self.id2label is not None:
+        saved = "model_type" in kwargs
+        if saved and self.id2label is not None:
             self.label2id = None  # a file may contradict itself: what is shown is id2label
         kwargs = self._known(kwargs)
-        for name in RULES.keys() & kwargs.keys():
-            RULES[name].check(name, kwargs[name])
+        rules = {**SAVED_RULES, **RULES} if saved else RULES
+        for name in rules.keys() & kwargs.keys():
+            rules[name].check(name, kwargs[name])
         self.id2label, self.label2id = label_names(
             self.id2label, self.label2id, kwargs.get("num_labels")
         )

@@ -169,8 +169,6 @@ RULES: dict[str, Rule] = {
     "positions": one_of(("absolute", "padding-aware", "none")),
     "embedding_norm": one_of(("before_dropout", "after_dropout", "none")),
     "pooling": one_of(("mean", "first", "globals")),
-    "attn_implementation": optional(Rule("a name", (str, dict))),
-    "quantization_config": optional(Rule("a dictionary", (dict,))),
     "attention_impl": one_of(("auto", *(implementation.NAME for implementation in ALL))),
     "quantize": optional(one_of(("int8",))),
     "problem_type": optional(
@@ -202,6 +200,12 @@ RULES: dict[str, Rule] = {
     ),
 }  # fmt: skip
 """The rules by field; `graph` has none, because `longbird.core.graph.as_graph` checks it."""
+
+SAVED_RULES: dict[str, Rule] = {
+    name: optional(Rule("the name of an implementation", (str,)))
+    for name in ("attn_implementation", "_attn_implementation", "experts_implementation")
+} | {"quantization_config": optional(Rule("a dictionary", (dict,)))}
+"""The rules for names of transformers in config.json, which it takes for granted."""
 
 
 def _heads_differ(graph: Any, heads: int) -> bool:

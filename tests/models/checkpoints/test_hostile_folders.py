@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -270,3 +271,30 @@ def test_a_generation_configuration_that_is_broken(tmp_path: Path) -> None:
 def test_configurations_check_sizes(size: Any) -> None:
     with pytest.raises(Exception, match=r"hidden_size"):
         longbird.LongbirdConfig(hidden_size=size)
+
+
+def test_many_unknown_keys_take_linear_time(tmp_path: Path):
+    config = longbird.LongbirdConfig(
+        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
+    )
+    longbird.LongbirdModel(config).save_pretrained(tmp_path)
+    saved = json.loads((tmp_path / "config.json").read_text())
+    unknown = {
+        f"{start}{number}": 1 for number in range(50_000) for start in ("new_", "_private_")
+    }
+    (tmp_path / "config.json").write_text(json.dumps({**saved, **unknown}))
+    start = time.process_time()
+    longbird.LongbirdModel.from_pretrained(tmp_path)
+    assert time.process_time() - start < 20  # with a comparison of each with each, minutes
+
+
+@pytest.mark.parametrize("name", ["quantization_config", "attn_implementation"])
+def test_a_number_where_transformers_expects_something_else(name: str, tmp_path: Path):
+    config = longbird.LongbirdConfig(
+        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
+    )
+    longbird.LongbirdModel(config).save_pretrained(tmp_path)
+    saved = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**saved, name: 1}))
+    with pytest.raises(ValueError, match=f"{name} must be .*received 1"):
+        longbird.LongbirdModel.from_pretrained(tmp_path)

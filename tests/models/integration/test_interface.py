@@ -325,6 +325,21 @@ def test_no_graph():
         model(tokens, attention_mask=mask)
 
 
+@pytest.mark.parametrize("name", ["Mamba", "FNet", "ResNet", "MPNet"])
+def test_models_on_which_a_graph_has_no_effect(name: str) -> None:
+    config = getattr(hf, f"{name}Config")()
+    with pytest.raises(ValueError, match=f"longbird_graph has no effect on {name}Model"):
+        config.longbird_graph = lb.Full()
+    config.longbird_graph = None
+    assert config.longbird_graph is None
+
+
+def test_our_own_models_have_another_field() -> None:
+    config = lb.LongbirdConfig(num_hidden_layers=1)
+    with pytest.raises(ValueError, match="no effect on LongbirdConfig: set its graph"):
+        config.longbird_graph = lb.Full()
+
+
 @pytest.mark.parametrize("name", ["MPNet", "BigBird", "Longformer"])
 def test_models_with_an_attention_of_their_own(name: str):
     config = getattr(hf, f"{name}Config")(**SHAPE, attn_implementation="longbird")
@@ -361,7 +376,7 @@ def test_encoder_decoders_and_cross_attention():
 
 def test_masks_that_say_who_sees_whom():
     model, (tokens, _) = on_graph(build("bert"), lb.Full()), batch("none")
-    with pytest.raises(ValueError, match=r"\(3, 1, 45, 45\).*said by config.longbird_graph"):
+    with pytest.raises(ValueError, match=r"\(3, 1, 45, 45\).*decided by config.longbird_graph"):
         model(tokens, attention_mask=torch.zeros(3, 1, N, N))
 
 

@@ -125,6 +125,26 @@ def test_importing_longbird_does_not_import_transformers():
     run("import sys, longbird", "assert 'transformers' not in sys.modules")
 
 
+@pytest.mark.slow  # a process of its own
+def test_registration_can_be_left_to_the_program(run_with_torch: Callable[[str], None]):
+    run_with_torch("""
+import os, sys
+os.environ["LONGBIRD_REGISTER"] = "0"
+finders = list(sys.meta_path)
+import longbird as lb
+assert sys.meta_path == finders
+from transformers import AutoConfig
+try:
+    AutoConfig.for_model("longbird")
+except ValueError:
+    pass
+else:
+    raise AssertionError
+lb.register_with_transformers()
+assert type(AutoConfig.for_model("longbird")) is lb.LongbirdConfig
+""")
+
+
 @pytest.mark.slow  # a process for each
 @pytest.mark.parametrize("later", BEFORE)
 def test_longbird_comes_before(later: str, run_with_torch: Callable[[str], None]):
@@ -193,12 +213,12 @@ except ModuleNotFoundError as error:
 else:
     raise AssertionError
 import transformers, inspect
-assert "longbird.models" not in sys.modules  # transformers alone has no models yet
+assert "longbird.models.encoder" not in sys.modules  # transformers alone has no models yet
 assert transformers.AutoConfig.for_model("longbird").model_type == "longbird"
 auto = sys.modules["transformers.models.auto.configuration_auto"]
 assert "class AutoConfig" in inspect.getsource(auto) and "exec_module" not in vars(auto.__loader__)
 from longbird.models.integration import register
-register.register()  # again, which changes nothing
+register.register_with_transformers()  # again, which changes nothing
 method = transformers.PreTrainedModel.set_attn_implementation
 assert not hasattr(method.__wrapped__, "__wrapped__")
 """)

@@ -1,1 +1,1 @@
-"""Longbird inside transformers: its own models on a graph, and ours by their Auto classes."""
+"""Longbird inside transformers: its models run on a graph, and its Auto classes know ours."""

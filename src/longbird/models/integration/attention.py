@@ -1,30 +1,38 @@
-"""`attn_implementation="longbird"`: the models of transformers run on a graph in their config.
+"""`attn_implementation="longbird"`: models of transformers run on the graph of their config.
 
-transformers asks two functions of an implementation. `longbird_mask` is called once for a batch
-and says what the model itself asks for: padding, causality, a sliding window. Every layer then
-hands that to `longbird_attention`, which adds the graph. Nothing n x n exists.
+An implementation of attention in transformers consists of two functions. `longbird_mask` is called
+once for a batch and returns what the model itself asks for: padding, causality, a sliding window.
+Every layer passes this to `longbird_attention`, which adds the graph. Nothing n x n exists.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import json
+import sys
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig
+from transformers import (
+    MODEL_MAPPING,
+    AttentionInterface,
+    AttentionMaskInterface,
+    PreTrainedConfig,
+)
 from transformers.modeling_utils import PreTrainedModel
 
 from longbird.core.graph import Causal, Graph, Window, as_graph
 from longbird.core.operator.tracing import constant
 from longbird.errors import InvalidValueError
+from longbird.models.config import LongbirdConfig
 from longbird.models.layers.context import Context
 from longbird.models.layers.packing import Documents
 
 NAME = "longbird"
 
-# What a model may hand to its attention that changes the result, and that the operator has not.
+# Arguments that a model may pass to its attention and that the operator does not have.
 REFUSED = (
     "output_attentions", "position_bias", "attention_bias", "head_mask", "softcap", "s_aux",
     "sinks", "cu_seq_lens_q", "cu_seq_lens_k", "indices", "block_indices", "cache",
@@ -32,13 +40,13 @@ REFUSED = (
 
 
 class Mask(NamedTuple):
-    """What `longbird_mask` tells every layer."""
+    """What `longbird_mask` passes to every layer."""
 
     documents: Documents
-    """Where the tokens are that are no padding."""
+    """The tokens that are not padding."""
     causal: bool
     radius: int | None
-    """How far a sliding window reaches; None without one."""
+    """The radius of a sliding window; None without one."""
 
 
 def longbird_mask(
@@ -54,23 +62,23 @@ def longbird_mask(
     config: Any = None,
     **_: Any,
 ) -> Mask:
-    """What a model asks of all its layers, or of its layers with a sliding window.
+    """Return what a model asks of all its layers, or of its layers with a sliding window.
 
     Raises:
-        ValueError: It is more than padding, causality and a sliding window.
+        ValueError: The model asks for more than padding, causality and a sliding window.
     """
     _check_whole_sequences(config, q_length, kv_offset + kv_length)
-    # transformers allows to leave out the mask, where there is no padding, of two kinds of model
-    # only: those that are just causal, and those that are just bidirectional.
+    # Without padding, transformers allows leaving out the mask, but only for models that are just
+    # causal or just bidirectional.
     plain = allow_is_causal_skip or allow_is_bidirectional_skip
     chunked = local_size is not None and getattr(config, "attention_chunk_size", None) is not None
     if not plain or chunked:
         raise InvalidValueError(
-            f'attn_implementation="{NAME}" knows padding, causality and sliding windows, but '
+            f'attn_implementation="{NAME}" supports padding, causality and sliding windows, but '
             f"{type(config).__name__} asks for more: documents packed by position_ids, chunks, or "
             'a mask function of its own. Pad the documents, or use attn_implementation="sdpa"'
         )
-    # A causal window of w has the token itself in it, a bidirectional one has w on each side.
+    # A causal window of w includes the token itself; a bidirectional one has w on each side.
     radius = None if local_size is None else local_size - allow_is_causal_skip
     return Mask(Documents.of(batch_size, q_length, attention_mask), allow_is_causal_skip, radius)
 
@@ -87,25 +95,25 @@ def longbird_attention(
     sliding_window: int | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """The attention of one layer of a model of transformers, on the graph of its config.
+    """Compute the attention of one layer of a model of transformers, on the graph of its config.
 
     Args:
         module: The attention of the layer; `layer_idx`, where it has one, reseeds the graph.
         query: [batch, heads, n, head_dim].
-        key: [batch, key heads, n, head_dim]; a key head serves as many heads as there are to one.
+        key: [batch, key heads, n, head_dim]; each key head serves the same number of heads.
         value: As key.
-        attention_mask: What `longbird_mask` made; None in models that never ask for a mask.
-        dropout: The share of attention probabilities that are dropped.
-        scaling: What q . k is multiplied by.
-        is_causal: Without a mask, whether the layer is causal; by default what the module says.
-        sliding_window: Without a mask, how far away a key must not be.
-        **kwargs: What else the model gives; an error if it would change the result.
+        attention_mask: The result of `longbird_mask`; None in models that never ask for a mask.
+        dropout: Share of attention probabilities that are dropped.
+        scaling: Factor of q . k.
+        is_causal: Without a mask, whether the layer is causal; the default is up to the module.
+        sliding_window: Without a mask, the distance from which keys are out of reach.
+        **kwargs: Other arguments of the model; an error if one would change the result.
 
     Returns:
         The output, [batch, n, heads, head_dim], zeros for padding; and None for the weights.
 
     Raises:
-        ValueError: The layer asks for what the operator cannot do; the message says what.
+        ValueError: The layer asks for something that the operator does not support.
     """
     config: Any = module.config
     layer = f"{type(module).__name__} of {type(config).__name__}"
@@ -125,7 +133,7 @@ def longbird_attention(
         raise InvalidValueError(
             f'attn_implementation="{NAME}" takes an attention mask [batch, n]: 1 for a token, 0 '
             f"for padding; {layer} received a mask of shape {tuple(attention_mask.shape)}. Which "
-            "token sees which is said by config.longbird_graph"
+            "token sees which is decided by config.longbird_graph"
         )
     documents, causal, radius = attention_mask
     number = getattr(module, "layer_idx", None) or 0
@@ -143,16 +151,16 @@ def longbird_attention(
 
 
 def register() -> None:
-    """Makes the implementation known to transformers, and `longbird_graph` to every config."""
+    """Register the implementation, and add `longbird_graph` to all configs of transformers."""
     AttentionInterface.register(NAME, longbird_attention)
     AttentionMaskInterface.register(NAME, longbird_mask)
     # As a property of every config, so that `from_pretrained(..., longbird_graph=graph)` finds it,
-    # what is given is checked at once, and it is kept as config.json can hold it.
+    # values are checked when they are set, and config.json can hold them.
     setattr(PreTrainedConfig, "longbird_graph", property(_get_graph, _set_graph))  # noqa: B010
-    # A model without the interface would ignore the name, or log a warning: make it an error.
+    # A model without the interface would ignore the name or log a warning; this is an error.
     for name in ("get_correct_attn_implementation", "set_attn_implementation"):
         method: Any = getattr(PreTrainedModel, name)
-        if not hasattr(method, "__wrapped__"):  # once, also when registered again
+        if not hasattr(method, "__wrapped__"):  # not a second time
             setattr(PreTrainedModel, name, _checked(method))
 
 
@@ -163,7 +171,30 @@ def _get_graph(config: PreTrainedConfig) -> Graph | None:
 
 def _set_graph(config: PreTrainedConfig, value: Any) -> None:
     stored = None if value is None else json.loads(as_graph(value).to_json())
+    if stored is not None:
+        _check_effect(config)
     vars(config)["longbird_graph"] = stored
+
+
+def _check_effect(config: PreTrainedConfig) -> None:
+    """Raise if `longbird_graph` would have no effect on models with this config."""
+    name = type(config).__name__
+    if isinstance(config, LongbirdConfig):
+        raise InvalidValueError(
+            f"longbird_graph is for models of transformers, and has no effect on {name}: set its "
+            "graph instead"
+        )
+    found: Any = MODEL_MAPPING.get(type(config), None)
+    model = found[0] if isinstance(found, (tuple, list)) else found
+    # Models made of models have a graph in the config of each part, which is checked by itself.
+    if model is None or config.sub_configs:
+        return
+    if "ALL_ATTENTION_FUNCTIONS" not in inspect.getsource(sys.modules[model.__module__]):
+        raise InvalidValueError(
+            f"longbird_graph has no effect on {model.__name__}, which has no attention or "
+            "computes it without the AttentionInterface of transformers: leave longbird_graph out, or use "
+            "a model of Longbird if there is one"
+        )
 
 
 def _checked(method: Any) -> Any:
@@ -199,7 +230,7 @@ def _stored_graph(config: PreTrainedConfig) -> dict[str, Any]:
     return stored
 
 
-@constant  # otherwise torch.compile stops here, and compiles what follows again for every layer
+@constant  # otherwise torch.compile would break here, and compile every layer again
 def _layer_graph(stored: dict[str, Any], layer: int, causal: bool, radius: int | None) -> Graph:
     return _built_graph(json.dumps(stored), layer, causal, radius)
 

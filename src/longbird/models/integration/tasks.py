@@ -1,7 +1,7 @@
-"""What models can be for: the names of tasks, of our classes and of transformers' Auto classes.
+"""The tasks of models, with the names of Longbird's classes and of transformers' Auto classes.
 
-Names alone, so that the command can show them before anything large is imported. `register` tells
-transformers of them, and `longbird convert` takes the names of tasks.
+The table has names only, so that the command line can show them before anything large is imported.
+`register` registers these classes, and `longbird convert` accepts the names of tasks.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ class TaskClasses(NamedTuple):
     """The classes for a task, by name in `longbird.models` and in transformers."""
 
     encoder: str | None
-    """Ours with `LongbirdConfig`."""
+    """Longbird's class with `LongbirdConfig`."""
     seq2seq: str | None = None
-    """Ours with `LongbirdSeq2SeqConfig`."""
+    """Longbird's class with `LongbirdSeq2SeqConfig`."""
     auto: str | None = None
-    """The class of transformers that finds ours for a configuration."""
+    """The Auto class of transformers that chooses Longbird's class for a configuration."""
 
 
 TASKS = {
@@ -44,4 +44,4 @@ TASKS = {
     "seq2seq": TaskClasses(None, "LongbirdForConditionalGeneration", "AutoModelForSeq2SeqLM"),
 }
 ENCODER_TASKS = {name: task.encoder for name, task in TASKS.items() if task.encoder is not None}
-"""By task: the name of our class for an encoder."""
+"""The names of the classes for encoders, by task."""
