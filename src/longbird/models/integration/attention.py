@@ -192,8 +192,8 @@ def _check_effect(config: PreTrainedConfig) -> None:
     if "ALL_ATTENTION_FUNCTIONS" not in inspect.getsource(sys.modules[model.__module__]):
         raise InvalidValueError(
             f"longbird_graph has no effect on {model.__name__}, which has no attention or "
-            "computes it without the AttentionInterface of transformers: leave longbird_graph out, or use "
-            "a model of Longbird if there is one"
+            "computes it without the AttentionInterface of transformers: leave longbird_graph "
+            "out, or use a model of Longbird if there is one"
         )
 
 
