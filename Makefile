@@ -1,20 +1,20 @@
-# Everything a newcomer needs, from a bare machine with Python 3.11 and g++:
+# All tasks of development. The only requirements are Python 3.11 or later and g++:
 #
-#   make demo        install, then ask a document of 34,000 words questions
-#   make test        install, then run every check there is (CI runs exactly this)
-#   make test-fast   the tests that are not marked slow
-#   make test-PART   the tests and doctests of one package: make test-core/graph, make test-models, ...
-#   make coverage    the fast tests, with the minimum coverage of lines that CI requires
-#   make lint        ruff, pyright, import-linter, clang-format
-#   make sanitize    the C++ kernels under the address and undefined-behaviour sanitizers
-#   make format      put Python and C++ into shape
-#   make experiments time and memory of attention beside other implementations (ten minutes, on an idle machine)
-#   make docs        the site, into build/docs
-#   make dist        source distribution and wheels, into dist; make dist-check installs and tries them
-#   make test-oldest the tests with the oldest allowed versions, and Python 3.10
-#   make test-python the fast tests with the latest versions and another Python: make test-python PYTHON=python3.13
+#   make demo        install, then ask questions about a document of 34,000 words
+#   make test        install, then run all checks, as CI does
+#   make test-fast   run the tests that are not marked slow
+#   make test-PART   run the tests and doctests of one package: make test-core/graph, make test-models, ...
+#   make coverage    run the fast tests, and fail below the minimum coverage that CI requires
+#   make lint        run ruff, pyright, import-linter and clang-format
+#   make sanitize    run the C++ kernels under the address and undefined-behaviour sanitizers
+#   make format      format Python and C++ code
+#   make experiments measure attention beside other implementations (ten minutes on an idle machine)
+#   make docs        build the site in build/docs
+#   make dist        build the source distribution and wheels in dist; make dist-check installs and runs them
+#   make test-oldest run the tests with the oldest allowed versions, and Python 3.10
+#   make test-python run the fast tests with the latest versions and another Python: make test-python PYTHON=python3.13
 #
-# Set-up is redone only when what it depends on has changed. PYTHON=... chooses another interpreter.
+# Installation is repeated only if its inputs have changed. PYTHON=... selects another interpreter.
 
 PYTHON ?= python3
 CXX ?= g++
@@ -25,10 +25,10 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install -qq -c constraints.txt
 EDITABLE := --no-build-isolation --config-settings build-dir=build/{wheel_tag} --editable
-# What comes as sources alone is built apart, with the tools it asks for: beside ours, seqeval does not know its version.
+# Packages without wheels are built in isolation, with the tools that they require: with ours, seqeval has no version.
 SOURCES_ALONE := rouge-score seqeval
 
-# Where there is a compiler, failing to build the kernels is an error rather than a pure Python install.
+# If there is a compiler, failing to build the kernels is an error rather than a pure Python install.
 ifneq ($(shell command -v $(CXX)),)
 export LONGBIRD_REQUIRE_NATIVE := 1
 endif
@@ -36,8 +36,8 @@ endif
 KERNELS := $(wildcard csrc/*.h csrc/*.cpp csrc/kernels/*.h)
 CXX_FILES := $(KERNELS) $(wildcard csrc/tests/*.cpp csrc/tests/*.h)
 
-# A process for each core, up to eight (each takes 1 GB), with one thread in each (tests/conftest.py). A worker that has
-# run out of tests takes half of what another has left: tests of a file mostly stay together and share its fixtures.
+# One process per core, at most eight (each takes 1 GB), with one thread each (tests/conftest.py). A worker without tests
+# takes half of those that another has left, so that the tests of a file mostly stay together and share its fixtures.
 WORKERS := $(shell (env -u OMP_NUM_THREADS nproc || getconf _NPROCESSORS_ONLN) 2>/dev/null | awk '{print $$1 < 8 ? $$1 : 8}')
 PYTEST := pytest --numprocesses=$(WORKERS) --dist=worksteal
 
@@ -49,8 +49,7 @@ help:
 demo: $(STAMPS)/longbird
 	longbird demo --out build
 
-# Lint and the sanitizers side by side, as pyright keeps one core busy and the compiler the other; then the tests,
-# which use all cores themselves. Whole lines, so that each can be told from the other's.
+# Lint and sanitizers run in parallel, because pyright uses one core and the compiler another. The tests use all cores.
 test: $(STAMPS)/dev
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint sanitize
 	@$(MAKE) --no-print-directory pytest
@@ -58,7 +57,7 @@ test: $(STAMPS)/dev
 experiments: $(STAMPS)/dev
 	python -m experiments attention --quick
 
-# --- Checks: the hooks of .pre-commit-config.yaml are these same targets --------------------------
+# --- Checks; the hooks in .pre-commit-config.yaml run these targets --------------------------------
 
 lint: ruff types layers cxx hooks
 
@@ -88,7 +87,7 @@ build/sanitize/driver: CMakeLists.txt $(CXX_FILES) | $(STAMPS)/longbird
 	cmake --build build/sanitize
 
 pytest: $(STAMPS)/dev
-	@echo '==> every test, doctest and example'
+	@echo '==> running all tests, doctests and examples of the documentation'
 	$(PYTEST) --durations=10
 
 test-fast: $(STAMPS)/dev
@@ -97,7 +96,7 @@ test-fast: $(STAMPS)/dev
 coverage: $(STAMPS)/dev
 	$(PYTEST) -m 'not slow' --cov
 
-# The tests of a package are in the folder of the same path in tests/.
+# The tests of src/longbird/X are in tests/X.
 PART = $(wildcard tests/$* src/longbird/$*)
 test-%: $(STAMPS)/dev
 	@test -n '$(PART)' || { echo 'There is no package $*: neither tests/$* nor src/longbird/$* exists'; exit 2; }
@@ -110,14 +109,14 @@ format: $(STAMPS)/dev
 
 # --- Release ---------------------------------------------------------------------------------------
 
-# The interpreters that wheels are made for, and tried with: make dist DIST_PYTHONS="python3.11 python3.12"
+# Interpreters for which wheels are built and tested: make dist DIST_PYTHONS="python3.11 python3.12"
 DIST_PYTHONS ?= $(PYTHON)
-# The oldest Python of pyproject.toml, for the oldest versions of everything else.
+# The oldest Python that pyproject.toml allows.
 OLDEST_PYTHON ?= python3.10
 
 docs: $(STAMPS)/dev
 	sphinx-build -q -W --keep-going -b html docs build/docs
-	@echo '==> build/docs/index.html; links to other sites, which are not tried, are in build/docs/external-links.txt'
+	@echo '==> build/docs/index.html; links to other sites, which are not checked, are listed in build/docs/external-links.txt'
 
 dist: $(STAMPS)/dev
 	.ci/dist $(DIST_PYTHONS)
@@ -143,14 +142,13 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/torch: constraints.txt $(STAMPS)/venv
-	@echo '==> installing torch (the largest download: minutes, the first time)'
+	@echo '==> installing torch (the largest download; it can take minutes the first time)'
 	@$(PIP) torch
 	@touch $@
 
-# The editable install has a map from modules to files, made when it is installed: a module that has moved, or has become
-# a package, is looked for in its old place until the map is made again. (The other kind, `editable.mode = "inplace"`,
-# has no map, but runs CMake in the source tree and leaves its files there.) So what counts is the list of files, not what
-# is in them; it is written only when it has changed.
+# The editable install contains a map from modules to files, so it is repeated when a file is added, moved or removed.
+# (`editable.mode = "inplace"` has no map, but runs CMake in the source tree and leaves its files there.) The list of
+# files is written only when it has changed.
 SOURCES = find src -name '*.py' -o -name '*.pyi' | LC_ALL=C sort
 $(STAMPS)/sources: always | $(STAMPS)/venv
 	@$(SOURCES) | cmp -s - $@ || $(SOURCES) > $@
@@ -158,12 +156,12 @@ $(STAMPS)/sources: always | $(STAMPS)/venv
 $(STAMPS)/longbird: pyproject.toml CMakeLists.txt $(KERNELS) $(STAMPS)/torch $(STAMPS)/sources
 	@echo '==> installing the build tools'
 	@$(PIP) scikit-build-core nanobind cmake ninja
-	@echo '==> building the kernels and installing longbird (a minute or two, quietly)'
+	@echo '==> building the kernels and installing longbird (a minute or two)'
 	@$(PIP) $(EDITABLE) '.[documents]'
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/longbird
-	@echo '==> installing what the checks need'
+	@echo '==> installing the development dependencies'
 	@$(PIP) $(SOURCES_ALONE)
 	@$(PIP) $(EDITABLE) '.[dev]'
 	@touch $@

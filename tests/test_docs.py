@@ -191,6 +191,15 @@ def test_paths_modules_and_targets_exist(page: Path) -> None:
     assert not [name for name in missing if name]
 
 
+def test_unreleased_changes_name_what_exists(tmp_path: Path) -> None:
+    """Later sections of the changelog describe what was true at their time."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    (page := tmp_path / "unreleased.md").write_text(text[: text.index("\n## [0.2.0]")])
+    codes = inline_code(page)
+    missing = [*map(missing_path, codes), *map(missing_module, codes)]
+    assert not [name for name in missing if name]
+
+
 def test_missing_paths_modules_and_targets_are_found() -> None:
     assert missing_path("tests/ops")
     assert not missing_path("tests/core")
