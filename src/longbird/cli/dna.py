@@ -1,4 +1,4 @@
-"""`longbird dna`: models of genomes, from a FASTA file to a track of a genome browser."""
+"""`longbird dna`: train models of genomes, and scan genomes with them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from longbird.errors import InvalidValueError
 
 dna = typer.Typer(
     cls=Group,
-    help="DNA models: pretrain, learn from labels, scan genomes.",
+    help="Train DNA models, and scan genomes with them.",
     no_args_is_help=True,
 )
 
@@ -40,7 +40,7 @@ ALSO = (".bigwig", ".bdg", ".bg", ".gff")
 Trained = Annotated[
     str,
     typer.Argument(
-        help="The folder of a run or of a model, or default, the one that comes with Longbird."
+        help="Folder of a run or of a model, or default for the model that comes with Longbird."
     ),
 ]
 
@@ -65,7 +65,7 @@ def _pretrain(
     """
     check_known("--tokens", [options["tokens"]], TOKENS)
     check_there(genomes)
-    _check_start(options["model"])
+    _check_model(options["model"], PRETRAINED)
     from longbird.applications.dna.runs import pretrain as run  # takes seconds to import
 
     done = run(genomes, out, say=note, config=config, extend=extend, **_given(options))
@@ -79,8 +79,8 @@ def _finetune(
     labels: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="BED, GFF3, GenBank, bigWig; those in GENOME by default (GenBank). Further "
-            "genomes may follow, each with its labels after it."
+            help="BED, GFF3, GenBank or bigWig files. Default: the labels in GENOME (GenBank). "
+            "Further genomes may follow, each with its labels after it."
         ),
     ] = None,
     out: Out = Path("run"),
@@ -97,9 +97,9 @@ def _finetune(
 ) -> None:
     """Train a model on the labels of a genome, or of several.
 
-    The best model is chosen on a part that is not learned from: other
+    The best model is chosen on a held-out part of the genome: other
     sequences, or another stretch with a gap of one window. Every table
-    names the recipe of the negatives, since it decides the score.
+    names the kind of negatives, since it determines the score.
 
     For example:
 
@@ -115,7 +115,7 @@ def _finetune(
     check_known("--tokens", [options["tokens"]], TOKENS)
     check_known("--negatives", [options["negatives"]], NEGATIVES)
     check_there([genome, *(labels or ())])
-    _check_start(options["model"])
+    _check_model(options["model"], PRETRAINED)
     from longbird.applications.dna.runs import finetune as run  # takes seconds to import
 
     done = run(
@@ -228,12 +228,12 @@ def _scan(
             raise InvalidValueError(
                 f"{each} ends in {each.suffix!r}, expected one of {', '.join(ENDINGS)}"
             )
-    folder = _check_trained(run)
+    _check_model(run, PROMOTER)
     check_there([genome, *(labels or ())])
     from longbird.applications.dna.scanning import scan as score  # takes seconds to import
 
     score(
-        folder, genome, outs, step=step, both_strands=both_strands, threshold=threshold,
+        run, genome, outs, step=step, both_strands=both_strands, threshold=threshold,
         smoothing=smoothing, merge_gap=merge_gap, minimum_length=minimum_length,
         prevalence=prevalence, track=track, tokens_per_batch=tokens_per_batch,
         force=force, plot=plot,
@@ -246,19 +246,21 @@ def _evaluate(
     genome: Annotated[Path, typer.Argument(help="FASTA or GenBank.")],
     labels: Annotated[
         list[Path] | None,
-        typer.Argument(help="As for finetune, with further genomes; none for a pretrained model."),
+        typer.Argument(
+            help="Labels and further genomes, as for finetune; none for a pretrained model."
+        ),
     ] = None,
     as_json: AsJson = False,
     on: Annotated[
         list[str] | None,
         typer.Option(
-            help="Measure only on a sequence, chr1:1-5000, 5/5 of each, or a genome's file."
+            help="Measure only on a sequence, chr1:1-5000, 5/5 of each sequence, or one genome."
         ),
     ] = None,
     tokens_per_batch: TokensAtOnce = None,
     worst: Annotated[
         Path | None,
-        typer.Option(help="Write the windows that the model is worst at (JSON lines)."),
+        typer.Option(help="Write the windows with the worst predictions (JSON lines)."),
     ] = None,
     **options: Any,
 ) -> None:
@@ -271,13 +273,13 @@ def _evaluate(
     longbird dna evaluate run yeast.fa --mask 0.02
     """
     check_known("--negatives", [options["negatives"]], NEGATIVES)
-    folder = _check_trained(run, PROMOTER if labels else PRETRAINED)
+    _check_model(run, PROMOTER if labels else PRETRAINED)
     check_there([genome, *(labels or ())])
     from longbird.applications.dna.runs import evaluate as measure  # takes seconds to import
 
     with working("Evaluating"):
         found = measure(
-            folder, genome, labels or (), on=on or (), say=note,
+            run, genome, labels or (), on=on or (), say=note,
             tokens_per_batch=tokens_per_batch, **_given(options),
         )  # fmt: skip
     if worst is not None:
@@ -293,7 +295,7 @@ def _evaluate(
 
 
 def _plain(value: Any) -> Any:
-    """Without NaN, which JSON does not have."""
+    """Replace NaN by None, since JSON has no NaN."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}  # pyright: ignore
     if isinstance(value, (list, tuple)):
@@ -306,17 +308,10 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value != []}
 
 
-def _check_start(model: str | None) -> None:
-    """Says what is wrong with the name of a model before seconds of imports."""
+def _check_model(model: str | None, which: str) -> None:
+    """Report a missing model before slow imports; `which` is the model that "default" names."""
     if model is not None and not model.startswith("scratch:"):
-        _check_trained(model, PRETRAINED)
-
-
-def _check_trained(model: str, which: str = PROMOTER) -> Path:
-    """Check the folder of a model, and return it; `which` is the one that "default" names."""
-    folder = folder_of_dna(model, which)
-    check_model(folder)
-    return folder
+        check_model(folder_of_dna(model, which))
 
 
 READING = {
@@ -325,7 +320,7 @@ READING = {
     for name, each in options_of(kind).items()
     if name in ("kind", "negatives", "per_positive", "mask", "alias", "circular")
 }
-"""Options that say how genomes and labels are read, and how negatives are chosen."""
+"""Options that determine how genomes and labels are read, and how negatives are chosen."""
 COMMANDS: dict[str, tuple[Any, Iterable[Option]]] = {
     "pretrain": (_pretrain, options_of(DnaPretrainingSettings).values()),
     "finetune": (_finetune, options_of(DnaLabelSettings).values()),

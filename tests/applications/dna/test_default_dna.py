@@ -109,7 +109,7 @@ def test_default_is_what_each_command_needs(
     assert Path("s.bed").read_text().startswith("track")
     said = call("evaluate", "default", genome.genome, genome.labels)
     assert "negatives: random" in said
-    assert "learned from" in said  # what ships says what it learned from, as a run does
+    assert "was trained on" in said  # what ships says what it learned from, as a run does
     bits = json.loads(call("evaluate", "default", part.genome, "--json"))
     assert bits["pseudo_bits_per_base"] > 1.5
     call("finetune", "coding", part.genome, part.labels, "--kind", "region", "--model", "default",
@@ -145,7 +145,7 @@ def test_a_copy_without_weights_says_so(
         assert isinstance(done.exception, FileNotFoundError)
         line, code = describe(done.exception)
         assert code == 2
-        assert "without a model of DNA" in line
+        assert "without its DNA model" in line
         assert "recipes/dna/train.sh" in line
     assert not Path("run").exists()
     assert not Path("s.bed").exists()

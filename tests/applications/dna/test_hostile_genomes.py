@@ -185,7 +185,7 @@ def test_a_genbank_file_has_its_labels(tmp_path: Path) -> None:
 
 
 def test_labels_say_that_a_sequence_is_circular(tmp_path: Path) -> None:
-    from longbird.applications.dna.opening import open_genome_of
+    from longbird.applications.dna.genome_files import open_genome_of
     from longbird.applications.dna.settings import DnaLabelSettings
 
     genome = write_fasta(tmp_path / "g.fa", c="ACGTTGCATC" * 60, d="ACGT" * 20)

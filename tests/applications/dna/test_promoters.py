@@ -137,7 +137,7 @@ def test_kinds_are_named_where_none_is_usual(tmp_path: Path) -> None:
     genome = write_fasta(tmp_path / "g.fa", c="ACGTA" * 100)
     gff = tmp_path / "g.gff3"
     gff.write_text("##gff-version 3\nc\tx\tgene\t100\t200\t.\t-\t.\tID=a\n")
-    with pytest.raises(ValueError, match=r"it has gene\. Say which are meant with --kind"):
+    with pytest.raises(ValueError, match=r"it has gene\. Select others with `kind`"):
         examples(task_of(tmp_path, genome, gff))
     task = task_of(
         tmp_path, genome, gff, kind=("gene",), negatives="shuffled", validation_on=("none",)

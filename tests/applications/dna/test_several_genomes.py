@@ -12,9 +12,8 @@ from planting import write_fasta
 from typer.testing import CliRunner
 
 from longbird.applications.dna.division import Division, stretches
+from longbird.applications.dna.genome_files import Labelled, labelled, open_genomes_of
 from longbird.applications.dna.genomes import Interval, open_genome, read_features
-from longbird.applications.dna.labelled import Labelled, labelled
-from longbird.applications.dna.opening import open_genomes_of
 from longbird.applications.dna.runs import evaluate, finetune, load
 from longbird.applications.dna.settings import DnaLabelSettings
 from longbird.cli.app import app
@@ -103,9 +102,9 @@ def test_each_genome_takes_its_own_names(tmp_path: Path) -> None:
 
 def test_names_that_no_genome_has_are_said(tmp_path: Path) -> None:
     given = labelled([str(each) for name in "ab" for each in species(tmp_path, name, 0)])
-    with pytest.raises(ValueError, match=r"--alias names c1, which none of .*a.fa, .*b.fa has"):
+    with pytest.raises(ValueError, match=r"`alias` names c1, which none of .*a.fa, .*b.fa has"):
         open_genomes_of(settings_of(alias=("x=a1", "y=c1")), given)
-    with pytest.raises(ValueError, match=r"--circular names c1, .* they have a1, b1"):
+    with pytest.raises(ValueError, match=r"`circular` names c1, .* they have a1, b1"):
         open_genomes_of(settings_of(circular=("c1",)), given)
     every = open_genomes_of(settings_of(circular=("all",)), given)
     assert all(each.circular for own in every for each in own.sequences.values())

@@ -1,6 +1,6 @@
-"""The models of DNA that come with Longbird: one that was pretrained, and one for promoters.
+"""The DNA models that come with Longbird: a pretrained model and a model of promoters.
 
-Both are called "default": what is meant follows from what is asked for.
+Both are called "default"; the command decides which one is meant.
 """
 
 from __future__ import annotations
@@ -11,37 +11,38 @@ from longbird.errors import MissingFileError
 
 NAME = "default"
 SHIPPED = Path(__file__).parent / "shipped"
-"""Has the card, and a folder for each of the two, as `save_pretrained` writes it."""
+"""Folder with the model card and the folders of both models."""
 PRETRAINED, PROMOTER = "pretrained", "promoter"
 
 
 def is_default(source: str | Path) -> bool:
-    """Is a model of Longbird meant, and not a folder that happens to have that name?"""
+    """Return whether a name means a model of Longbird, and not a folder called default."""
     return str(source) == NAME and not Path(NAME).exists()
 
 
 def folder_of_dna(source: str | Path, which: str) -> Path:
-    """The folder of a model: "default", that of a run, or that of a model.
+    """Return the folder of a model: "default", or the folder of a run or of a model.
+
+    The hub is not asked, so that nothing about a genome leaves the computer.
 
     Args:
-        source: As the user names it.
-        which: What "default" is: `PRETRAINED` or `PROMOTER`.
+        source: Name or folder, as the user gave it.
+        which: Model that "default" means: `PRETRAINED` or `PROMOTER`.
 
     Raises:
-        FileNotFoundError: There is no such folder, or this copy of Longbird comes without such a
-            model. The hub is not asked: nothing of what is done with a genome leaves the computer.
+        FileNotFoundError: The folder does not exist, or Longbird was installed without the model.
     """
     if not is_default(source):
         if not Path(source).exists():
             raise MissingFileError(
-                f"there is no folder {source}: expected that of a run of `longbird dna`, that of "
+                f"there is no folder {source}: expected a run of `longbird dna`, the folder of "
                 "its model, or default"
             )
         return Path(source)
     folder = SHIPPED / which
     if not (folder / "model.safetensors").is_file():
         raise MissingFileError(
-            f"this copy of Longbird comes without a model of DNA ({which}): train one with "
+            f"Longbird was installed without its DNA model ({which}): train one with "
             "recipes/dna/train.sh, or name the folder of a run of `longbird dna`"
         )
     return folder

@@ -1,4 +1,4 @@
-"""Which stretches of a genome are learned from, and which are kept to measure with."""
+"""Dividing a genome into the parts for training, validation and testing."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from longbird.applications.dna.genomes import Contig, Genome, Interval
 from longbird.errors import InvalidValueError
 
 SHARE = 0.2
-"""Of the bases that are held out, if nobody says which."""
+"""Share of the bases that is held out by default."""
 MEASURED = 4_000_000
-"""Bases that choose the best model, at most; a promoter is a window of its own, and is not cut."""
+"""Maximum number of bases of validation windows; promoters are not limited."""
 NONE = "none"
 PLACE = re.compile(r"(.+):([\d,]+)-([\d,]+)")
-"""A stretch as people write it: chr1:1-1,000."""
+"""Notation of a region: chr1:1-1,000."""
 
 
 class Division:
-    """A genome in parts: what is held out, and the rest, with a gap of one window between.
+    """A genome divided into held-out parts and the rest, with gaps between them.
 
     Args:
         genome: The genome.
-        held: By part, "validation" or "test": what `stretches` reads.
-        gap: Bases on both sides of what is held out that no part has.
+        held: Texts for `stretches` of each part, "validation" or "test".
+        gap: Number of bases on both sides of each held-out stretch that belong to no part.
 
     Attributes:
-        spans: By part, and "train" for the rest: intervals on the plus strand.
+        spans: Intervals of each part on the plus strand; "train" is the rest.
     """
 
     def __init__(self, genome: Genome, held: dict[str, Sequence[str]], gap: int) -> None:
@@ -49,13 +49,13 @@ class Division:
 
     @classmethod
     def measuring(cls, genome: Genome, on: Sequence[Interval]) -> Division:
-        """All of a genome, or some stretches of it, as what is measured with."""
+        """Return a division whose test part is a whole genome, or some stretches of it."""
         division = cls(genome, {}, 0)
         division.spans = {"test": _apart(on) or division.spans["train"]}
         return division
 
     def part_of(self, interval: Interval) -> str | None:
-        """The part that has all of an interval, if one has."""
+        """Return the part that contains an interval completely, or None."""
         contig = self.genome.contig(interval.name)
         for part, span in self._by_name.get(contig.name, ()):
             if _contains(span, interval, contig):
@@ -64,7 +64,7 @@ class Division:
 
     @cached_property
     def _by_name(self) -> dict[str, list[tuple[str, Interval]]]:
-        """The spans of each sequence, with their parts: an assembly may have 100,000."""
+        """The spans and parts by sequence, of which an assembly may have 100,000."""
         found: dict[str, list[tuple[str, Interval]]] = {}
         for part, spans in self.spans.items():
             for span in spans:
@@ -72,9 +72,9 @@ class Division:
         return found
 
     def windows(self, part: str, size: int) -> Iterator[Interval]:
-        """The spans of a part cut into windows; the last of each may be shorter.
+        """Yield the windows of a part; the last window of each span may be shorter.
 
-        Of a large part that chooses the best model, some, which lie evenly.
+        Of a large validation part, only evenly spaced windows are used.
         """
         every, number = self._every(part), 0
         for span in self.spans[part]:
@@ -84,12 +84,12 @@ class Division:
                 number += 1
 
     def _every(self, part: str) -> int:
-        """One in how many windows is taken."""
+        """Return the step between the windows that are used."""
         bases = sum(map(len, self.spans[part]))
         return -(-bases // MEASURED) if part == "validation" and bases else 1
 
     def words(self) -> dict[str, str]:
-        """What is in each part."""
+        """Return a description of each part."""
         return {
             part: ", ".join(str(span).removesuffix("(+)") for span in spans[:4])
             + (f" and {len(spans) - 4:,} more stretches" if len(spans) > 4 else "")
@@ -99,7 +99,7 @@ class Division:
 
 
 def names(text: str, genome: Genome) -> bool:
-    """Does a text name something of this genome, rather than of another?"""
+    """Return whether a text names a part of this genome, rather than of another."""
     return (
         any(
             name in known
@@ -112,15 +112,15 @@ def names(text: str, genome: Genome) -> bool:
 
 
 def is_file_of(text: str, genome: Genome) -> bool:
-    """Is a text the path or the name of the file of a genome, and so means all of it?"""
+    """Return whether a text is the path or the file name of a genome, which means all of it."""
     return text in (genome.file, Path(genome.file).name)
 
 
 def stretches(text: str, genome: Genome) -> list[Interval]:
-    """What a text names of a genome: a sequence, chr1:1-1000, 5/5 of every sequence, or its file.
+    """Return the intervals for a sequence, chr1:1-1000, 5/5 of every sequence, or a file name.
 
     Raises:
-        ValueError: The genome has nothing like it.
+        ValueError: The genome does not have it.
     """
     if text in genome.sequences or text in genome.names.alias:
         contig = genome.contig(text)
@@ -148,15 +148,15 @@ def stretches(text: str, genome: Genome) -> list[Interval]:
                 f"{contig.length:,}"
             )
         return [Interval(contig.name, start - 1, end, "+")]
-    genome.contig(text)  # says which there are
+    genome.contig(text)  # raises an error that lists the names
     return []
 
 
 def usual(genome: Genome, seed: int) -> list[str]:
-    """What is held out if nobody says: whole sequences, or the last fifth of each.
+    """Return what is held out by default: whole sequences, or the last fifth of each.
 
-    Whole sequences where none has more than half of the bases: those that come first by the
-    hash of their names, up to a fifth.
+    Whole sequences are held out if none has more than half of the bases: up to a fifth of the
+    bases, in the order of the hashes of their names.
     """
     lengths = {name: contig.length for name, contig in genome.sequences.items()}
     total = sum(lengths.values())
@@ -176,7 +176,7 @@ def usual(genome: Genome, seed: int) -> list[str]:
 
 
 def _apart(intervals: Sequence[Interval]) -> list[Interval]:
-    """With those that overlap as one, so that no base is in two."""
+    """Merge overlapping intervals."""
     apart: list[Interval] = []
     for each in sorted(intervals, key=lambda own: (own.name, own.start)):
         last = apart[-1] if apart else None
@@ -202,7 +202,9 @@ def _divided(
         return
     free = 0 if not contig.circular else taken[-1][1] - length + gap
     edges: list[tuple[int, int]] = []
-    before = taken[-1][2] if contig.circular else ""  # on a circle the last lies before the first
+    before = (
+        taken[-1][2] if contig.circular else ""
+    )  # on a circle, the last one precedes the first
     for start, end, part in taken:
         own = start if part == before or not before else max(start, free)
         edges.append((free, start - gap))
@@ -213,13 +215,13 @@ def _divided(
         edges.append((free, length))
     for start, end in edges:
         if start < end:
-            moved = length if start < 0 else 0  # over the origin
+            moved = length if start < 0 else 0  # across the origin
             yield Interval(name, start + moved, end + moved, "+"), "train"
 
 
 def _contains(span: Interval, interval: Interval, contig: Contig) -> bool:
     if not contig.circular:
-        # What lies beyond the ends is N, and belongs to who has the end.
+        # Positions beyond the ends are N, and belong to the part that has the end.
         start, end = max(interval.start, 0), min(interval.end, contig.length)
         return span.start <= start and end <= span.end
     if len(span) == contig.length:

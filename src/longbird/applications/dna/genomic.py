@@ -11,10 +11,9 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from longbird.applications.dna.division import NONE, Division, is_file_of, names, stretches, usual
+from longbird.applications.dna.genome_files import Labelled, labelled, open_genomes_of
 from longbird.applications.dna.genomes import Contig, Genome
 from longbird.applications.dna.genomes.letters import opposite
-from longbird.applications.dna.labelled import Labelled, labelled
-from longbird.applications.dna.opening import open_genomes_of
 from longbird.applications.dna.prior import Share
 from longbird.applications.dna.settings import DnaSettings
 from longbird.applications.dna.sweeps import NO_BASE, Sweep

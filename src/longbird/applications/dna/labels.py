@@ -1,4 +1,4 @@
-"""Labels of genomes: which features are meant, and which bases they cover."""
+"""Selecting the features that are labels, and finding the bases that they cover."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from longbird.applications.dna.genomes.labels import BIGWIG, is_bed, is_bedgraph
 from longbird.errors import InvalidValueError
 
 GENES = ("gene", "CDS", "mRNA", "tRNA", "rRNA", "ncRNA", "pseudogene", "exon")
-"""Kinds of features between which a genome is intergenic."""
+"""Kinds of features outside of which a genome is intergenic."""
 
 
 def features_of(
     files: Sequence[str | Path], genome: Genome, kinds: Sequence[str], usual: Sequence[str]
 ) -> list[Feature]:
-    """The features of files that are labels.
+    """Return the features of files that are labels.
 
     Args:
-        files: GFF3, BED or GenBank.
-        genome: That they belong to.
-        kinds: Of those that are meant; if empty, all of a BED file, and of others the `usual`.
-        usual: Kinds.
+        files: GFF3, BED or GenBank files.
+        genome: Genome that they belong to.
+        kinds: Kinds of features to select; by default all of BED files, and the `usual` kinds of
+            other files.
+        usual: Default kinds.
 
     Raises:
-        ValueError: There are none; the message has the kinds that there are. Or a file is of a
-            signal, which has no features.
+        ValueError: There are none; the message lists the kinds in the files. Or a file has a
+            signal instead of features.
     """
     if signals := [str(file) for file in files if is_signal(str(file))]:
         raise InvalidValueError(
@@ -44,33 +45,30 @@ def features_of(
         there = sorted({each.kind for own in found.values() for each in own})
         raise InvalidValueError(
             f"{', '.join(map(str, found))} has no features of kind "
-            f"{', '.join(sorted(kinds or usual))}; it has {', '.join(there[:20])}. Say which are "
-            "meant with --kind"
+            f"{', '.join(sorted(kinds or usual))}; it has {', '.join(there[:20])}. Select others "
+            "with `kind`"
         )
     return chosen
 
 
 def is_whole(part: Interval, genome: Genome) -> bool:
-    """Does a part of a feature cover a sequence, as the first line of annotations does?
-
-    It says nothing of any place.
-    """
+    """Return whether a part covers a whole sequence, as the first line of annotations does."""
     return len(part) == genome.sequences[part.name].length
 
 
 def is_signal(file: str) -> bool:
-    """Does a file have numbers along a genome, rather than features?"""
+    """Return whether a file has a signal along a genome, rather than features."""
     with open(file, "rb") as opened:
         head = opened.read(4)
     return head in BIGWIG or is_bedgraph(file)
 
 
 class Cover:
-    """The bases that some intervals cover, on a genome of any size.
+    """The bases of a genome that intervals cover.
 
     Args:
-        intervals: In any order; over the origin of a circle, too.
-        genome: That they lie in.
+        intervals: Intervals in any order, which may cross the origin of circular sequences.
+        genome: The genome.
     """
 
     def __init__(self, intervals: Iterable[Interval], genome: Genome) -> None:
@@ -83,7 +81,7 @@ class Cover:
         self._spans = {name: _merged(spans) for name, spans in found.items()}
 
     def bases(self, interval: Interval) -> np.ndarray:
-        """Which bases of an interval are covered, along the plus strand, bool [bases]."""
+        """Return which bases of an interval are covered, along the plus strand, bool [bases]."""
         return np.concatenate([self._piece(piece) for piece in self.genome.pieces(interval)])
 
     def _piece(self, piece: Interval) -> np.ndarray:
@@ -96,7 +94,7 @@ class Cover:
         return covered
 
     def touches(self, interval: Interval) -> bool:
-        """Is any base of an interval covered?"""
+        """Return whether any base of an interval is covered."""
         for piece in self.genome.pieces(interval):
             starts, ends = self._spans[piece.name]
             at = int(np.searchsorted(ends, piece.start, "right"))
@@ -105,14 +103,14 @@ class Cover:
         return False
 
     def has(self, name: str, base: int) -> bool:
-        """Is that base covered?"""
+        """Return whether a base is covered."""
         starts, ends = self._spans[name]
         at = int(np.searchsorted(ends, base, "right"))
         return at < len(starts) and bool(starts[at] <= base)
 
 
 def _merged(spans: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted, and those that meet or overlap as one."""
+    """Sort spans, and merge those that touch or overlap."""
     merged: list[list[int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -1,6 +1,6 @@
-"""What is not a promoter: places in the genome, or sequences made of promoters.
+"""Negatives for promoters: other places of the genome, or sequences made from promoters.
 
-The recipe decides the score, so that it is named wherever one is shown.
+The choice of negatives determines the scores, so it is named wherever a score is shown.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from longbird.applications.dna.sweeps import bases_around
 from longbird.errors import InvalidValueError
 
 PIECES, CHANGED = 20, 12
-"""Of the artificial recipes: a window is cut into 20 pieces, of which 12 change (Oubounyt et al.
-2019)."""
+"""Number of pieces of an artificial negative, and of those that change (Oubounyt et al. 2019)."""
 TRIES = 2000
-"""Draws for each place, before it is said that there is no room."""
+"""Maximum number of draws per place, after which there is considered to be no room."""
 RECIPES = {
     "random": "places drawn from the genome, on both strands, a window away from any start on "
     "their strand",
@@ -32,7 +31,7 @@ RECIPES = {
 
 
 def artificial(bases: str, recipe: str, draw: np.random.Generator) -> str:
-    """A sequence made of a promoter: 12 of 20 pieces change, the others stay.
+    """Return a sequence made from a promoter, of which 12 of 20 pieces change.
 
     Examples:
         >>> made = artificial("AC" * 50 + "GT" * 50, "permuted", np.random.default_rng(0))
@@ -65,30 +64,28 @@ def places(
     allowed: Callable[[str, int, str], bool],
     draw: np.random.Generator,
 ) -> Iterator[tuple[Interval, str]]:
-    """Windows at places of a genome, each with its part.
+    """Yield windows at random places of a genome, each with its part.
 
     Args:
         genome: The genome.
-        window_at: The window of a start: the name of a sequence, a base and a strand.
-        part_of: The part of a window, if it has one.
-        quotas: How many there are to be in each part.
-        allowed: May there be a negative at this start?
-        draw: Decides which.
+        window_at: Function that returns the window of a start: the name of a sequence, a base and
+            a strand.
+        part_of: Function that returns the part of a window, or None.
+        quotas: Number of windows in each part.
+        allowed: Function that returns whether a negative may start at a place.
+        draw: Random number generator.
 
     Raises:
         ValueError: There are too few such places.
     """
-    contigs = list(genome.sequences.values())
-    ends = np.cumsum([contig.length for contig in contigs])
     left, total = dict(quotas), sum(quotas.values())
     seen: set[tuple[str, int, str]] = set()
     for _ in range(TRIES * max(total, 1)):
         if not any(left.values()):
             return
-        place, reverse = int(draw.integers(ends[-1])), int(draw.integers(2))
-        which = int(np.searchsorted(ends, place, "right"))
-        contig = contigs[which]
-        base, strand = place - int(ends[which]) + contig.length, "+-"[reverse]
+        number, reverse = int(draw.integers(genome.size)), int(draw.integers(2))
+        contig, base = genome.locate(number)
+        strand = "+-"[reverse]
         key: Any = (contig.name, base, strand)
         if key in seen or not allowed(*key):
             continue

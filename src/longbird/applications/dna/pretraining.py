@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longbird.applications.dna.division import Division
+from longbird.applications.dna.genome_files import Labelled, check_once
 from longbird.applications.dna.genomes.letters import opposite
 from longbird.applications.dna.genomic import Genomic
-from longbird.applications.dna.labelled import Labelled, check_once
 from longbird.applications.training.settings.groups import Settings
 from longbird.applications.training.tasks.language_modelling.masking import masked
 from longbird.applications.training.tasks.task import Example, Prediction

@@ -1,15 +1,15 @@
-"""How often something is true, as a model has it from what it learned from."""
+"""The share of positives that a model has learned."""
 
 from __future__ import annotations
 
 import numpy as np
 
 Share = float | list[float]
-"""Of all that a model scores, or of each channel."""
+"""A share of all scores, or one for each channel."""
 
 
 def balanced(prevalence: Share) -> tuple[float, float]:
-    """Weights of what is not true and of what is, with which both count as much.
+    """Return weights of negatives and positives with which both classes count equally.
 
     Examples:
         >>> balanced(0.2)
@@ -20,10 +20,10 @@ def balanced(prevalence: Share) -> tuple[float, float]:
 
 
 def prior(prevalence: Share, class_weights: str) -> Share:
-    """The share that a model takes for granted, where it learned with these class weights.
+    """Return the share of positives that a model has learned with some class weights.
 
-    Weights change it as if there had been more of what is rare; the same ones hold for all
-    channels, so that it is not one half in each.
+    Balanced weights change it as if the rare class had been more frequent. All channels have the
+    same weights, so that it is not one half in each.
 
     Examples:
         >>> prior(0.2, "none"), prior(0.2, "balanced")

@@ -1,4 +1,4 @@
-"""Runs on genomes: pretraining, learning from labels, and measuring."""
+"""Training DNA models on genomes, loading them, and measuring them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any
 
 from longbird import models
 from longbird.applications.dna.default import PRETRAINED, PROMOTER, folder_of_dna
+from longbird.applications.dna.genome_files import open_genomes_of, paths_of
 from longbird.applications.dna.genomic import DESCRIPTION, Genomic
-from longbird.applications.dna.labelled import paths_of
-from longbird.applications.dna.opening import open_genomes_of
 from longbird.applications.dna.pretraining import Pretraining
 from longbird.applications.dna.promoters import Promoters
 from longbird.applications.dna.settings import (
@@ -39,11 +38,11 @@ from longbird.models.checkpoints.folders import read_config
 from longbird.models.integration.tasks import ENCODER_TASKS
 
 LEARNED: dict[str, type[Genomic]] = {"promoter": Promoters, "profile": Profile, "coding": Coding}
-"""What is learned from labels, by the name that the command has for it."""
+"""Tasks that learn from labels, by their name on the command line."""
 FEW = 10
-"""Windows with which intervals say nothing."""
+"""Number of windows below which confidence intervals are meaningless."""
 SHORT = 512
-"""Tokens of a window of genes, if nobody says."""
+"""Default number of tokens of a window for genes."""
 BY_NAME = {task.name: task for task in (Pretraining, *LEARNED.values())}
 
 
@@ -55,11 +54,11 @@ def pretrain(
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> Run:
-    """Trains a masked language model on genomes; the same call again goes on where it stopped.
+    """Train a masked language model on genomes; repeating the call resumes it.
 
     Args:
-        genomes: FASTA (plain, gzip, bgzip) or GenBank.
-        out: The folder of the run.
+        genomes: FASTA (plain, gzip, bgzip) or GenBank files.
+        out: Folder of the run.
         extend: Whether to continue a run with more `epochs` or `steps` than it was started with.
         say: Function that is called with each line of progress.
         **options: Options of the task, such as `tokens="bpe"` and `length=4096`.
@@ -79,14 +78,14 @@ def finetune(
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> Run:
-    """Trains a model on the labels of a genome; the same call again goes on where it stopped.
+    """Train a model on the labels of a genome; repeating the call resumes it.
 
     Args:
         task: "promoter", "profile" or "coding".
-        genome: FASTA or GenBank.
-        labels: BED, GFF3, GenBank or bigWig; if there are none, the genome's own (GenBank).
-            Further genomes may follow, each with its labels after it.
-        out: The folder of the run.
+        genome: FASTA or GenBank file.
+        labels: BED, GFF3, GenBank or bigWig files; if there are none, the labels of the genome
+            itself (GenBank). Further genomes may follow, each with its labels after it.
+        out: Folder of the run.
         extend: Whether to continue a run with more `epochs` or `steps` than it was started with.
         say: Function that is called with each line of progress.
         **options: Options of the task, such as `model="run"` and `negatives="intergenic"`.
@@ -100,13 +99,13 @@ def finetune(
     if "length" not in given and given.get("config") is None:
         given["length"] = _usual_length(ours, given)
     if not given.keys() & {"model", "config", "tokens"}:
-        say("the model begins with random weights; `--model default` begins with what it knows")
+        say("the model starts with random weights; `--model default` starts with pretrained ones")
     settings = make_settings(DnaLabelSettings, ours.name, files, given)
     return _run(ours(), settings, out, say, extend)
 
 
 def _started(options: dict[str, Any]) -> dict[str, Any]:
-    """What was given, with the folder of the model that ships in the place of its name."""
+    """Return the given options, with the folder of the model in place of "default"."""
     given = {name: value for name, value in options.items() if value is not None}
     if "model" in given and not str(given["model"]).startswith("scratch:"):
         given["model"] = str(folder_of_dna(given["model"], PRETRAINED))
@@ -116,7 +115,7 @@ def _started(options: dict[str, Any]) -> dict[str, Any]:
 def _run(
     task: Genomic, settings: Any, out: str | Path, say: Callable[[str], None], extend: bool
 ) -> Run:
-    """Looks at the files first: what cannot be read leaves no folder behind."""
+    """Check the files first, so that unreadable files leave no folder behind."""
     if settings.tokens != "base" and not settings.model.startswith("scratch:"):
         raise InvalidValueError(
             f"--tokens {settings.tokens} is for a new model, and {settings.model} has a "
@@ -128,10 +127,10 @@ def _run(
 
 
 def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
-    """Tokens that are enough: those of a window of a promoter, or what the model reads.
+    """Return the default number of tokens: a promoter's window, or what the model reads.
 
-    Genes are learned faster in short windows, of which a step has more: the experiment `coding`
-    has both.
+    Genes are learned faster in short windows, since a step has more of them: the experiment
+    `coding` compares both.
     """
     if task is Promoters:
         fields = DnaLabelSettings.__dataclass_fields__
@@ -148,27 +147,27 @@ def _usual_length(task: type[Genomic], given: dict[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class TrainedDna:
-    """A model of DNA and what it was trained for."""
+    """A DNA model and its task."""
 
     model: Any
     tokenizer: Any
     task: Genomic
     settings: DnaSettings
     folder: Path
-    """Of the model."""
+    """Folder of the model."""
     description: dict[str, Any]
 
 
 def load(path: str | Path, **options: Any) -> TrainedDna:
-    """The model of a run, or in a folder of its own.
+    """Load the model of a run, or of a model folder.
 
     Args:
-        path: The folder, or "default" for the model for promoters that comes with Longbird.
+        path: The folder, or "default" for the promoter model that comes with Longbird.
         **options: Fields of `DnaSettings` that say how to read genomes and labels.
 
     Raises:
-        FileNotFoundError: There is no such folder, or its run is not finished.
-        ValueError: It was not trained on genomes.
+        FileNotFoundError: The folder does not exist, or its run is not finished.
+        ValueError: The model was not trained on genomes.
     """
     path = folder_of_dna(path, PROMOTER)
     folder = folder_of_model(path)
@@ -183,7 +182,7 @@ def load(path: str | Path, **options: Any) -> TrainedDna:
     kind = DnaPretrainingSettings if pretrained else DnaLabelSettings
     values = read_settings(kept, kind) if kept.is_file() else {}
     values |= {"task": description["task"], "length": description["length"], "train": ()}
-    # These say how the genome that was learned from was read, and not how another is.
+    # These options applied to the genome that was learned from, and not to others.
     values = {name: value for name, value in values.items() if name not in ("alias", "circular")}
     given = {name: value for name, value in options.items() if value is not None}
     for name in ("length", "upstream", "downstream", "bin"):
@@ -215,14 +214,15 @@ def evaluate(
     say: Callable[[str], None] = print,
     **options: Any,
 ) -> Evaluation:
-    """How good a model is on a genome, with 95% confidence intervals.
+    """Measure a model on a genome, with 95% confidence intervals.
 
     Args:
-        path: The folder of a run, or of a model, or "default": with labels the model for
-            promoters that comes with Longbird, without any the pretrained one.
-        genome: FASTA or GenBank.
-        labels: As for `finetune`, with further genomes; of a pretrained model, these alone.
-        on: Stretches to measure on, as `--validation-on` takes them; all by default.
+        path: Folder of a run or of a model, or "default": with labels the promoter model that
+            comes with Longbird, without labels the pretrained model.
+        genome: FASTA or GenBank file.
+        labels: Labels and further genomes, as for `finetune`; for a pretrained model, only
+            further genomes.
+        on: Regions to measure on, as for `validation_on`; all by default.
         say: Is told what is going on.
         **options: Fields of `DnaSettings` that say how to read the genome and its labels.
     """
@@ -259,7 +259,7 @@ def evaluate(
 
 
 def _tell_learned(path: str | Path, genomes: Sequence[str], say: Callable[[str], None]) -> None:
-    """Says so if a model is measured on what it was trained on."""
+    """Warn if a model is measured on the genome that it was trained on."""
     folder = RunFolder(path)
     if not folder.data.is_file():
         return
@@ -270,7 +270,7 @@ def _tell_learned(path: str | Path, genomes: Sequence[str], say: Callable[[str],
             f"{part} was {words}" for part, words in data["parts"].items() if part != "train"
         )
         say(
-            f"warning: the model learned from {', '.join(same)}, so that what is measured says "
-            "nothing of other genomes. Measure with --on what was held out "
+            f"warning: the model was trained on {', '.join(same)}, so the metrics do not tell how "
+            "good it is on other genomes. Measure with --on what was held out "
             f"({held or 'nothing was'})"
         )

@@ -1,4 +1,4 @@
-"""How well scores tell two classes apart, with many samples at once for intervals."""
+"""Metrics of scores that separate two classes, for many bootstrap samples at once."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from scipy.sparse import csr_array, vstack
 
 THRESHOLD = 0.5
 MOST = 2**24
-"""Scores that are ranked exactly; of more, the last three bits of each are left out."""
+"""Maximum number of scores that are ranked exactly; of more, the last three bits are ignored."""
 SAMPLED = 2000
-"""Levels of samples, at least: half of them for what is true, however rare, and half for all."""
+"""Minimum number of levels in samples: half for positives, however rare, and half for all."""
 
 
 def marked(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Scores with what is true in four bytes each: float32, with a minus before what is not.
+    """Return scores and classes in four bytes each: float32, negative for negatives.
 
     Args:
-        scores: Between 0 and 1, [scores].
-        truth: bool [scores].
+        scores: Scores between 0 and 1, [scores].
+        truth: Whether each is a positive, bool [scores].
 
     Examples:
         >>> marked(np.array([0.0, 0.25, 0.5]), np.array([False, False, True])).tolist()
@@ -30,15 +30,15 @@ def marked(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 class Ranked:
-    """What is true and what is not at each level of a score, example by example.
+    """Counts of positives and negatives at each level of a score, for each example.
 
     Args:
-        levels: The highest first, [levels].
-        true: How often each example has each level and is true, sparse [examples, levels].
-        false: And is not.
-        all_levels: Of all examples together, if they are measured more finely.
-        all_true: How often each of these is true, [all levels].
-        all_false: And is not.
+        levels: Levels of the score, the highest first, [levels].
+        true: Number of positives of each example at each level, sparse [examples, levels].
+        false: Number of negatives.
+        all_levels: Levels for all examples together, if these are finer.
+        all_true: Number of positives at each of these, [all levels].
+        all_false: Number of negatives.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Ranked:
 
     @classmethod
     def each(cls, scores: np.ndarray, truth: np.ndarray) -> Ranked:
-        """Of examples with one score each, every score being a level of its own.
+        """Count examples with one score each; every score is a level.
 
         Args:
-            scores: Between 0 and 1, [examples].
-            truth: bool [examples].
+            scores: Scores between 0 and 1, [examples].
+            truth: Whether each is a positive, bool [examples].
         """
         levels, at = np.unique(-scores, return_inverse=True)  # the highest first
 
@@ -74,10 +74,10 @@ class Ranked:
 
     @classmethod
     def marked(cls, examples: Sequence[np.ndarray]) -> Ranked:
-        """Of examples with many scores.
+        """Count examples with many scores each.
 
         Args:
-            examples: What `marked` makes of the scores of each.
+            examples: Scores of each example, from the function `marked`.
         """
         every = np.concatenate(examples)
         if len(every) > MOST:
@@ -105,7 +105,7 @@ class Ranked:
         return cls(lowest, table(True), table(False), there, true, false)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """The metrics of samples, each [samples]; NaN where a sample has one class alone.
+        """Return the metrics of samples, each [samples]; NaN if a sample has only one class.
 
         Args:
             counts: How often each sample has each example, [samples, examples].
@@ -114,13 +114,13 @@ class Ranked:
         return metrics_of_counts(self.levels, true, false)
 
     def whole(self) -> dict[str, float]:
-        """The metrics of every example once."""
+        """Return the metrics of all examples."""
         found = metrics_of_counts(self.all_levels, self.all_true[None], self.all_false[None])
         return {name: float(values[0]) for name, values in found.items()}
 
     @property
     def prevalence(self) -> float:
-        """The share that is true."""
+        """Share of positives."""
         true, false = float(self.all_true.sum()), float(self.all_false.sum())
         return true / max(true + false, 1)
 
@@ -128,12 +128,12 @@ class Ranked:
 def metrics_of_counts(
     levels: np.ndarray, true: np.ndarray, false: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The metrics of samples, each [samples].
+    """Return the metrics of samples, each [samples].
 
     Args:
-        levels: The highest first, [levels].
-        true: How often each sample has each level and is true, [samples, levels].
-        false: And is not.
+        levels: Levels of the score, the highest first, [levels].
+        true: Number of positives of each sample at each level, [samples, levels].
+        false: Number of negatives.
     """
     # Counts are summed in floating point, which is exact up to 2**53. Products of counts overflow
     # int64 even in small genomes: four counts of 100,000 bases multiply to 10**20.

@@ -1,7 +1,6 @@
-"""How a model goes over a sequence: which windows it reads, and which bins it has scores for.
+"""The windows in which a scan reads a sequence, and the bins that get scores.
 
-All of it is the same seen from the other end, so that a sequence and its reverse complement are
-read in the same windows.
+Windows are symmetric, so that a sequence and its reverse complement are read in the same windows.
 """
 
 from __future__ import annotations
@@ -16,15 +15,14 @@ from longbird.applications.dna.genomes import Contig, Genome, Interval
 from longbird.applications.dna.genomes.letters import opposite
 
 Scores = Callable[[list[str]], list[np.ndarray]]
-"""What a model says of windows: for each an array of scores."""
+"""Function that returns an array of scores for each window."""
 STARTS_AT_ONCE, WINDOWS_AT_ONCE, BASES_AT_ONCE = 256, 8, 2**15
 NO_BASE = "-"
-"""Fills up a bin that the end of a sequence cuts short, so that bins are the same from both ends
-of a window."""
+"""Fills the last bin of a sequence, so that bins are the same from both ends of a window."""
 
 
 def bases_around(genome: Genome, window: Interval) -> str:
-    """The bases of a window; N beyond the ends of a line, and round and round a small circle."""
+    """Return the bases of a window: N beyond linear ends, and several rounds of small circles."""
     contig = genome.contig(window.name)
     if not contig.circular or len(window) <= contig.length:
         return genome.bases(window, pad=True)
@@ -36,12 +34,12 @@ def bases_around(genome: Genome, window: Interval) -> str:
 
 
 class Sweep(Protocol):
-    """The windows of one sequence, in order.
+    """The jobs of scoring one sequence, in order; a job scores one or several bins.
 
     Attributes:
         contig: The sequence.
-        jobs: How many things there are to do.
-        at_once: How many of them are done together.
+        jobs: Number of jobs.
+        at_once: Number of jobs that are run together.
     """
 
     contig: Contig
@@ -49,24 +47,24 @@ class Sweep(Protocol):
     at_once: int
 
     def first_bin(self, job: int) -> int:
-        """The first bin that a job has scores for; of the number of jobs, the number of bins."""
+        """Return the first bin that a job scores; for `jobs`, the number of bins."""
         ...
 
     def edges(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """Where bins begin and end in the sequence."""
+        """Return the starts and the ends of bins in the sequence."""
         ...
 
     def run(self, scores: Scores, genome: Genome, first: int, last: int) -> np.ndarray:
-        """The scores of the bins of some jobs, float32 [bins, channels]; NaN where all is N."""
+        """Return the scores of some jobs, float32 [bins, channels]; NaN if a window has only N."""
         ...
 
 
 @dataclass
 class Starts:
-    """A window at every few bases, on both strands.
+    """Windows at equally spaced starts, on both strands.
 
-    The bases are such that those of the other strand are the same, which takes an odd step, or
-    an odd number of bases. A sequence that is shorter than a step has a window at every base.
+    The starts are the same for the reverse complement, which is possible if the step is odd, or
+    the number of bases. A sequence that is shorter than a step has a window at every base.
     """
 
     contig: Contig
@@ -76,10 +74,12 @@ class Starts:
 
     def __post_init__(self) -> None:
         last = self.contig.length - 1
-        if last < self.step:  # of an even number of bases, none is in the middle
+        if last < self.step:  # an even number of bases has none in the middle
             self.step = 1
         if self.step % 2:
-            self.first = last * ((self.step + 1) // 2) % self.step  # half of it, as odd steps go
+            self.first = (
+                last * ((self.step + 1) // 2) % self.step
+            )  # half of `last`, modulo the odd step
         else:
             self.first = last % self.step // 2
         self.jobs = (last - self.first) // self.step + 1
@@ -89,7 +89,7 @@ class Starts:
         return job
 
     def edges(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """A bin has its start in the middle; the first and last reach to the ends."""
+        """Return bins around the starts; the first and the last extend to the ends."""
         bins = np.arange(first, last, dtype=np.int64)
         starts = self.first + bins * self.step - self.step // 2
         ends = starts + self.step
@@ -117,7 +117,7 @@ class Starts:
         return found
 
     def _all_n(self, genome: Genome, first: int, last: int) -> bool:
-        """Have the windows of some jobs no base? Centromeres are millions of N, read once here."""
+        """Return whether the windows of some jobs have only N, as in centromeres."""
         ends = [
             self.window_at(self.contig.name, self.first + job * self.step, strand)
             for job in (first, last - 1)
@@ -129,15 +129,15 @@ class Starts:
 
 @dataclass
 class Tiles:
-    """Windows that overlap: of each the scores of its core are kept, which has context around.
+    """Overlapping windows, of which only the core is scored, with context on both sides.
 
-    On a circle the context goes over the origin, and round and round if the circle is small.
+    On a circle, the context crosses the origin, several times if the circle is small.
 
     Args:
         contig: The sequence.
-        window: Bases of a window.
-        bin: Bases that share a score.
-        channels: Scores of a bin.
+        window: Number of bases of a window.
+        bin: Number of bases that share a score.
+        channels: Number of scores of a bin.
     """
 
     contig: Contig
@@ -151,18 +151,20 @@ class Tiles:
         core = max(1, self.window // 2 // self.bin)
         alone = self.contig.length <= self.window and not self.contig.circular
         cores = 1 if alone else -(-self.bins // core)  # on a circle, context is on both sides
-        self.jobs = min(cores + 1 - cores % 2, self.bins)  # odd: no border in the very middle
-        while 1 < self.jobs < self.bins and self._middle() > core:  # which rounding makes longer
+        self.jobs = min(
+            cores + 1 - cores % 2, self.bins
+        )  # odd, so that no border is in the middle
+        while 1 < self.jobs < self.bins and self._middle() > core:  # rounding can make it longer
             self.jobs = min(self.jobs + 2, self.bins)
         self.margin = max(0, (self.window - core * self.bin) // 2 // self.bin * self.bin)
 
     def _middle(self) -> int:
-        """Bins of the core in the middle."""
+        """Return the number of bins of the core in the middle."""
         middle = self.jobs // 2
         return self.first_bin(middle + 1) - self.first_bin(middle)
 
     def first_bin(self, job: int) -> int:
-        """The borders of cores, the same from both ends."""
+        """Return the start of a core; cores are the same from both ends."""
         if 2 * job <= self.jobs:
             return job * self.bins // self.jobs
         return self.bins - (self.jobs - job) * self.bins // self.jobs
@@ -189,7 +191,7 @@ class Tiles:
         return found
 
     def _window(self, genome: Genome, low: int, high: int) -> tuple[str, int]:
-        """A core with its context in whole bins, and how many bins lie before the core."""
+        """Return a core with its context in whole bins, and the number of bins before the core."""
         start, end = low * self.bin, min(high * self.bin, self.contig.length)
         left, right = start - self.margin, end + self.margin
         if not self.contig.circular:

@@ -1,4 +1,4 @@
-"""Bases as the inputs of a model, and the tokenizer that a run makes."""
+"""Converting bases to inputs of a model, and making the tokenizer of a run."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from longbird.applications.dna.genomes import DnaTokenizer, Encoding, Genome, In
 from longbird.applications.dna.settings import DnaSettings
 
 ROOM = 0.9
-"""Of the tokens that a model reads, those that a window of pieces is planned to have."""
+"""Share of the tokens that a model reads which a window of byte pairs should have."""
 SAMPLE, STRETCH = 64, 1000
-"""Stretches, and bases of each, that tell how many bases a token has."""
+"""Number of stretches, and of bases of each, that are used to estimate bases per token."""
 
 
 class Tokens:
-    """Cuts bases for a model, with special tokens at both ends.
+    """Tokenizes bases for a model, with special tokens at both ends.
 
     Args:
-        tokenizer: Of the model, as transformers has it.
-        length: Tokens that the model reads, with the special ones.
+        tokenizer: Tokenizer of the model, of transformers.
+        length: Maximum number of tokens, including the special tokens.
     """
 
     def __init__(self, tokenizer: Any, length: int) -> None:
@@ -36,37 +36,34 @@ class Tokens:
         self.length = length
 
     def encode(self, bases: str) -> Encoding:
-        """Without special tokens."""
+        """Tokenize bases without special tokens."""
         return self.dna.encode(bases)
 
     def inputs(self, encoding: Encoding) -> list[int]:
-        """With them."""
+        """Return token ids with special tokens."""
         return [self.first, *encoding.ids.tolist(), self.last]
 
     def fits(self, bases: str) -> bool:
-        """Does the model read as many?"""
+        """Return whether the model can read these bases at once."""
         if len(bases) <= self.length - 2:
             return True
         return len(self.encode(bases)) <= self.length - 2
 
     def window(self, genome: Genome) -> int:
-        """Bases of a window that fills the model; of pieces, nearly."""
+        """Return the number of bases that fill the model; with byte pairs, slightly fewer."""
         if self.dna.k is not None:
             return (self.length - 2) * self.dna.k
-        names = list(genome.sequences.values())
-        ends = np.cumsum([contig.length for contig in names])
         bases = tokens = 0
-        for place in np.random.default_rng(0).integers(0, ends[-1], SAMPLE).tolist():
-            which = int(np.searchsorted(ends, place, "right"))
-            start = place - (int(ends[which - 1]) if which else 0)
-            end = min(start + STRETCH, names[which].length)
-            encoding = self.encode(genome.bases(Interval(names[which].name, start, end)))
+        for number in np.random.default_rng(0).integers(0, genome.size, SAMPLE).tolist():
+            contig, start = genome.locate(number)
+            end = min(start + STRETCH, contig.length)
+            encoding = self.encode(genome.bases(Interval(contig.name, start, end)))
             bases, tokens = bases + end - start, tokens + len(encoding)
         return max(1, int(ROOM * (self.length - 2) * bases / tokens))
 
 
 def make_tokenizer(settings: DnaSettings, texts: Iterable[str], folder: Path) -> None:
-    """Writes the tokenizer that the settings ask for; `texts` are what bpe learns from."""
+    """Write the tokenizer that the settings name; bpe is trained on `texts`."""
     match settings.tokens:
         case "base":
             made = DnaTokenizer.base()

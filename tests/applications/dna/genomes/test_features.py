@@ -265,7 +265,7 @@ BAD = {
     "bed columns": ("line\t0\t4\tx\nline\t0\t4\n", "line 2: expected 4 columns .*received 3"),
     "bed numbers": ("line\t0\t4\nline\tx\t4\n", "line 2: expected the name of a sequence"),
     "bed negative at once": ("line\t-5\t4\n", "line 1: .* not negative; received 'line.t-5"),
-    "bed titles": ("chrom start end\nline 0 4\n", "line 1 seems to be a header.* Delete it, or put #"),
+    "bed titles": ("chrom start end\nline 0 4\n", "line 1 seems to be a header.* or put #"),
     "bed titles of words": ("a title\nline\t0\t4\n", "line 1 seems to be a header"),
     "bed negative": ("line\t0\t4\nline\t-1\t4\n", "line 2: expected the name of a sequence"),
     "bed strand": ("line\t0\t4\tx\t0\tplus\n", "column 6; received 'plus'"),

@@ -184,7 +184,7 @@ def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> Sequence
     if not line.endswith(b"\n"):
         if wrapped or lines.wrapped:  # programs that break lines end the last one as well
             raise InvalidValueError(
-                f"{path} ends in the middle of a line: it was probably truncated. Copy or download "
+                f"{path} ends in the middle of a line: it is probably truncated. Copy or download "
                 f"it again; if it is whole, end its last line, for example with `echo >> {path}`"
             )
         found.notes.append(NO_END)

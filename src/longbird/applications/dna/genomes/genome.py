@@ -8,9 +8,11 @@ import os
 import shutil
 import stat
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -154,6 +156,8 @@ class Genome:
         }
         self.notes = tuple(found.notes)
         self.names = Names(file, found.lengths, alias)
+        self._contigs = list(self.sequences.values())
+        self._ends = list(accumulate(contig.length for contig in self._contigs))
         self._handles = Handles(partial(_open, source, folder))
 
     def bases(self, interval: Interval, *, pad: bool = False) -> str:
@@ -184,6 +188,17 @@ class Genome:
             ValueError: There is none; the message lists the names.
         """
         return self.sequences[self.names.find(name)]
+
+    @property
+    def size(self) -> int:
+        """Number of bases of all sequences."""
+        return self._ends[-1]
+
+    def locate(self, number: int) -> tuple[Contig, int]:
+        """Return the sequence and the position of a base that is counted over all sequences."""
+        which = bisect_right(self._ends, number)
+        contig = self._contigs[which]
+        return contig, number - self._ends[which] + contig.length
 
     def pieces(self, interval: Interval) -> tuple[Interval, ...]:
         """Cut an interval at the origin into one or two pieces, in the order of the plus strand.
@@ -238,8 +253,7 @@ class Genome:
         self.close()
 
     def __repr__(self) -> str:
-        total = sum(contig.length for contig in self.sequences.values())
-        return f"<Genome {self.file}: {len(self.sequences):,} sequences, {total:,} bases>"
+        return f"<Genome {self.file}: {len(self.sequences):,} sequences, {self.size:,} bases>"
 
 
 def check_genome(value: Any) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from longbird.applications.dna.genome_files import open_genome_of, paths_of
 from longbird.applications.dna.genomes import Genome, Interval
 from longbird.applications.dna.genomes.letters import opposite
-from longbird.applications.dna.labelled import paths_of
-from longbird.applications.dna.opening import open_genome_of
 from longbird.applications.dna.runs import TrainedDna, load
 from longbird.applications.dna.scanning.calls import CallSettings
 from longbird.applications.dna.scanning.formats import (
