@@ -33,7 +33,7 @@ class Written(Promoters):
         """Notes that examples say what they are for."""
         super().prepare(settings, tokenizer)
         self.window = self.upstream + self.downstream
-        self.divided = {"train": "windows", "validation": "one group of windows in ten"}
+        self.words = {"train": "windows", "validation": "one group of windows in ten"}
 
     def examples(
         self, rows: Iterable[Any], settings: Settings, say: Callable[[str], None]

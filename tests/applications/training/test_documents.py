@@ -21,7 +21,7 @@ class Windows(Task):
 
     inputs = ("input_ids",)
 
-    def features(self, examples: Any, tokenizer: Any, length: int) -> Any:
+    def features(self, examples: Any, tokenizer: Any, length: int, training: bool = False) -> Any:
         yield from examples
 
     def lengths(self, features: Any) -> Any:

@@ -18,6 +18,7 @@ from longbird.applications.dna.prior import Share
 from longbird.applications.dna.settings import DnaSettings
 from longbird.applications.dna.sweeps import NO_BASE, Sweep
 from longbird.applications.dna.tokens import Tokens, make_tokenizer
+from longbird.applications.training.data.file_source import Source
 from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.engine.trained_model import DNA as DESCRIPTION
 from longbird.applications.training.tasks.task import Task
@@ -42,6 +43,7 @@ class Genomic(Task):
 
     def __init__(self) -> None:
         self._kept: dict[Any, Any] = {}
+        self.words: dict[str, str] = {}
 
     window: int = 0
     """Bases of a window; 0 as long as it is not known."""
@@ -112,7 +114,7 @@ class Genomic(Task):
             for part, text in division.words().items():
                 if text:
                     words.setdefault(part, []).append(text)
-        self.divided = {part: "; ".join(texts) for part, texts in words.items()}
+        self.words = {part: "; ".join(texts) for part, texts in words.items()}
 
     def genomes(self, paths: Sequence[str]) -> Sequence[Labelled]:
         """Of the files that were given, those that are genomes, each with its labels."""
@@ -152,6 +154,10 @@ class Genomic(Task):
             own = [each for text in on if names(text, genome) for each in stretches(text, genome)]
             if own or not on:
                 self.divisions.append(Division.measuring(genome, own))
+
+    def source(self, settings: Any, say: Callable[[str], None]) -> Source:
+        """The parts of the genomes."""
+        return GenomeSource(self, settings, say)
 
     def rows(self, paths: Iterable[str | Path], settings: Any) -> Iterator[Any]:
         """The files themselves: they are not read by row."""
@@ -213,7 +219,7 @@ class Genomic(Task):
         return 2 + max(len(self.tokens.encode(each)) for each in (bases, opposite(bases)))
 
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
         """With their tokens."""
         for example in examples:
@@ -272,6 +278,34 @@ class Genomic(Task):
         known = {"prior": description.get("prevalence"), **description}  # older ones have none
         for name in self.described:
             setattr(self, name, known[name])
+
+
+class GenomeSource:
+    """Examples that say themselves which part of the genomes they are from."""
+
+    def __init__(self, task: Genomic, settings: Any, say: Callable[[str], None]) -> None:
+        self.task, self.settings, self.say = task, settings, say
+
+    def examples_to_learn(self) -> Iterator[dict[str, Any]]:
+        """Yield the examples of the training part."""
+        return self._of("train", self.say)
+
+    def divide(self) -> dict[str, Any]:
+        """Return what each part has, in words."""
+        return {"held out": None, "parts": dict(self.task.words)}
+
+    def parts(self) -> Iterable[str]:
+        """Return the parts of the genomes."""
+        return self.task.words.keys()
+
+    def examples(self, part: str) -> Iterator[dict[str, Any]]:
+        """Yield the examples of a part."""
+        return self._of(part, lambda _: None)
+
+    def _of(self, part: str, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+        rows = self.task.rows(self.settings.train, self.settings)
+        examples = self.task.examples(rows, self.settings, say)
+        return (each for each in examples if each["part"] == part)
 
 
 def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:

@@ -218,7 +218,7 @@ class Promoters(Genomic):
                 )
 
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
         """With their tokens."""
         for example in examples:

@@ -69,6 +69,8 @@ def find_column(
     likely = [column for column in columns if column.lower() in NAMES[wanted]]
     if wanted in columns:
         likely = [wanted]
+    elif not likely and len(columns) == 1:
+        likely = [*columns]
     if len(likely) != 1:
         those = f"any of {_list(likely)} could be" if likely else f"there are {_list(columns)}"
         raise InvalidValueError(f"which column is the {wanted}? {those}; name it with --{option}")

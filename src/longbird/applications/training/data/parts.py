@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +11,6 @@ from datasets import Dataset
 
 from longbird.applications.training.data.arrow_columns import numbers_of
 from longbird.applications.training.data.files import fingerprint, left_out
-from longbird.applications.training.data.split import draw, linked, lowest
 from longbird.applications.training.data.token_store import cache_key, stored
 from longbird.applications.training.engine.processes import processes
 from longbird.applications.training.engine.run_folder import RunFolder, read_json, write_text
@@ -38,57 +35,16 @@ def read_parts(
     for line in _about_files(given, files):
         say(line)
 
-    def read(part: str, say: Callable[[str], None] = lambda _: None) -> Iterator[dict[str, Any]]:
-        return task.examples(task.rows(given[part], settings), settings, say)
-
-    def divided(part: str, say: Callable[[str], None] = lambda _: None) -> Iterator[Any]:
-        return (each for each in read("train", say) if each["part"] == part)
-
-    groups = array("Q")  # one number for each row, of which there may be many
-    links = array("Q")  # pairs of groups that stay together
-
-    def noted(examples: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        for example in examples:
-            several = example["group"]
-            names = [several] if isinstance(several, str) else several
-            first, *more = (draw(name, settings.seed) for name in names)
-            groups.append(first)
-            for other in more:
-                links.extend((first, other))
-            yield example
-
-    examples = divided("train", say) if task.divided else noted(read("train", say))
-    first = next(examples, None)
-    if first is None and not task.divided:  # those have a message of their own
-        raise InvalidValueError(
-            f"{', '.join(settings.train)} has no rows: there is nothing to learn"
-        )
-    task.learn(itertools.chain([] if first is None else [first], examples))
-    aside, group = None, getattr(settings, "group", None)
-    hold_out = getattr(settings, "hold_out", 0.0)
-    if "validation" not in files and hold_out and not task.divided:
-        aside = lowest(linked(groups, links, settings.seed), hold_out)
-        share = aside.mean()
-        if not 0.5 < share / hold_out < 2:
-            say(
-                f"held out are {aside.sum():,} of {len(aside):,} rows, {share:.0%}: what belongs "
-                "together stays on one side"
-            )
+    source = task.source(settings, say)
+    task.learn(source.examples_to_learn())
+    division = source.divide()
     key = cache_key(files, asdict(settings), tokenizer.backend_tokenizer.to_str())
 
     def part_of(part: str) -> Dataset:
-        file = folder.cache / f"{part}-{key}.arrow"
-        if task.divided:
-            return stored(task, divided(part), tokenizer, settings.length, file, part == "train")
-        if aside is None or part == "test":
-            learned = part == "train"
-            return stored(task, read(part), tokenizer, settings.length, file, learned)
-        wanted = part == "validation"
-        chosen = (each for each, out in zip(read("train"), aside, strict=True) if out == wanted)
-        return stored(task, chosen, tokenizer, settings.length, file, not wanted)
+        file, training = folder.cache / f"{part}-{key}.arrow", part == "train"
+        return stored(task, source.examples(part), tokenizer, settings.length, file, training)
 
-    there = {*files, *(() if aside is None else ("validation",)), *task.divided}
-    parts = {part: part_of(part) for part in PARTS if part in there}
+    parts = {part: part_of(part) for part in PARTS if part in source.parts()}
     for part, documents in parts.items():
         if len(documents) == 0:
             raise InvalidValueError(
@@ -99,8 +55,7 @@ def read_parts(
         "documents": {part: len(documents) for part, documents in parts.items()},
         "tokens": {part: int(numbers_of(x, "tokens").sum()) for part, x in parts.items()},
         "model": model,
-        "held out": None if aside is None else f"by {group or 'equal text'}",
-        **({"parts": dict(task.divided)} if task.divided else {}),
+        **division,
         "notes": task.notes(),
     }
     if not folder.data.exists() and processes().is_main_process:

@@ -66,10 +66,9 @@ def features_of(
     training: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """The features of examples, with the `lengths` of the parts that each is read in."""
-    make = task.training_features if training else task.features
     examples = iter(examples)
     while some := list(itertools.islice(examples, 64)):  # the tokenizer works on them in parallel
-        for features in make(some, tokenizer, length):
+        for features in task.features(some, tokenizer, length, training):
             yield {**features, "lengths": [int(each) for each in task.lengths(features)]}
 
 

@@ -25,6 +25,8 @@ from longbird.errors import InvalidValueError
 
 SAMPLES = 1000
 MOST_WORST = 50
+MOST_SHOWN = 100
+"""Entries of a list, such as entities, in the list of the worst examples."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def evaluate_rows(
             {
                 "place": examples[row]["place"],
                 "expected": task.expected(examples[row]),
-                "given": task.given(said[row]),
+                "given": _shortened(task.answer(said[row])),
                 "text": examples[row]["text"][:500],
             }
             for row in worst
@@ -85,6 +87,14 @@ def evaluate_rows(
         examples,
         said,
     )
+
+
+def _shortened(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer with the first entries of each list."""
+    return {
+        name: value[:MOST_SHOWN] if isinstance(value, list) else value
+        for name, value in answer.items()
+    }
 
 
 def intervals(

@@ -42,14 +42,11 @@ def predict(
         learning: Only what a task measures while a model learns?
     """
     first = _read(model, task, rows, tokenizer, tokens_per_batch, advance, learning)
-    again = None if learning else task.second_look(rows, first)
-    if again is None:
+    if learning:
         return first
-    second = _read(model, task, again, tokenizer, tokens_per_batch)
-    return [
-        task.looked_twice(*both) if both[1] else both[0]
-        for both in zip(first, second, strict=True)
-    ]
+    return task.second_look(
+        rows, first, lambda again: _read(model, task, again, tokenizer, tokens_per_batch)
+    )
 
 
 @torch.no_grad()

@@ -51,7 +51,7 @@ class Choose(Task):
     # ---- examples to features
 
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
         """Examples with the tokens of question and choice, [choices, n]; n differs."""
         typed = "token_type_ids" in tokenizer.model_input_names

@@ -49,12 +49,13 @@ class Classify(Task):
         for row in rows:
             if columns is None:
                 names = list(row.values)
-                columns = (
-                    find_column("text", settings.text, names, say),
-                    find_column("label", settings.label, names, say),
-                )
-                if columns[0] == columns[1]:
-                    raise InvalidValueError(f"--text and --label name one column, {columns[0]}")
+                text_column = find_column("text", settings.text, names, say)
+                if settings.label == text_column:
+                    raise InvalidValueError(
+                        f"`text` and `label` are one column, {text_column}: name two"
+                    )
+                others = [name for name in names if name != text_column]
+                columns = text_column, find_column("label", settings.label, others, say)
             text, label = (value_of(row, column) for column in columns)
             yield {
                 "place": row.place,
@@ -117,7 +118,7 @@ class Classify(Task):
     # ---- examples to features
 
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
         """Examples with their tokens and the numbers of their labels."""
         for example, (ids, tokens) in zip(
@@ -141,8 +142,13 @@ class Classify(Task):
             return {"labels": [float(numbers[0])]}
         return {"labels": [float(number in numbers) for number in range(len(self.labels))]}
 
-    def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Labels as the head takes them."""
+    def batch(
+        self,
+        examples: Sequence[dict[str, Any]],
+        pad: Callable[[Sequence[dict[str, Any]]], dict[str, Tensor]],
+    ) -> dict[str, Tensor]:
+        """Return a batch with labels as the head takes them."""
+        batch = pad(examples)
         labels = batch["labels"]
         return {**batch, "labels": labels if self.several else labels[:, 0].long()}
 

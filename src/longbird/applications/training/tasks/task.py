@@ -1,4 +1,8 @@
-"""What a task is: how rows become batches, what is learned, and how well it was learned."""
+"""What a task is: five parts, each with its own concern, which a task class inherits.
+
+`docs/adding-a-task.md` shows a complete task. Everything else about a run is the same for all
+tasks, and no other module asks which task it has.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from datasets import Dataset
 from torch import Tensor
 
 from longbird.applications.training.data.arrow_columns import numbers_of
+from longbird.applications.training.data.file_source import FileSource, Source
 from longbird.applications.training.data.files import Row, rows
 from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.settings.groups import Settings
@@ -22,94 +27,69 @@ Prediction = Mapping[str, Any]
 """What a model says of an example."""
 
 
-class Task:
-    """What is particular to a task; everything else about a run is the same for all."""
+class Reading:
+    """From files to examples."""
 
-    name: ClassVar[str]
-    """What `longbird finetune` calls it."""
-    settings_class: ClassVar[type[Settings]]
-    """The options that it has."""
-    head: ClassVar[str]
-    """Its name in `longbird.models.integration.tasks`."""
-    best: str
-    """The metric that decides which model is the best."""
-    more_is_better: ClassVar[bool] = True
-    """Of that metric."""
     rows_are: ClassVar[str] = "documents"
-    """What a row is, for the user."""
-    on_disk: ClassVar[tuple[str, ...]] = ("input_ids",)
-    """Columns that metrics do not need, and that stay on the disk."""
-    joins: ClassVar[tuple[str, ...]] = ()
-    """Of these, the columns that `joined` needs."""
-    new_batches: ClassVar[bool] = False
-    """Must documents meet others in every epoch? Batches are then drawn anew, and may have a
-    document more than they should."""
-    inputs: ClassVar[tuple[str, ...]]
-    """What is read of the features to make inputs of the model; `input_ids` is one."""
-
-    divided: Mapping[str, str] = {}
-    """Where the examples say which `part` they are of (train, validation, test) rather than being
-    held out by group: what is in each part, in words."""
+    """What messages call the examples."""
 
     def begin(self, settings: Any, folder: RunFolder) -> None:
-        """Makes what a run needs before its model and tokenizer are there."""
+        """Create what a run needs before its model and tokenizer exist."""
 
-    def prepare(self, settings: Any, tokenizer: Any) -> None:
-        """Is told of the run before it is given anything to read."""
-
-    # ---- rows to examples
+    def source(self, settings: Any, say: Callable[[str], None]) -> Source:
+        """Return where the examples of each part (train, validation, test) come from."""
+        return FileSource(self, settings, say)
 
     def rows(self, paths: Iterable[str | Path], settings: Any) -> Iterator[Row]:
-        """The rows of files."""
+        """Yield the rows of files."""
         return rows(paths, settings.encoding)
 
     def examples(
         self, rows: Iterable[Row], settings: Any, say: Callable[[str], None]
     ) -> Iterator[dict[str, Any]]:
-        """What the rows hold, with the `place` of each, and the `group` that stays together."""
+        """Yield an example per row, with its `place` and the `group` that stays together."""
+        raise NotImplementedError
+
+    def unanswered(self, value: Any, row: Row, column: str) -> dict[str, Any]:
+        """Return the example of a document that the model is applied to."""
         raise NotImplementedError
 
     def text_columns(self, names: list[str]) -> list[str]:
-        """The columns that can be the text of a document without an answer."""
+        """Return the columns that can be the text of a document without an answer."""
         return names
 
-    def unanswered(self, value: Any, row: Row, column: str) -> dict[str, Any]:
-        """What a document holds that the model is to say something of."""
-        raise NotImplementedError
-
     def learn(self, examples: Iterable[Example]) -> None:
-        """Looks at the training examples for what the head must know, such as its labels."""
+        """Look at the training examples for what the head must know, such as its labels."""
         for _ in examples:
             pass
 
-    def head_settings(self) -> dict[str, Any]:
-        """What the configuration of the model says of the head."""
-        return {}
+    def check(self, parts: Mapping[str, Dataset], settings: Any) -> None:
+        """Raise an error, before the first step, if nothing can be learned or measured."""
 
-    def start_from(self, config: Any) -> None:
-        """Looks at the configuration of the model that is to learn, and may add to it."""
 
-    @classmethod
-    def of_model(cls, config: Any) -> Task:
-        """The task that a model was trained for."""
-        return cls()
+class Features:
+    """From examples to batches."""
 
-    # ---- examples to features
+    inputs: ClassVar[tuple[str, ...]]
+    """Features that are read to make inputs of the model; `input_ids` is one."""
+    on_disk: ClassVar[tuple[str, ...]] = ("input_ids",)
+    """Features that metrics do not need, and that stay on the disk."""
+    joins: ClassVar[tuple[str, ...]] = ()
+    """Of these, the features that `joined` needs."""
+    new_batches: ClassVar[bool] = False
+    """Whether batches are drawn again in each epoch; they may then have a document too many."""
+
+    def prepare(self, settings: Any, tokenizer: Any) -> None:
+        """Receive the settings and the tokenizer, before anything is read."""
 
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
-        """Examples with their inputs, and how many `tokens` they have before they are cut."""
+        """Yield examples with their inputs and the number of `tokens` before they are cut."""
         raise NotImplementedError
 
-    def training_features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
-    ) -> Iterator[dict[str, Any]]:
-        """The same for examples to learn from."""
-        return self.features(examples, tokenizer, length)
-
     def about(self, rows: Dataset, length: int) -> Iterator[str]:
-        """Lines on what becomes of documents that are not as the model takes them."""
+        """Yield lines about documents that the model does not read as they are."""
         longer = int((numbers_of(rows, "tokens") > length).sum())
         if longer:
             yield (
@@ -117,126 +97,120 @@ class Task:
                 "ends are cut off"
             )
 
-    def check(self, parts: Mapping[str, Dataset], settings: Any) -> None:
-        """Looks at all documents before the first step; raises where nothing can be learned."""
-
-    # ---- parts: what the model reads of a row at once, which may be windows of it
-
     def lengths(self, features: Example) -> list[int]:
-        """Tokens of each part of a row: one part, unless a task says otherwise."""
+        """Return the tokens of each part of an example: one part, or one per window."""
         return [len(features["input_ids"])]
 
     def reader(self, rows: Dataset) -> Callable[[int, int | None], Example]:
-        """What gives the `inputs` of a row in an epoch, as those of `inputs_of`."""
+        """Return a function from a row and an epoch to the `inputs` of that row."""
         return lambda row, _epoch: rows[row]
 
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
-        """The inputs of a part of a row as they are in an epoch.
+        """Return the inputs of one part of a row in an epoch.
 
-        What is random in them is a function of the seed, the number and the epoch alone.
+        Anything random in them is a function of the seed, the number and the epoch alone.
 
         Args:
             row: Its `inputs`.
-            part: Which of its parts.
-            number: Of this part among those of all rows.
-            epoch: None where a model is measured, always in the same way.
+            part: Number of the part within the row.
+            number: Number of the part within all rows.
+            epoch: Number of the epoch; None for evaluation, which is always the same.
         """
         return {name: row[name] for name in self.inputs}
-
-    def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
-        """What was said of the parts of a row as what is said of it."""
-        return dict(parts[0])
-
-    def second_look(self, rows: Dataset, predictions: Sequence[Prediction]) -> Dataset | None:
-        """The rows in other parts, to be read again; those without parts are not."""
-        return None
-
-    def looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
-        """Two predictions of a row as one."""
-        raise NotImplementedError
-
-    # ---- features to batches
 
     def batch(
         self,
         examples: Sequence[dict[str, Any]],
         pad: Callable[[Sequence[dict[str, Any]]], dict[str, Tensor]],
     ) -> dict[str, Tensor]:
-        """A batch as the model takes it, of inputs that `pad` makes equally long."""
-        return self.collate(pad(examples))
-
-    def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """A padded batch as the model takes it."""
-        return batch
+        """Return a batch as the model takes it; `pad` makes inputs equally long."""
+        return pad(examples)
 
     def uncounted(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """A batch of a process that has no document of a step; its `items` are 0 in any case."""
+        """Return the batch of a process without a document in a step; its `items` are 0."""
         return batch
 
-    # ---- learning
+
+class Objective:
+    """The head of the model, and the loss."""
+
+    head: ClassVar[str]
+    """Name of the head in `longbird.models.integration.tasks`."""
+
+    def head_settings(self) -> dict[str, Any]:
+        """Return the fields of the configuration that describe the head."""
+        return {}
+
+    def start_from(self, config: Any) -> None:
+        """Look at the configuration of the model that is to learn; it may be changed."""
+
+    @classmethod
+    def of_model(cls, config: Any) -> Any:
+        """Return the task that a model was trained for."""
+        return cls()
 
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
-        """Weights that make every class count as much as every other."""
-        raise InvalidValueError(f"{self.name} has no classes: leave class_weights out")
+        """Return weights that make every class count as much as every other."""
+        raise InvalidValueError("this task has no classes: leave `class_weights` out")
 
     def run(self, model: Any, batch: Mapping[str, Tensor]) -> Any:
-        """The outputs of the model for a batch."""
+        """Return the outputs of the model for a batch."""
         return model(**batch)
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
-        """A mean over the `items` of a batch."""
+        """Return the mean loss over the `items` of a batch."""
         return outputs.loss
 
     def items(self, batch: Mapping[str, Tensor]) -> int:
-        """How many things the loss is a mean over: documents, unless a task says otherwise."""
+        """Return what the loss is a mean over: the number of documents, unless overridden."""
         return len(batch["input_ids"])
 
     def tokens_kept(self, tokens: int) -> int:
-        """Of the tokens of a batch, those whose activations are in memory at one time."""
+        """Return how many of the tokens of a batch have activations in memory at a time."""
         return tokens
 
-    # ---- outputs to results
+
+class Metrics:
+    """From outputs to predictions, and from predictions to metrics."""
+
+    best: str
+    """Metric that decides which model is the best."""
+    more_is_better: ClassVar[bool] = True
+    """Whether a larger value of that metric is better."""
 
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-        """What the model says of each example of a batch."""
+        """Return what the model says of each part in a batch."""
         raise NotImplementedError
 
     def watched(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-        """What a model is measured by while it learns, where predictions take too long."""
+        """Return the predictions that are measured during training, where others take long."""
         return self.predictions(model, batch)
 
+    def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
+        """Return the prediction of a row from those of its parts."""
+        return dict(parts[0])
+
+    def second_look(
+        self,
+        rows: Dataset,
+        predictions: list[dict[str, Any]],
+        read: Callable[[Dataset], list[dict[str, Any]]],
+    ) -> list[dict[str, Any]]:
+        """Return the final predictions; a task may `read` rows again, in other parts."""
+        return predictions
+
     def some(self, rows: Dataset) -> Dataset:
-        """The validation documents that are measured at the end, where all take too long."""
+        """Return the validation documents measured at the end, where all take too long."""
         return rows
 
-    def calibrate(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
-    ) -> None:
-        """Chooses thresholds by the validation documents, after these were measured."""
-
-    def notes(self) -> list[str]:
-        """What must be known to read the metrics, in sentences that stand beside each table."""
-        return []
-
-    def write_beside(self, model: Path) -> None:
-        """Writes what belongs into the folder of the best model besides it and its tokenizer."""
-
-    def answer(self, prediction: Prediction) -> dict[str, Any]:
-        """A prediction as the user sees it."""
-        raise NotImplementedError
-
-    def given(self, prediction: Prediction) -> dict[str, Any]:
-        """The same for the list of the worst examples."""
-        return self.answer(prediction)
-
     def whole_documents(self, examples: Any, predictions: list[Any]) -> tuple[Any, list[Any]]:
-        """Whole documents, of rows that may be pieces of one."""
+        """Return examples and predictions of whole documents, of rows that may be pieces."""
         return examples, predictions
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
-        """The metrics: numbers as float, counts as int."""
+        """Return the metrics by name: metrics as float, counts as int."""
         raise NotImplementedError
 
     def resampled(
@@ -245,11 +219,11 @@ class Task:
         predictions: Sequence[Prediction],
         counts: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """Metrics of many samples, each [samples], for intervals.
+        """Return the metrics of many samples, each [samples], for confidence intervals.
 
         Args:
-            examples: What is true.
-            predictions: What was said.
+            examples: The examples.
+            predictions: The predictions of these.
             counts: How often each sample has each example, [samples, examples].
         """
         found: dict[str, list[float]] = {}
@@ -263,10 +237,53 @@ class Task:
                     found.setdefault(name, []).append(value)
         return {name: np.array(values) for name, values in found.items()}
 
-    def wrongness(self, example: Example, prediction: Prediction) -> float:
-        """How wrong a prediction is: the worst examples have the largest."""
+    def calibrate(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction], config: Any
+    ) -> None:
+        """Choose thresholds by the validation documents, after these were measured."""
+
+
+class Presentation:
+    """What the user sees of predictions."""
+
+    def answer(self, prediction: Prediction) -> dict[str, Any]:
+        """Return a prediction as the user sees it."""
         raise NotImplementedError
 
     def expected(self, example: Example) -> Any:
-        """What would have been right, as the user sees it."""
+        """Return the right answer as the user sees it."""
         raise NotImplementedError
+
+    def wrongness(self, example: Example, prediction: Prediction) -> float:
+        """Return how wrong a prediction is: the worst examples have the largest value."""
+        raise NotImplementedError
+
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        """Return an answer in words, for tables and the terminal."""
+        return "; ".join(f"{name} {_in_words(value)}" for name, value in answer.items())
+
+    def notes(self) -> list[str]:
+        """Return sentences that one must know to read the metrics."""
+        return []
+
+    def write_beside(self, model: Path) -> None:
+        """Write further files into the folder of the best model."""
+
+
+class Task(Reading, Features, Objective, Metrics, Presentation):
+    """A task: its name, its options, and the five parts."""
+
+    name: ClassVar[str]
+    """What `finetune` calls it."""
+    settings_class: ClassVar[type[Settings]]
+    """The options that it has."""
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} ({_in_words(each)})" for name, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_in_words, value)) or "none"
+    return "none" if value is None else str(value)

@@ -181,21 +181,16 @@ class Ask(Task):
 
     # ---- examples to features
 
-    def training_features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
-    ) -> Iterator[dict[str, Any]]:
-        """Of each document the window with the answer, and most that supports it."""
-        for asked, tokens in encoded(examples, tokenizer, length):
-            places = [(each.start, each.end) for each in asked.sentences]
-            window = window_to_learn(asked, tokens, length)
-            yield features_of(asked, tokens, [window], places)
-
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
-        """Every window of each document."""
+        """Yield every window of each document; to learn from, the window with the answer."""
         for asked, tokens in encoded(examples, tokenizer, length):
             places = [(each.start, each.end) for each in asked.sentences]
+            if training:
+                window = window_to_learn(asked, tokens, length)
+                yield features_of(asked, tokens, [window], places)
+                continue
             if self.supported and not places:  # not in the file: as the reader finds them
                 places = sentences(asked.text)
             yield features_of(asked, tokens, tokens.windows(length), places)
@@ -258,7 +253,22 @@ class Ask(Task):
         }
         return {**found, "support": support}
 
-    def second_look(self, rows: Dataset, predictions: Sequence[Prediction]) -> Dataset | None:
+    def second_look(
+        self,
+        rows: Dataset,
+        predictions: list[dict[str, Any]],
+        read: Callable[[Dataset], list[dict[str, Any]]],
+    ) -> list[dict[str, Any]]:
+        """Read the best passages of long documents alone, and take the answers found there."""
+        again = self._passages(rows, predictions)
+        if again is None:
+            return predictions
+        return [
+            self._looked_twice(*both) if both[1] else both[0]
+            for both in zip(predictions, read(again), strict=True)
+        ]
+
+    def _passages(self, rows: Dataset, predictions: Sequence[Prediction]) -> Dataset | None:
         """Long documents, of which the best passages are read alone."""
         if self.twice is False:
             return None
@@ -277,13 +287,18 @@ class Ask(Task):
         others = rows.remove_columns(["windows", "lengths"])
         return concatenate_datasets([others, Dataset.from_dict(columns)], axis=1)
 
-    def looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
+    def _looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
         """The answer of the second look, and what supports it of both."""
         found = looked_twice(first, second)
         return {**found, "support": dict(zip(first["support"], found["sentences"], strict=False))}
 
-    def collate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Without token types where the tokenizer has none: some models then have their own."""
+    def batch(
+        self,
+        examples: Sequence[dict[str, Any]],
+        pad: Callable[[Sequence[dict[str, Any]]], dict[str, Tensor]],
+    ) -> dict[str, Tensor]:
+        """Leave token types out where the tokenizer has none: some models then have their own."""
+        batch = pad(examples)
         if batch["token_type_ids"].any():
             return batch
         return {name: x for name, x in batch.items() if name != "token_type_ids"}

@@ -73,7 +73,7 @@ class Embed(Task):
     # ---- examples to features
 
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
         """Examples with the tokens of each text, [texts, n]; n differs."""
         for example in examples:
@@ -93,15 +93,9 @@ class Embed(Task):
                     NO_CLASS if kind == NEGATIVE and len(texts) > 1 else each
                     for kind, each in zip(example["kinds"], classes, strict=True)
                 ],
-                "drawn": False,
+                # To a text alone, another of its label is drawn in every epoch.
+                "drawn": training and len(example["kinds"]) == 1,
             }
-
-    def training_features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
-    ) -> Iterator[dict[str, Any]]:
-        """The same; to a text alone, another of its label is drawn in every epoch."""
-        for features in self.features(examples, tokenizer, length):
-            yield {**features, "drawn": len(features["kinds"]) == 1}
 
     def about(self, rows: Dataset, length: int) -> Iterator[str]:
         """What becomes of texts that are too long, and of those that have nothing to find."""

@@ -96,7 +96,7 @@ class LanguageModelling(Task):
     # ---- examples to features
 
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
         """Pieces of at most `length` tokens, one after the other."""
         waiting: list[dict[str, Any]] = []

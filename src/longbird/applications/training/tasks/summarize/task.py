@@ -107,7 +107,7 @@ class Summarize(Task):
     # ---- examples to features
 
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
         """Examples with the tokens of the document and of its summary."""
         cut = cut_to(length, [example["text"] for example in examples], tokenizer)

@@ -113,7 +113,7 @@ class Tag(Task):
     # ---- examples to features
 
     def features(
-        self, examples: list[dict[str, Any]], tokenizer: Any, length: int
+        self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
         """Whole documents with the labels of their tokens, and the windows that they are read in.
 
@@ -316,10 +316,6 @@ class Tag(Task):
         """Entities with their characters in the text, or words with their tags."""
         scores = prediction["scores"]
         return self._shown(prediction, prediction["tags"], lambda a, b: float(scores[a:b].mean()))
-
-    def given(self, prediction: Prediction) -> dict[str, Any]:
-        """The first entities or words, for the list of the worst."""
-        return {name: value[:SHOWN] for name, value in self.answer(prediction).items()}
 
     def expected(self, example: Example) -> Any:
         """The same as it should be."""
