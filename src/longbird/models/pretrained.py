@@ -150,10 +150,11 @@ class LongbirdPreTrainedModel(PreTrainedModel):
             return
         if kwargs.get("push_to_hub"):
             kwargs.setdefault("repo_id", Path(save_directory).name)
+        card = not (Path(save_directory) / "README.md").exists()
         with writing_folder(save_directory) as folder:
             super().save_pretrained(folder, is_main_process, *args, **kwargs)
             if is_main_process:
-                write_sentence_transformers(self, folder)
+                write_sentence_transformers(self, folder, card=card)
 
 
 @contextmanager

@@ -275,6 +275,15 @@ def test_pipelines_that_have_no_counterpart(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+def test_the_model_card_names_the_import(tmp_path: Path) -> None:
+    model = embedder(tmp_path)
+    card = tmp_path / "README.md"
+    assert "import longbird" in card.read_text()
+    card.write_text("mine")
+    model.save_pretrained(tmp_path)
+    assert card.read_text() == "mine"
+
+
 def test_a_folder_that_sentence_transformers_saved_is_read(tmp_path: Path) -> None:
     embedder(tmp_path / "own", pooling="first")
     sentence_transformer(tmp_path / "own").save(str(tmp_path / "saved"))

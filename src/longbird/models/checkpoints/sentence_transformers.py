@@ -1,7 +1,7 @@
-"""The files that sentence-transformers reads beside a model: which pooling follows it.
+"""The files that sentence-transformers reads beside a model, which state how it pools.
 
-`SentenceTransformer(folder)` then gives the embeddings of `LongbirdForEmbedding`. Nothing of
-sentence-transformers is imported.
+With them, `SentenceTransformer(folder)` computes the embeddings of `LongbirdForEmbedding`. Nothing
+of sentence-transformers is imported.
 """
 
 from __future__ import annotations
@@ -25,28 +25,49 @@ MODULES = (
 """Folder and class of each step, as version 6 writes them."""
 
 POOLING = {"mean": "mean", "first": "cls"}
-"""Our names and theirs; they have no global tokens."""
+"""The names of pooling in Longbird and in sentence-transformers, which has no global tokens."""
+
+CARD = """---
+library_name: sentence-transformers
+pipeline_tag: feature-extraction
+tags: [longbird]
+---
+
+This model was saved by Longbird (`pip install longbird`). Import Longbird before you load it, so
+that transformers knows the model type `longbird`:
+
+```python
+import longbird
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("path/to/this/folder")
+```
+
+Without `import longbird`, transformers does not recognize the model type and advises to upgrade
+transformers, which does not help.
+"""
+"""The model card. transformers cannot find Longbird by itself: see docs/adr/0018-models.md."""
 
 logger = logging.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What the files of sentence-transformers in a folder say."""
+    """The pipeline of sentence-transformers that the files in a folder describe."""
 
     folder: Path
-    """Where it says how it pools."""
+    """The folder of the pooling step."""
     modes: list[str]
-    """How it pools, in its own words."""
+    """The kinds of pooling, in the words of sentence-transformers."""
     normalized: bool
-    """Do embeddings have length 1? Those of `LongbirdForEmbedding` always do."""
+    """Whether embeddings have length 1, as those of `LongbirdForEmbedding` always have."""
 
     @property
     def pooling(self) -> str:
-        """How it pools, in ours.
+        """The kind of pooling, in Longbird's words.
 
         Raises:
-            ValueError: `LongbirdForEmbedding` does not pool in this way.
+            ValueError: `LongbirdForEmbedding` does not have this kind of pooling.
         """
         ours = {theirs: ours for ours, theirs in POOLING.items()}
         if len(self.modes) != 1 or self.modes[0] not in ours:
@@ -58,11 +79,14 @@ class Pipeline:
         return ours[self.modes[0]]
 
 
-def write_sentence_transformers(model: Any, folder: Path) -> None:
-    """Writes the files, if the model is one for embeddings; a line where it cannot be said."""
+def write_sentence_transformers(model: Any, folder: Path, *, card: bool) -> None:
+    """Write the files for a model for embeddings, with a model card if `card` is true.
+
+    A line is logged if sentence-transformers does not have the kind of pooling.
+    """
     if not isinstance(model, LongbirdForEmbedding):
         return
-    config: Any = model.config
+    config = model.config
     of_text = config.pooling == "mean" or not config.num_global_tokens
     if config.pooling not in POOLING or not of_text:
         logger.warning(
@@ -75,7 +99,7 @@ def write_sentence_transformers(model: Any, folder: Path) -> None:
         for number, (path, kind) in enumerate(MODULES)
     ]
     _write(folder / "modules.json", modules)
-    settings = {
+    settings: dict[str, Any] = {
         "transformer_task": "feature-extraction",
         "modality_config": {
             "text": {"method": "forward", "method_output_name": "last_hidden_state"}
@@ -88,10 +112,12 @@ def write_sentence_transformers(model: Any, folder: Path) -> None:
     pooling = {"embedding_dimension": config.hidden_size, "pooling_mode": POOLING[config.pooling]}
     _write(folder / "1_Pooling" / "config.json", {**pooling, "include_prompt": True})
     _write(folder / "2_Normalize" / "config.json", {})
+    if card:
+        (folder / "README.md").write_text(CARD, "utf-8")
 
 
 def read_pipeline(folder: Path) -> Pipeline | None:
-    """What the files in a folder say, or None if there are none.
+    """Read the files in a folder; None if there are none.
 
     Raises:
         ValueError: There is a step that `LongbirdForEmbedding` does not have.
@@ -121,7 +147,7 @@ def read_pipeline(folder: Path) -> Pipeline | None:
 
 
 def _modes(settings: dict[str, Any]) -> list[str]:
-    """The kinds of pooling, as versions from 6 on write them, or earlier ones."""
+    """The kinds of pooling, as versions from 6 on or earlier versions write them."""
     if "pooling_mode" in settings:
         modes = settings["pooling_mode"]
         return [str(x) for x in modes] if isinstance(modes, list) else [str(modes)]
