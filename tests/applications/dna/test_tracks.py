@@ -375,6 +375,18 @@ def test_other_labels_are_refused(runs: dict[str, Path], tmp_path: Path) -> None
         evaluate(runs["profile base"], genome, [bed, bed], kind=(), **QUIET)
 
 
+@pytest.mark.slow  # uses trained models
+@pytest.mark.parametrize("name", ["coding base", "coding bpe", "profile base"])
+def test_every_metric_lies_within_its_interval(runs: dict[str, Path], name: str) -> None:
+    folder = runs[name].parent
+    metrics = evaluate(
+        runs[name], folder / "g.fa", [folder / "g.gff3"], kind=("CDS",), **QUIET
+    ).metrics
+    assert {"mcc", "auroc", "f1"} <= set(metrics["intervals"])
+    for metric, (low, high) in metrics["intervals"].items():
+        assert low <= metrics[metric] <= high, metric
+
+
 def test_targets_are_known_by_their_names(tmp_path: Path) -> None:
     """In whatever order they are given; other names count in the order of the run."""
     genome = write_fasta(tmp_path / "g.fa", c=random_bases(1000))
