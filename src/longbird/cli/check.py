@@ -1,4 +1,4 @@
-"""`longbird check`: is it exact, here, on this graph?"""
+"""`longbird check`: verify that implementations are exact on this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from longbird.analysis.check import CheckReport, CheckRow
 
-# Not flex: it compiles for half a minute before it runs.
+# Without flex, which compiles for half a minute before it runs.
 BY_DEFAULT = ("native", "gather")
 
 
@@ -41,19 +41,19 @@ def check(
     impl: Annotated[
         list[str] | None,
         typer.Option(
-            help="An implementation that must run and agree; may be repeated. By default those of "
-            f"{' and '.join(BY_DEFAULT)} that can run; flex, which compiles for half a minute, "
-            "only if it is named.",
+            help="Implementation that must run and agree; can be repeated. Default: those of "
+            f"{' and '.join(BY_DEFAULT)} that can run. flex, which compiles for half a minute, "
+            "runs only if it is named.",
             autocompletion=complete_implementation,
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Compare implementations with dense attention in float64, output and gradients.
+    """Compare outputs and gradients of implementations with dense attention in float64.
 
-    Dense attention takes quadratic memory: choose a length of a few thousand tokens at most. The
-    exit code is 1 if an implementation is off by more than is allowed, or if a piece of the graph
-    states something about itself that its rule contradicts.
+    Dense attention needs quadratic memory, so choose a length of at most a few thousand tokens.
+    The exit status is 1 if an error exceeds its tolerance, or if a piece of the graph declares a
+    property that its rule contradicts.
     """
     check_known("--impl", impl or (), IMPLEMENTATIONS)
     parsed = parse_graph(graph)
@@ -72,7 +72,7 @@ def check(
             seed=seed,
             impls=impl or BY_DEFAULT,
         )
-    if not impl:  # then one that cannot run this call is no failure
+    if not impl:  # a default implementation that cannot run is not a failure
         report = replace(report, rows=tuple(replace(row, required=False) for row in report.rows))
     print_report(report)
     if not report.ok:
@@ -80,7 +80,7 @@ def check(
 
 
 def print_report(report: CheckReport) -> None:
-    """Prints what the oracle found as a table."""
+    """Print the errors as a table."""
     from rich.table import Table
     from rich.text import Text
 

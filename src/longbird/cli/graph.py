@@ -1,4 +1,4 @@
-"""`longbird graph`: see what attends to what, and measure it."""
+"""`longbird graph`: draw and measure graphs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from longbird.cli.command import Command, Group
 from longbird.cli.graph_argument import HELP, GraphArgument, complete_graph, parse_graph
 from longbird.cli.options import AsJson, Heads, Picture, Tokens
-from longbird.cli.terminal import say, stdout, working
+from longbird.cli.terminal import echo_json, say, stdout, working
 from longbird.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -22,15 +22,13 @@ AllHeads = Annotated[
     int | None,
     typer.Option(
         "--heads",
-        help="Heads; all their edges count. By default as many as the graph names.",
+        help="Number of heads, whose edges are combined. Default: as many as the graph defines.",
         min=1,
         show_default=False,
     ),
 ]
 
-graph = typer.Typer(
-    cls=Group, no_args_is_help=True, help="See what attends to what, and measure it."
-)
+graph = typer.Typer(cls=Group, no_args_is_help=True, help="Draw and measure graphs.")
 
 
 @graph.command(cls=Command)
@@ -38,33 +36,31 @@ def show(
     graph: Annotated[
         str | None,
         typer.Argument(
-            help=f"{HELP} Without one, lists what there is.", autocompletion=complete_graph
+            help=f"{HELP} Without it, all pieces are listed.", autocompletion=complete_graph
         ),
     ] = None,
     n: Tokens = 512,
     heads: Heads = 1,
-    head: Annotated[int, typer.Option(help="The head to draw.", min=0)] = 0,
+    head: Annotated[int, typer.Option(help="Number of the head to draw.", min=0)] = 0,
     out: Picture = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the graph as JSON instead of drawing it.")
     ] = False,
 ) -> None:
-    """Draw the adjacency picture of a graph: queries down, keys across."""
+    """Draw which tokens attend to which: a row for each query, a column for each key."""
     if graph is None:
         if json or out is not None:
             raise InvalidValueError(
                 "no graph to show was given; `longbird graph show` lists what there is"
             )
-        list_graphs()
-        return
+        return list_graphs()
     parsed = parse_graph(graph)
     if json:
-        typer.echo(parsed.to_json())
-        return
+        return typer.echo(parsed.to_json())
     if out is not None:
         from longbird.analysis.drawing import picture
 
-        # Before anything is printed: whoever reads that may have seen enough after a line.
+        # First, because a pager may close the output after a line.
         with working(f"Drawing {n:,} tokens into {out}"):
             picture(parsed, n, heads=heads, head=head, name=graph).save(out)
     draw_in_terminal(parsed, n, heads=heads, head=head, name=graph)
@@ -82,10 +78,8 @@ def analyse(
 ) -> None:
     """Measure a graph: paths, clustering, spectral gap, receptive field and more.
 
-    The table says of each number whether it is exact, or gives an interval.
+    The table shows for each number whether it is exact, or its interval.
     """
-    from json import dumps
-
     parsed = parse_graph(graph)
     with working(f"Measuring {n:,} tokens"):
         from longbird.analysis.measures import analyse as measure
@@ -93,7 +87,7 @@ def analyse(
         found = measure(parsed, n, heads or parsed.least_heads, name=graph.strip())
         if out is not None:
             found.save(out)
-    typer.echo(dumps(found.as_json(), indent=2) if json else str(found))
+    echo_json(found.as_json(), indent=2) if json else typer.echo(str(found))
     if out is not None and not json:
         say(f"Wrote {out}")
 
@@ -103,16 +97,14 @@ def compare(
     graphs: Annotated[
         list[str],
         typer.Argument(
-            help=f"Two graphs or more. {HELP}", autocompletion=complete_graph, show_default=False
+            help=f"Two or more graphs. {HELP}", autocompletion=complete_graph, show_default=False
         ),
     ],
     n: Tokens = 4096,
     heads: AllHeads = None,
     json: AsJson = False,
 ) -> None:
-    """Measure several graphs at one length, a row for each."""
-    from json import dumps
-
+    """Measure several graphs at one length, with a row for each."""
     parsed = [parse_graph(graph) for graph in graphs]
     if len(parsed) < 2:
         raise InvalidValueError(
@@ -126,8 +118,7 @@ def compare(
         with working(f"Measuring {n:,} tokens of {text}"):
             found.append(measure(graph, n, heads or graph.least_heads, name=text.strip()))
     if json:
-        typer.echo(dumps([each.as_json() for each in found], indent=2))
-        return
+        return echo_json([each.as_json() for each in found], indent=2)
     union = ""
     if max(each.heads for each in found) > 1:
         union = f", union of {'all' if heads is None else heads} heads"
@@ -138,15 +129,15 @@ def compare(
 @graph.command(cls=Command)
 def path(
     graph: GraphArgument,
-    reader: Annotated[int, typer.Argument(help="The token that reads, counted from 0.", min=0)],
-    read: Annotated[int, typer.Argument(help="The token that it may hear of.", min=0)],
+    reader: Annotated[
+        int, typer.Argument(help="Number of the token that reads, counted from 0.", min=0)
+    ],
+    read: Annotated[int, typer.Argument(help="Number of the token that is read.", min=0)],
     n: Tokens = 4096,
     heads: AllHeads = None,
     json: AsJson = False,
 ) -> None:
-    """Tell in how many layers one token hears of another, and along which tokens."""
-    from json import dumps
-
+    """Show after how many layers a token hears of another, and along which tokens."""
     for name, token in (("READER", reader), ("READ", read)):
         if token >= n:
             raise InvalidValueError(
@@ -156,7 +147,7 @@ def path(
     found = parse_graph(graph).path(reader, read, n, heads)
     if json:
         layers = None if found is None else len(found) - 1
-        typer.echo(dumps({"layers": layers, "path": found}))
+        echo_json({"layers": layers, "path": found})
     elif found is None:
         say(f"token {reader:,} never hears of token {read:,}")
     elif reader == read:
@@ -170,10 +161,10 @@ def path(
 @graph.command(cls=Command)
 def plots(
     out: Annotated[
-        Path, typer.Option("-o", "--out", help="The folder of the pictures; made if need be.")
+        Path, typer.Option("-o", "--out", help="Folder for the pictures; created if necessary.")
     ] = Path("plots"),
 ) -> None:
-    """Measure and draw again what the papers say: paths, clustering, eigenvalues, layers."""
+    """Reproduce the plots of the papers: paths, clustering, eigenvalues, layers."""
     if out.exists() and not out.is_dir():
         raise InvalidValueError(
             f"{out} is a file, expected a folder to draw into; choose another name"
@@ -187,7 +178,7 @@ def plots(
 
 
 def list_graphs() -> None:
-    """Prints every name that an expression may hold, with its arguments and what it means."""
+    """Print all names that an expression can contain, with their arguments and meanings."""
     from rich.table import Table
 
     from longbird.core.graph.expression import names
@@ -195,15 +186,15 @@ def list_graphs() -> None:
     table = Table.grid(padding=(0, 2))
     for name, piece in sorted(names().items()):
         meaning = (inspect.getdoc(piece) or "").partition("\n")[0]
-        meaning = re.sub(r" \[\d+\]|`", "", meaning)  # footnotes and code marks are for the docs
+        meaning = re.sub(r" \[\d+\]|`", "", meaning)  # footnotes and code marks
         table.add_row(f"[bold]{name}[/]{_arguments(piece)}", meaning)
     stdout.print(table, highlight=False)
-    say("\nJoin them with | (either) and & (both), for example:")
+    say("\nCombine them with | (union) and & (intersection), for example:")
     say('  longbird graph show "bigbird(block=64) & Causal()" -n 1024')
 
 
 def _arguments(piece: object) -> str:
-    """The arguments of a piece as a person types them, without types.
+    """Return the arguments of a piece as they are typed.
 
     Examples:
         >>> _arguments(lambda radius, dilation=1: None)
@@ -220,7 +211,7 @@ def _arguments(piece: object) -> str:
 
 
 def draw_in_terminal(graph: Graph, n: int, *, heads: int = 1, head: int = 0, name: str) -> None:
-    """Prints the picture, what it shows, and what the colours mean."""
+    """Print the picture with a caption and the meaning of the colours."""
     from longbird.analysis.drawing import picture, pixels_across, print_picture
 
     with working(f"Drawing {n:,} tokens"):

@@ -1,4 +1,4 @@
-"""`longbird info`: what is here, and what is not."""
+"""`longbird info`: show what is installed, and what is missing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGBIRD_REQUIRE_NATIVE=1 in the environment makes a failed build an error that 
 
 
 def info() -> None:
-    """Show versions, processor, threads, implementations, and where things are installed."""
+    """Show versions, processor, threads, implementations, and installation folders."""
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
@@ -57,7 +57,7 @@ def info() -> None:
 def _facts() -> dict[str, list[tuple[str, str]]]:
     import torch
 
-    flags = ", ".join(processor_flags()) or "none that matter to the kernels"
+    flags = ", ".join(processor_flags()) or "none that the kernels use"
     packages = ("longbird", "torch", "numpy", "transformers")
     return {
         "Versions": [
@@ -89,13 +89,13 @@ def _instruction_sets() -> str:
 
 
 def _int8() -> str:
-    """Whether the processor has instructions for models with int8 weights."""
+    """Describe whether the processor has instructions for int8 weights."""
     vnni = any("vnni" in flag for flag in processor_flags())
     return f'quantize="int8", {"with VNNI" if vnni else "slower without VNNI"}'
 
 
 def _place(module: str) -> str:
-    """The folder of a package, or the file of an extension."""
+    """Return the folder of a package, or the file of an extension."""
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None:
         return "not found"

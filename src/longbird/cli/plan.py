@@ -1,4 +1,4 @@
-"""`longbird plan`: what attention will cost on this machine, before it is run."""
+"""`longbird plan`: predict the cost of attention on this machine."""
 
 from __future__ import annotations
 
@@ -25,23 +25,22 @@ def plan(
     graph: Annotated[
         str,
         typer.Argument(
-            help=f"{HELP} Or the folder of a model, whose config.json says how many layers and "
-            "heads it has.",
+            help=f"{HELP} Or the folder of a model, whose config.json defines layers and heads.",
             autocompletion=complete_graph,
         ),
     ] = "bigbird",
     n: Tokens = 4096,
     heads: Heads = 12,
     head_dim: HeadDim = 64,
-    layers: Annotated[int, typer.Option(help="Layers that attend.", min=1)] = 1,
+    layers: Annotated[int, typer.Option(help="Number of layers with attention.", min=1)] = 1,
     batch: Batch = 1,
     dtype: Storage = DType.float32,
-    backward: Annotated[bool, typer.Option(help="Count the backward pass too.")] = False,
+    backward: Annotated[bool, typer.Option(help="Include the backward pass.")] = False,
     threads: Threads = None,
 ) -> None:
-    """Predict FLOPs, memory and time of a graph, and the length above which sparse wins here.
+    """Predict operations, memory and time, and the length from which sparse attention is faster.
 
-    Takes a second or two: the machine is calibrated with a few small calls.
+    This takes a second or two, because a few small calls are timed to calibrate the prediction.
     """
     if is_model(graph):
         given = [option for name, option in OF_A_MODEL.items() if _was_given(context, name)]
@@ -54,12 +53,8 @@ def plan(
             from longbird.models.checkpoints import read_config
         source: Any = read_config(graph)
     else:
-        source = {
-            "graph": _parse(graph),
-            "heads": heads,
-            "head_dim": head_dim,
-            "layers": layers,
-        }
+        shape = {"heads": heads, "head_dim": head_dim, "layers": layers}
+        source = {"graph": _parse(graph), **shape}
     with working(f"Laying out {n:,} tokens, and timing small calls to calibrate"):
         import torch
 
@@ -75,8 +70,8 @@ def plan(
     longest = getattr(source, "longest_document", None)
     if longest is not None and getattr(source, "positions", "none") != "none" and n > longest:
         _warn(
-            f"The model has positions for {longest:,} tokens only: it cannot read {n:,} as it is. "
-            "`longbird convert` makes a longer one of a BERT, RoBERTa or MPNet."
+            f"The model has positions for {longest:,} tokens only: it cannot read {n:,}. "
+            "`longbird convert` makes a longer model from a BERT, RoBERTa or MPNet."
         )
     if load > 0.5 * cores:
         _warn(
@@ -90,7 +85,7 @@ def _warn(text: str) -> None:
 
 
 def _parse(text: str) -> Graph:
-    """The graph; what is neither a graph nor an attempt at one may be meant as a folder."""
+    """Return the graph; an error about a plain word also mentions folders of models."""
     from longbird.core.graph.expression import names
 
     try:
@@ -105,7 +100,7 @@ def _parse(text: str) -> Graph:
 
 
 def is_model(text: str) -> bool:
-    """Is this the folder of a model?"""
+    """Return whether this is the folder of a model."""
     try:
         return (Path(text) / "config.json").is_file()
     except (OSError, ValueError):  # an expression that is too long for a name

@@ -1,8 +1,7 @@
-"""`longbird theory`: what the papers prove, run."""
+"""`longbird theory`: run the constructions with which the papers prove their theorems."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +10,12 @@ import typer
 from longbird.cli.command import Command, Group
 from longbird.cli.graph_argument import HELP, complete_graph, parse_graph
 from longbird.cli.options import AsJson, Picture, check_known
-from longbird.cli.terminal import note, say, stdout, working
+from longbird.cli.terminal import echo_json, note, say, stdout, working
 from longbird.errors import InvalidValueError
 
-theory = typer.Typer(cls=Group, no_args_is_help=True, help="Run what the papers prove.")
+theory = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Run the constructions of the papers' proofs."
+)
 
 
 @theory.command(cls=Command)
@@ -23,8 +24,8 @@ def turing(
         str | None,
         typer.Argument(
             metavar="MACHINE",
-            help="A text file that describes a Turing machine, or the name of a built-in one. "
-            "Without one, lists those.",
+            help="Text file that describes a Turing machine, or name of a built-in machine. "
+            "Without it, the built-in machines are listed.",
             show_default=False,
         ),
     ] = None,
@@ -32,19 +33,19 @@ def turing(
         str | None,
         typer.Argument(
             metavar="INPUT",
-            help="What is on the tape, symbol after symbol; with spaces between them if one has "
-            "more than one character. The machine's own by default.",
+            help="Symbols on the tape, separated by spaces if one of them has several characters. "
+            "Default: the machine's own input.",
             show_default=False,
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Most steps of the machine.", min=0)] = 447,
+    steps: Annotated[int, typer.Option(help="Maximum number of steps.", min=0)] = 447,
     out: Picture = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a Turing machine with a sparse decoder, and compare every step with a simulation.
 
-    t steps take (t + 1)(t + 2) / 2 nodes, with at most three edges each; 447 steps are a hundred
-    thousand nodes. The exit code is 1 if a step differs.
+    t steps need (t + 1)(t + 2) / 2 nodes with at most three edges each; 447 steps are a hundred
+    thousand nodes. The exit status is 1 if a step differs.
     """
     from longbird.analysis.theory.machines import Machine, built_in
 
@@ -54,13 +55,14 @@ def turing(
                 "there is nothing to draw without a machine; give one, or its name"
             )
         if as_json:
-            _print_json([{"machine": name, "does": does} for name, does in built_in().items()])
-            return
+            return echo_json(
+                [{"machine": name, "does": does} for name, does in built_in().items()]
+            )
         for name, does in built_in().items():
             say(f"{name:<15} {does}")
-        return
+        return None
     loaded = Machine.load(machine)
-    loaded.read(text)  # a wrong input is a mistake before anything is loaded
+    loaded.read(text)  # report a wrong input before anything slow is imported
     with working(f"Decoding {loaded.name}"):
         from longbird.analysis.theory.turing import BLANK, INPUT, Decoder
 
@@ -71,20 +73,16 @@ def turing(
         draw_run(run, out)
     if as_json:
         names = {BLANK: "blank", INPUT: "input"}
-        _print_json(
-            machine=loaded.name,
-            input=run.text,
-            ok=run.ok,
-            problem=run.problem,
-            halted=run.halted,
-            stuck=run.stuck,
-            steps=run.steps,
-            nodes=run.nodes,
-            edges=run.edges,
-            most_edges=run.most_edges,
-            tape={str(cell): symbol for cell, symbol in run.tape().items()},
-            configurations=run.configurations,
-            sources=[names.get(source, source) for source in run.sources],
+        fields = ("ok", "problem", "halted", "stuck", "steps", "nodes", "edges", "most_edges")
+        echo_json(
+            {
+                "machine": loaded.name,
+                "input": run.text,
+                **{name: getattr(run, name) for name in fields},
+                "tape": {str(cell): symbol for cell, symbol in run.tape().items()},
+                "configurations": run.configurations,
+                "sources": [names.get(source, source) for source in run.sources],
+            }
         )
     else:
         say(str(run))
@@ -93,7 +91,7 @@ def turing(
 
 
 def _tape(tape: dict[int, str], blank: str) -> str:
-    """The tape from its first to its last symbol that is not blank.
+    """Return the tape from its first to its last symbol that is not blank.
 
     Examples:
         >>> _tape({2: "a", 4: "b"}, "_")
@@ -111,30 +109,30 @@ def universality(
         list[str] | None,
         typer.Argument(
             metavar="GRAPH...",
-            help=f"{HELP} By default a star, and a window, which contains none.",
+            help=f"{HELP} Default: a star, and a window, which contains no star.",
             autocompletion=complete_graph,
             show_default=False,
         ),
     ] = None,
     n: Annotated[
-        int, typer.Option("-n", "--tokens", help="Tokens of a sequence, beside the centre.", min=2)
+        int, typer.Option("-n", "--tokens", help="Tokens per sequence without the centre.", min=2)
     ] = 3,
-    values: Annotated[int, typer.Option(help="Values of a coordinate.", min=2)] = 2,
-    dimension: Annotated[int, typer.Option(help="Coordinates of a token.", min=1)] = 1,
+    values: Annotated[int, typer.Option(help="Number of values of a coordinate.", min=2)] = 2,
+    dimension: Annotated[int, typer.Option(help="Number of coordinates of a token.", min=1)] = 1,
     float64: Annotated[
-        bool, typer.Option("--float64", help="In float64 instead of fractions.")
+        bool, typer.Option("--float64", help="Use float64 instead of fractions.")
     ] = False,
     softmax: Annotated[
         float | None,
-        typer.Option(help="Softmax of this scale instead of hardmax.", show_default=False),
+        typer.Option(help="Use softmax with this scale instead of hardmax.", show_default=False),
     ] = None,
     out: Picture = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give every token of every sequence a code of its own, over the edges of a graph.
+    """Compute a unique code for every token of every sequence along the edges of a graph.
 
-    That is what the proof of universality takes, and what a graph that contains a star can do. The
-    exit code is 1 if a graph that was named cannot.
+    The proof of universality needs such codes, and graphs that contain a star can compute them.
+    The exit status is 1 if a graph that was given cannot.
     """
     parsed = [
         parse_graph(graph) for graph in graphs or ("GlobalTokens([0]) | Window(0)", "Window(1)")
@@ -152,7 +150,7 @@ def universality(
 
         draw_codes(reports, out)
     if as_json:
-        _print_json(
+        echo_json(
             [
                 {
                     "graph": repr(report.graph),
@@ -173,7 +171,7 @@ def universality(
         )
     else:
         say("\n\n".join(map(str, reports)))
-    # Of the two that are not named, only the star can do it.
+    # Of the two default graphs, only the star can.
     _finish(out, all(report.ok for report in (reports if graphs else reports[:1])))
 
 
@@ -184,13 +182,15 @@ def furthest(
         typer.Option(
             "-n",
             "--vectors",
-            help="Vectors; may be repeated. By default 16, 32 and 64.",
+            help="Number of vectors; can be repeated. Default: 16, 32 and 64.",
             min=2,
             show_default=False,
         ),
     ] = None,
-    reach: Annotated[int, typer.Option(help="Candidates per layer on the ring.", min=1)] = 1,
-    hubs: Annotated[int, typer.Option(help="Hubs.", min=1)] = 1,
+    reach: Annotated[
+        int, typer.Option(help="Number of candidates per layer on the ring.", min=1)
+    ] = 1,
+    hubs: Annotated[int, typer.Option(help="Number of hubs.", min=1)] = 1,
     instance: Annotated[
         str,
         typer.Option(
@@ -201,7 +201,7 @@ def furthest(
     graph: Annotated[
         list[str] | None,
         typer.Option(
-            help="Another graph to compute the bounds of; may be repeated.",
+            help="Further graph whose bounds are computed; can be repeated.",
             autocompletion=complete_graph,
             show_default=False,
         ),
@@ -209,7 +209,7 @@ def furthest(
     out: Picture = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the furthest for each vector: one layer of full attention, many of a sparse graph."""
+    """Find the furthest vector of each vector with one dense layer, or with many sparse ones."""
     check_known("--instance", [instance], ("planted", "close", "bits"))
     graphs = [parse_graph(each) for each in graph or ()]
     with working("Running layer after layer"):
@@ -222,7 +222,7 @@ def furthest(
 
         draw_furthest(outcomes, out)
     if as_json:
-        _print_json(
+        echo_json(
             [
                 {
                     **vars(outcome),
@@ -258,12 +258,8 @@ def _print_outcomes(outcomes: list[Any]) -> None:
     stdout.print(table)
     say("layers    until every vector has found the furthest; - if no solution is known")
     say("at least  n(n-1)/edges, with one comparison per edge and layer")
-    say("halfway   the share that has found it after half of the layers")
-    say("2 hops    the share whose furthest is within two hops")
-
-
-def _print_json(value: Any = None, **fields: Any) -> None:
-    typer.echo(json.dumps(fields if value is None else value, allow_nan=False))
+    say("halfway   share of vectors that have found it after half of the layers")
+    say("2 hops    share of vectors whose furthest one is within two hops")
 
 
 def _finish(out: Path | None, ok: bool) -> None:

@@ -1,4 +1,4 @@
-"""`longbird tokenizer`: a tokenizer of one's own."""
+"""`longbird tokenizer`: train a tokenizer."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import typer
 
 from longbird.cli.terminal import note, working
 
-tokenizer = typer.Typer(help="Make a tokenizer.", no_args_is_help=True)
+tokenizer = typer.Typer(help="Train a tokenizer.", no_args_is_help=True)
 
 
 @tokenizer.callback()
 def _tokenizer() -> None:
-    """Make a tokenizer."""
+    """Train a tokenizer."""
 
 
 @tokenizer.command()
@@ -25,18 +25,16 @@ def train(
             help="txt, pdf, docx, html, epub, csv, tsv, json, jsonl, parquet, gzip, or folders."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write.")],
-    vocabulary: Annotated[int, typer.Option(help="Tokens, at most.")] = 30000,
+    out: Annotated[Path, typer.Option(help="Output folder.")],
+    vocabulary: Annotated[int, typer.Option(help="Maximum number of tokens.")] = 30000,
     kind: Annotated[
-        str, typer.Option(help="wordpiece (BERT), bpe (of bytes) or unigram (SentencePiece).")
+        str, typer.Option(help="wordpiece (BERT), bpe (on bytes) or unigram (SentencePiece).")
     ] = "wordpiece",
-    lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="Turn capitals into small letters.")
-    ] = False,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Lowercase the text.")] = False,
     text: Annotated[str | None, typer.Option(help="Column of the text.")] = None,
     encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
 ) -> None:
-    """Learn a tokenizer from raw text; AutoTokenizer loads the folder.
+    """Train a tokenizer on raw text; AutoTokenizer loads the folder.
 
     For example:
 
@@ -48,7 +46,7 @@ def train(
         train_tokenizer,  # takes seconds to import
     )
 
-    with working("Learning a tokenizer"):
+    with working("Training a tokenizer"):
         train_tokenizer(
             files, out, vocabulary=vocabulary, kind=kind, lowercase=lowercase, text=text,
             encoding=encoding, say=note,
