@@ -1,4 +1,4 @@
-"""How fast sparse and dense attention are on this machine, measured with a few small calls."""
+"""Measurement of how fast sparse and dense attention are on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from longbird.errors import InvalidValueError
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds against the number of query-key pairs, straight between measured points.
+    """Time as a function of the number of query-key pairs, linear between measured points.
 
     Examples:
         >>> curve = Curve(((100, 2.0), (200, 3.0)))
@@ -42,37 +42,37 @@ class Curve:
             )
 
     def __call__(self, pairs: float) -> float:
-        """Seconds for that many pairs."""
+        """Return the seconds for a number of pairs."""
         at = [known for known, _ in self.points]
         right = min(max(bisect_right(at, pairs), 1), len(at) - 1)
         (x0, y0), (x1, y1) = self.points[right - 1], self.points[right]
         straight = y0 + (y1 - y0) * (pairs - x0) / (x1 - x0)
-        # Noise may bend a line through small calls below zero, or a long one downwards.
+        # Because of noise, a line through small calls may be negative, or a long one decreasing.
         nearest = (x0, y0) if pairs < x1 else (x1, y1)
         return max(straight, 0.1 * nearest[1] * pairs / nearest[0])
 
     @property
     def overhead(self) -> float:
-        """Seconds of a call that computes nothing."""
+        """Seconds of a call without pairs."""
         return self(0)
 
     @property
     def seconds_per_pair(self) -> float:
-        """Slope at the long end."""
+        """Slope at the largest numbers of pairs."""
         (x0, y0), (x1, y1) = self.points[-2:]
         return (y1 - y0) / (x1 - x0)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How fast this machine is, for heads of one shape and one dtype.
+    """The speed of this machine for heads of one shape and one dtype.
 
     Attributes:
-        sparse: Seconds of `longbird.attention` for a number of computed pairs.
-        dense: Seconds of torch's `scaled_dot_product_attention` for a number of pairs.
-        implementation: The implementation of `longbird.attention` that was timed.
-        threads: Threads that torch had.
-        seconds: What the calibration itself took.
+        sparse: Seconds of `longbird.attention` by the number of computed pairs.
+        dense: Seconds of torch's `scaled_dot_product_attention` by the number of pairs.
+        implementation: Implementation of `longbird.attention` that was timed.
+        threads: Number of threads of torch.
+        seconds: Duration of the calibration.
     """
 
     sparse: Curve
@@ -83,7 +83,7 @@ class Calibration:
 
 
 def computed_pairs(layout: Layout) -> int:
-    """Query-key pairs that are computed for a layout: tiles whole, global rows and columns.
+    """Return the query-key pairs that are computed for a layout: whole tiles, and global tokens.
 
     Examples:
         >>> import longbird as lb
@@ -106,17 +106,17 @@ def calibrate(
     backward: bool = False,
     block: int = 64,
 ) -> Calibration:
-    """Measure how fast sparse and dense attention are here; cached for the life of the process.
+    """Measure how fast sparse and dense attention are; cached until the process ends.
 
     Args:
-        heads: Heads of the calls that are timed.
-        head_dim: Their size.
-        dtype: Their dtype.
-        backward: Time forward and backward together.
-        block: Tile of the sparse calls.
+        heads: Number of heads in the timed calls.
+        head_dim: Size of a head.
+        dtype: Dtype of q, k and v.
+        backward: Whether to time forward and backward together.
+        block: Size of tiles in the sparse calls.
 
     Returns:
-        The calibration, taken with the number of threads that torch has now.
+        Calibration with the current number of threads of torch.
     """
     return _calibrate(heads, head_dim, dtype, backward, block, torch.get_num_threads())
 
@@ -149,9 +149,9 @@ def _calibrate(
 
         return _typical_seconds(call)
 
-    # The shortest length says what a call costs whatever it computes, which decides where sparse
-    # begins to win. Dense attention changes its own tiling at 192 and 768 tokens: it gets a point
-    # in each range, and two in the last, along which longer calls are predicted.
+    # The shortest length measures the fixed cost of a call, which determines from which length on
+    # sparse is faster. Dense attention changes its tiling at 192 and 768 tokens: it gets a point
+    # in each range, and two in the last, from which longer calls are extrapolated.
     return Calibration(
         sparse=Curve(
             tuple(
@@ -172,9 +172,9 @@ def _calibrate(
 
 
 def _typical_seconds(call: Callable[[], None], budget: float = 0.15) -> float:
-    """Lower quartile of a few calls after a warm one, within about the budget.
+    """Return the lower quartile of the seconds of a few calls, within about the budget.
 
-    The lower quartile, because whatever else the machine does can only slow a call down.
+    The lower quartile is used because other load can only slow calls down.
     """
     call()
     samples: list[float] = []

@@ -1,4 +1,4 @@
-"""The oracle: implementations against dense attention in float64, on the user's own data."""
+"""Comparison of implementations with dense attention in float64."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from longbird.core.operator.sequences import sequences
 from longbird.errors import InvalidTypeError, InvalidValueError
 
 OUTPUT_TOLERANCE = 2e-5
-"""Largest absolute error of a float32 output, for values of about unit size."""
+"""Largest permitted error of a float32 output, for values of about unit size."""
 GRADIENT_TOLERANCE = 1e-4
-"""Largest error of a float32 gradient, relative to the largest gradient."""
+"""Largest permitted error of a float32 gradient, relative to the largest gradient."""
 LARGEST_CHECK = 16 * 2**30
-"""Bytes that dense attention may take; less where less is free."""
+"""Maximum bytes of dense attention; less if less memory is available."""
 
 
 @dataclass(frozen=True)
 class CheckRow:
-    """How far one implementation is from dense float64 attention."""
+    """The errors of one implementation relative to dense float64 attention."""
 
     impl: str
     output: float | None = None
@@ -36,20 +36,20 @@ class CheckRow:
     gradients: tuple[float, ...] | None = None
     """Largest errors of the gradients of q, k and v, relative to the largest gradient of each."""
     note: str = ""
-    """Why it, or its backward, did not run."""
+    """Reason why it, or its backward pass, did not run."""
     required: bool = False
-    """Was it named, so that not running is a failure?"""
+    """Whether it was named, so that not running is a failure."""
     output_tolerance: float = OUTPUT_TOLERANCE
     gradient_tolerance: float = GRADIENT_TOLERANCE
 
     @property
     def ran(self) -> bool:
-        """Did it run?"""
+        """Whether it ran."""
         return self.output is not None
 
     @property
     def ok(self) -> bool:
-        """Is every error that was measured within its tolerance? NaN is not."""
+        """Whether every measured error is within its tolerance; NaN is not."""
         if self.output is None:
             return not self.required
         gradients = self.gradients or ()
@@ -60,30 +60,30 @@ class CheckRow:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What `check` found; prints as a table."""
+    """The result of `check`; prints as a table."""
 
     graph: Graph | tuple[Graph, ...] | Callable[[int], OneGraph]
-    """One graph, one for each row of the batch, or the function of the length that was given."""
+    """One graph, one for each row of the batch, or a function of the length."""
     shape: tuple[int, ...]
     dtype: torch.dtype
     rows: tuple[CheckRow, ...]
     false_facts: tuple[FalseFact, ...] = ()
-    """What pieces of the graph state about themselves (`reach`, `streams`, ...) and is not so."""
+    """Declarations of pieces (`reach`, `streams`, ...) that are false."""
 
     @property
     def ok(self) -> bool:
-        """Did an implementation run, did all that ran agree, and is what pieces state true?"""
+        """Whether an implementation ran, all that ran agree, and all declarations are true."""
         ran = any(row.ran for row in self.rows)
         return ran and all(row.ok for row in self.rows) and not self.false_facts
 
     def raise_if_failed(self) -> CheckReport:
-        """Returns the report, or raises an AssertionError that shows it."""
+        """Return the report, or raise an AssertionError that shows it."""
         if not self.ok:
             raise AssertionError(str(self))
         return self
 
     def __repr__(self) -> str:
-        """The report as a table."""
+        """Return the report as a table."""
         shape = " x ".join(map(str, self.shape))
         graphs = self.graph if isinstance(self.graph, tuple) else (self.graph,)
         lines = [f"{graph!r:.200}" for graph in graphs]
@@ -126,40 +126,41 @@ def check(
     k: Tensor | None = None,
     v: Tensor | None = None,
 ) -> CheckReport:
-    """Compares implementations with dense attention in float64, output and gradients.
+    """Compare outputs and gradients of implementations with dense attention in float64.
 
-    It also compares what each piece of the graph states about itself (`reach`, `spans`, `period`,
-    `streams`, `tile_count`) with its rule, since layouts and decoders rely on it: over all pairs
-    of positions up to 2,048 tokens, and beyond that over all keys of some queries.
+    Also compares what each piece of the graph declares (`reach`, `spans`, `period`, `streams`,
+    `tile_count`) with its rule, since layouts and decoders rely on it: for all pairs of positions
+    up to 2,048 tokens, and beyond that for all keys of some queries.
 
-    Dense attention takes about 64 bytes x batch x heads x n^2; what does not fit into memory is
-    refused at once. Tolerances: a float32 output within 2e-5 (for values of about unit size), its
-    gradients within 1e-4 of the largest; float64 within 1e-10; bfloat16 and float16 against
-    float64 attention of the same rounded inputs, 4 units in the last place of the largest value,
-    and 8 of the largest gradient.
+    Dense attention takes about 64 bytes x batch x heads x n^2; checks that do not fit into memory
+    are refused at once. The tolerance is 2e-5 for float32 outputs (for values of about unit size),
+    and 1e-4 of the largest gradient for gradients; 1e-10 for float64; and for bfloat16 and
+    float16, relative to float64 attention of the same rounded inputs, 4 units in the last place of
+    the largest value, and 8 of the largest gradient.
 
     Args:
-        graph: The graph to check, as `attention` takes it.
+        graph: Graph to check, as for `attention`.
         n: Number of tokens.
         heads: Number of heads.
         head_dim: Size of a head.
-        batch: Rows of the batch.
-        dtype: Of the inputs.
-        device: Where to run.
+        batch: Number of rows of the batch.
+        dtype: Dtype of the inputs.
+        device: Device to run on.
         lengths: As for `attention`.
         global_tokens: As for `attention`.
         relative_bias: As for `attention`.
         scale: As for `attention`.
         seed: Seed of the random inputs (and of the gradient of the output).
-        impls: Names of implementations; by default those that `attention` takes by itself on this
-            device. FlexAttention on a CPU has to be named, as it compiles for half a minute. One
-            that cannot run is reported with the reason, and fails the check only if it was named.
-        q: Your own data instead of random inputs, [batch, heads, n, head_dim]; k and v likewise.
-        k: Keys.
-        v: Values.
+        impls: Names of implementations; by default those that `attention` selects automatically
+            on this device. FlexAttention on a CPU has to be named, because it compiles for half a
+            minute. If an implementation cannot run, the reason is reported, and the check fails
+            only if it was named.
+        q: Queries to use instead of random ones, [batch, heads, n, head_dim].
+        k: Keys to use instead of random ones.
+        v: Values to use instead of random ones.
 
     Returns:
-        A report; `report.ok` says whether all agree, `print(report)` shows the errors.
+        Report whose `ok` is true if all agree, and which prints the errors.
 
     Raises:
         TypeError: An argument has a wrong type.
@@ -223,7 +224,7 @@ Given = tuple[Tensor | None, Tensor | None, Tensor | None]
 def _form(
     given: Given, shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device
 ) -> tuple[tuple[int, ...], torch.dtype, torch.device]:
-    """Shape, dtype and device: those of what is given, else those that were asked for."""
+    """Return shape, dtype and device of the given tensors, or else of the arguments."""
     for name, x in zip("qkv", given, strict=True):
         if x is not None and not isinstance(x, Tensor):
             raise InvalidTypeError(f"{name} must be a torch.Tensor, received {type(x).__name__}")
@@ -249,7 +250,7 @@ def _form(
 
 
 def _check_memory(shape: tuple[int, ...], device: torch.device) -> None:
-    """Refuses what would not fit, before anything of its size exists."""
+    """Raise a ValueError if the check would not fit into memory."""
     batch, heads, n, head_dim = shape
     # In float64: scores, probabilities and their gradients; inputs, results and their gradients.
     needed = batch * heads * n * (64 * n + 120 * head_dim)
@@ -271,7 +272,7 @@ def _free_memory(device: torch.device) -> float:
 def _inputs(
     given: Given, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, seed: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """q, k, v and the gradient of the output; what is not given is drawn."""
+    """Return q, k, v and the gradient of the output; missing ones are drawn."""
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(4, *shape, generator=generator, dtype=torch.float64).to(device, dtype)
     q, k, v = (x if x is not None else y for x, y in zip(given, drawn[:3], strict=True))
@@ -290,7 +291,7 @@ def _in_float64(call: Call) -> Call:
 
 
 def _false_facts(call: Call) -> tuple[FalseFact, ...]:
-    """Those of all graphs of a call, each graph at the longest of its sequences."""
+    """Return those of all graphs of a call, each at the longest of its sequences."""
     longest: dict[Graph, int] = {}
     for number, (_, length) in enumerate(sequences(call)):
         if length:
@@ -304,7 +305,7 @@ Run = Callable[[Call], tuple[Tensor, Tensor]]
 
 
 def _run(call: Call, run: Run, upstream: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The output and the gradients of q, k and v."""
+    """Return the output and the gradients of q, k and v."""
     leaves = [x.detach().clone().requires_grad_() for x in (call.q, call.k, call.v)]
     with torch.enable_grad():
         out, _ = run(replace(call, q=leaves[0], k=leaves[1], v=leaves[2]))
@@ -334,7 +335,8 @@ def _compare(
                 out, _ = implementation.run(call)
         else:
             out, found = _run(call, implementation.run, upstream)
-            # A gradient that is all rounding errors (a query with one key) is measured by others.
+            # Gradients that are only rounding errors (of a query with one key) are compared with
+            # the largest of all gradients.
             floor = 0.01 * max(map(_largest, exact[1]))
             gradients = tuple(
                 _largest(x.double() - y) / (max(_largest(y), floor) or 1.0)
@@ -354,7 +356,7 @@ def _compare(
 
 
 def _tolerances(call: Call) -> tuple[float, float]:
-    """Of the output, absolute; and of gradients, relative to the largest."""
+    """Return the tolerance of the output, and of gradients relative to the largest."""
     if call.q.dtype == torch.float32:
         return OUTPUT_TOLERANCE, GRADIENT_TOLERANCE
     if call.q.dtype == torch.float64:

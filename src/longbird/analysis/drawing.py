@@ -1,8 +1,8 @@
-"""Pictures of graphs: queries down, keys across, a colour for each kind of edge.
+"""Pictures of graphs: a row for each query, a column for each key, a colour for each kind of edge.
 
-A picture is computed from the tiles of the layout, so that it takes time in proportion to the
-tiles and memory in proportion to the pixels. Where a layout would take too long, a graph that is
-defined by a rule is sampled instead.
+A picture is computed from the tiles of the layout, in time proportional to the tiles and memory
+proportional to the pixels. If a layout would take too long, a graph that is defined by a rule is
+sampled instead.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from longbird.core.layout.tiling import Tiling
 from longbird.core.machine import in_words, many
 from longbird.errors import InvalidValueError
 
-# Half as many as a saved picture has dots across, so that no line is lost between two of them.
+# Half the width of a saved picture, so that no line is lost between two of its pixels.
 MOST_PIXELS = 512
 NOTEBOOK_PIXELS = 160
-# Characters across: fits into 80 columns and, being half as many lines, onto most screens.
+# Maximum width in characters: it fits into 80 columns, and half as many lines fit most screens.
 WIDEST = 72
 USUAL_TOKENS = 1024
 
 
-# Edges that are unpacked at a time.
+# Number of edges that are unpacked at a time.
 CHUNK = 1 << 22
-# Edges that are unpacked for a picture: a few seconds of work if the graph could be sampled, and
-# half a minute if it could not.
+# Maximum number of edges that are unpacked for a picture: a few seconds of work if the graph could
+# be sampled instead, and half a minute if it could not.
 WORK_BEFORE_SAMPLING = 1 << 28
 MOST_WORK = 1 << 31
-# Queries that are looked at in a row of pixels, and keys of one query in a pixel.
+# Number of queries sampled in a row of pixels, and of keys of one query sampled in a pixel.
 SAMPLES = 4
-# With fewer edges than this among the pairs that are looked at, most pixels would be wrong.
+# If a smaller share of the sampled pairs are edges, most pixels would be wrong.
 FEWEST_HITS = 1 / 64
 
 
@@ -58,18 +58,18 @@ def picture(
     pixels: int = MOST_PIXELS,
     name: str | None = None,
 ) -> Picture:
-    """The adjacency picture of one head of a graph over n tokens.
+    """Return the adjacency picture of one head of a graph over n tokens.
 
     Args:
-        graph: What to draw. The pieces of a union get the colours of their kinds.
-        n: Tokens, at least 1.
-        heads: Heads that the graph is laid out for.
-        head: The head to draw.
-        pixels: Most pixels a side; a token has one if n is smaller.
-        name: What to call the graph; by default as it is written.
+        graph: Graph to draw. The pieces of a union have the colours of their kinds.
+        n: Number of tokens, at least 1.
+        heads: Number of heads of the layout.
+        head: Head to draw.
+        pixels: Maximum number of pixels per side; at most one for each token.
+        name: Title; by default the expression of the graph.
 
     Raises:
-        ValueError: If it would take too long, among others; the message says how large it is.
+        ValueError: An argument is out of range, or drawing would take too long.
 
     Examples:
         >>> from longbird.core.graph import Causal, GlobalTokens, Window
@@ -108,7 +108,7 @@ def picture(
 
 
 def show(graph: Graph, n: int | None = None, heads: int | None = None, head: int = 0) -> None:
-    """What `graph.show` does: a picture in a notebook, characters elsewhere."""
+    """Draw a graph as `Graph.show` documents: as a picture in notebooks, else as characters."""
     n = max(USUAL_TOKENS, graph.least_tokens) if n is None else n
     heads = graph.least_heads if heads is None else heads
     ipython = sys.modules.get("IPython")
@@ -124,12 +124,12 @@ def show(graph: Graph, n: int | None = None, heads: int | None = None, head: int
 
 
 def pixels_across(console: Console) -> int:
-    """How many pixels a terminal shows in a line: two a character, or one in plain ASCII."""
+    """Return the pixels in a line of a terminal: two per character, or one in plain ASCII."""
     return min(console.width, WIDEST) * (1 if console.options.ascii_only else 2)
 
 
 def print_picture(console: Console, drawn: Picture) -> None:
-    """Prints a picture of `pixels_across`, what it shows, and what the colours mean."""
+    """Print a picture of `pixels_across` with its title and its legend."""
     ascii_only = console.options.ascii_only
     console.print(*drawn.title, sep="\n", highlight=False, markup=False)
     console.print(drawn.text(ascii_only=ascii_only), end="")
@@ -137,11 +137,11 @@ def print_picture(console: Console, drawn: Picture) -> None:
 
 
 def notebook_picture(graph: Graph) -> str | None:
-    """A graph as the last line of a cell shows it; None where there is nothing to draw."""
+    """Return a graph as SVG for a notebook, or None if it cannot be drawn."""
     try:
         n = max(USUAL_TOKENS, graph.least_tokens)
         return picture(graph, n, heads=graph.least_heads, pixels=NOTEBOOK_PIXELS)._repr_svg_()
-    except Exception:  # a cell that only names a graph never fails
+    except Exception:  # showing a graph in a notebook must never fail
         return None
 
 
@@ -200,9 +200,9 @@ def _counted(number: int, what: str) -> str:
 
 
 def _fits(graph: Graph, n: int, heads: int, pixels: int, by_rule: bool) -> bool:
-    """Whether to draw a graph from its layout; a ValueError if there is no other way."""
+    """Return whether to draw from the layout; raise a ValueError if nothing else is possible."""
     tiles, size, needed = estimate(graph, n, heads)
-    cut = min(1.0, 2 * size * pixels / n)  # the share of tiles that lie in several pixels
+    cut = min(1.0, 2 * size * pixels / n)  # share of tiles that lie in several pixels
     work = tiles * (64 + cut * size**2) + 64 * n
     if by_rule:
         return work <= WORK_BEFORE_SAMPLING
@@ -215,7 +215,7 @@ def _fits(graph: Graph, n: int, heads: int, pixels: int, by_rule: bool) -> bool:
 
 
 def coverage(layout: Layout, head: int, pixels: int) -> npt.NDArray[np.float64]:
-    """The share of the pairs under each pixel that are edges: float [pixels, pixels], 0 to 1."""
+    """Return the share of pairs under each pixel that are edges: float [pixels, pixels]."""
     n = layout.keys.tokens
     is_global = np.zeros(n, bool)
     is_global[layout.global_tokens] = True
@@ -225,7 +225,7 @@ def coverage(layout: Layout, head: int, pixels: int) -> npt.NDArray[np.float64]:
     columns, mask_ids = layout.columns[entries], layout.mask_ids[entries]
     edges = np.zeros(pixels * pixels)
 
-    # A tile within one pixel adds the number of its edges there.
+    # A tile within one pixel adds the number of its edges to it.
     (row_pixel, row_simple), (column_pixel, column_simple) = (
         _simple(tiling, is_global, n, pixels) for tiling in (layout.queries, layout.keys)
     )
@@ -262,7 +262,7 @@ def coverage(layout: Layout, head: int, pixels: int) -> npt.NDArray[np.float64]:
 def _simple(
     tiling: Tiling, is_global: npt.NDArray[np.bool_], n: int, pixels: int
 ) -> tuple[Positions, npt.NDArray[np.bool_]]:
-    """The pixel of each tile, and whether all of its tokens lie there and none is global."""
+    """Return the pixel of each tile, and whether it has all its tokens, none of them global."""
     pixel = tiling.first * pixels // n
     marked = is_global if tiling.order is None else is_global[tiling.order]
     marked = np.add.reduceat(marked, tiling.starts[:-1], dtype=np.int64)
@@ -270,7 +270,7 @@ def _simple(
 
 
 def _pixel_starts(n: int, pixels: int) -> Positions:
-    """The first token of each pixel, and n."""
+    """Return the first token of each pixel, and n."""
     return -(-np.arange(pixels + 1) * n // pixels)
 
 
@@ -278,7 +278,7 @@ def _pixel_starts(n: int, pixels: int) -> Positions:
 
 
 def _breaks(graph: Graph, n: int) -> Positions:
-    """Where queries begin to see something other than those before them, if that is rare."""
+    """Return where queries begin to see other keys than those before them, if that is rare."""
     if isinstance(graph, GlobalPiece):
         low, high = graph.flagged(n)
         return np.unique(np.hstack([low, high + 1]))
@@ -286,15 +286,15 @@ def _breaks(graph: Graph, n: int) -> Positions:
 
 
 def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
-    """What `coverage` gives, from a few queries of each row of pixels and a few of their keys.
+    """Estimate `coverage` from a few queries in each row of pixels and a few of their keys.
 
-    A query is asked about keys within its spans alone, so that a thin line is found in a long
-    sequence.
+    The rule is only evaluated for keys within the spans of a query, so that a thin line is found
+    in a long sequence.
     """
     starts = _pixel_starts(n, pixels)
     rows = np.union1d(starts, np.clip(_breaks(graph, n), 0, n))
     query, _, query_weight = _samples(rows[:-1], np.diff(rows))
-    # Where a query has too many spans, those of a whole tile may be fewer.
+    # If a query has too many spans, those of a whole tile may be fewer.
     for width in (1, 128):
         low, _ = spans_of_tiles(graph, query[:1, None], query[:1, None] + width - 1, n)
         if low.size * len(query) <= CHUNK:
@@ -306,7 +306,7 @@ def sampled(graph: Graph, n: int, pixels: int) -> npt.NDArray[np.float64]:
     for part in np.array_split(np.arange(len(query)), max(1, 8 * len(query) * pixels // CHUNK)):
         i = query[part, None]
         low, high = _apart(*spans_of_tiles(graph, i, i + width - 1, n), n)
-        # Spans are cut where a pixel ends.
+        # Spans are cut at the borders of pixels.
         first, last = low * pixels // n, np.maximum(high, low) * pixels // n
         length = np.where(low <= high, last - first + 1, 0)
         column = ranges(first, length)
@@ -336,7 +336,7 @@ def _too_thin(graph: Graph, n: int) -> str:
 def _samples(
     start: Positions, length: Positions
 ) -> tuple[Positions, Positions, npt.NDArray[np.float64]]:
-    """A few numbers of each range, which range that is, and for how many each of them stands.
+    """Return a few numbers of each range, their range, and how many numbers each represents.
 
     One from each of `SAMPLES` equal parts; where in the part is a hash, because evenly spaced ones
     would meet all edges of a dilated window or none.
@@ -351,7 +351,7 @@ def _samples(
 
 
 def _apart(low: Positions, high: Positions, n: int) -> tuple[Positions, Positions]:
-    """Spans within the sequence, those of a row without what they share."""
+    """Return the spans within the sequence; those of a row no longer overlap."""
     low, high = np.maximum(low, 0), np.minimum(high, n - 1)
     order = np.argsort(low, axis=1)
     low, high = np.take_along_axis(low, order, 1), np.take_along_axis(high, order, 1)
@@ -361,7 +361,7 @@ def _apart(low: Positions, high: Positions, n: int) -> tuple[Positions, Position
 
 
 def _guessed(graph: Graph, n: int, heads: int, pixels: int) -> str:
-    """What `statistics` says, from samples."""
+    """Estimate `statistics` from samples."""
     tokens = np.diff(_pixel_starts(n, pixels)).astype(np.float64)
     edges = float((sampled(graph, n, pixels) * np.outer(tokens, tokens)).sum())
     tiles, size, _ = estimate(graph, n)

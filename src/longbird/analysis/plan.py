@@ -1,9 +1,8 @@
-"""What a call of attention costs on this machine, before it is made.
+"""Prediction of the cost of attention on this machine.
 
-Work is counted from the layout, exactly; the native kernels themselves say what work space they
-take. Time comes from a calibration: a second or two in which a few small calls of sparse and of
-dense attention are timed here, with the threads that torch has now. Nothing is assumed about the
-processor.
+Work is counted exactly in the layout, and the native kernels report their own work space. Time is
+predicted by a calibration, which times a few small calls of sparse and dense attention in a second
+or two. No assumptions are made about the processor.
 """
 
 from __future__ import annotations
@@ -25,46 +24,47 @@ from longbird.core.operator import native
 from longbird.core.operator.call import DTYPES, Call
 from longbird.errors import InvalidTypeError, InvalidValueError
 
-# Multiplications and additions for one query and one key of one head, per element of the head:
-# forward multiplies q with k and the weight with v; backward does the first again and adds four.
+# Operations for one query and one key of one head, per element of the head: the forward pass
+# multiplies q with k and the weight with v; the backward pass repeats the first and adds four.
 FLOPS_FORWARD = 4
 FLOPS_FORWARD_BACKWARD = 14
 
-# Layouts of so many tiles, or of so many edges that are listed one by one, take a few seconds.
+# Number of tiles, or of edges in edge lists, of layouts that take a few seconds to build.
 MOST_LISTED = 2**22
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What attention costs: all layers and the whole batch.
+    """The predicted cost of attention, for all layers and the whole batch.
 
     Attributes:
-        graph: What attends to what; in the first layer, if every layer has a graph of its own.
-        n: Tokens of a sequence.
-        batch: Sequences.
-        heads: Heads of a layer.
+        graph: Graph of the first layer.
+        n: Number of tokens of a sequence.
+        batch: Number of sequences.
+        heads: Number of heads of a layer.
         head_dim: Size of a head.
-        layers: Layers that attend, one after the other.
-        dtype: Storage of q, k, v and the output.
-        backward: Is the backward pass counted too?
-        edges: Query-key pairs of the graph, over all heads of one sequence and layer; if layers
-            differ, of an average one.
-        computed: Pairs that are computed for them, because tiles are computed whole.
-        flops: Floating-point operations that the edges need.
-        flops_computed: Those that are done.
-        bytes_inputs: q, k and v of one layer.
-        bytes_output: The output of one layer.
-        bytes_gradients: Gradients of q, k, v and the output of one layer; 0 without backward.
-        bytes_saved: Kept from forward to backward besides q, k, v and outputs, over all layers.
-        bytes_layout: The layouts of all layers, which live as long as they are cached.
-        bytes_scratch: The most work space that the native kernels take at any moment, as they
-            count it themselves (with several threads, a bound); None for another implementation.
+        layers: Number of attention layers.
+        dtype: Dtype of q, k, v and the output.
+        backward: Whether the backward pass is included.
+        edges: Edges of the graph over all heads of one sequence and layer, averaged over layers.
+        computed: Query-key pairs that are computed for them, because tiles are computed whole.
+        flops: Floating-point operations that the edges require.
+        flops_computed: Floating-point operations that are executed.
+        bytes_inputs: Size of q, k and v of one layer.
+        bytes_output: Size of the output of one layer.
+        bytes_gradients: Size of the gradients of q, k, v and the output of one layer; 0 without
+            backward.
+        bytes_saved: Size of what is kept for the backward pass besides q, k, v and outputs, over
+            all layers.
+        bytes_layout: Size of the layouts of all layers while they are cached.
+        bytes_scratch: Peak work space of the native kernels, as they count it themselves (an upper
+            bound with several threads); None for another implementation.
         seconds: Predicted time.
         dense_seconds: Predicted time of dense attention (torch SDPA) for the same tokens.
-        crossover: The length from which on sparse is predicted to win, None if it never does up to
-            `crossover_searched` tokens.
-        crossover_searched: The longest length that was looked at for it.
-        calibration: What the times come from.
+        crossover: Length from which on sparse attention is predicted to be faster; None if it is
+            not up to `crossover_searched` tokens.
+        crossover_searched: Longest length that was considered for it.
+        calibration: Calibration on which the times are based.
     """
 
     graph: Graph
@@ -93,21 +93,21 @@ class Plan:
 
     @property
     def density(self) -> float:
-        """Edges as a share of all pairs."""
+        """Share of all pairs that are edges."""
         return self.edges / max(1, self.heads * self.n * self.n)
 
     @property
     def speedup(self) -> float:
-        """How many times faster than dense attention."""
+        """Predicted speed relative to dense attention."""
         return self.dense_seconds / self.seconds
 
     @property
     def bytes_extra(self) -> int:
-        """Memory of one layer's call beyond q, k, v, the output and the gradients."""
+        """Memory of the call of one layer besides q, k, v, the output and the gradients."""
         return self.bytes_saved // self.layers + self.bytes_layout + (self.bytes_scratch or 0)
 
     def __repr__(self) -> str:
-        """A short table for people."""
+        """Return a short table."""
         crossover = (
             f"sparse wins from {self.crossover:,} tokens on"
             if self.crossover is not None
@@ -151,39 +151,39 @@ def plan(
     backward: bool = False,
     calibration: Calibration | None = None,
 ) -> Plan:
-    """Predict FLOPs, bytes and time of attention, and the length above which sparse wins here.
+    """Predict FLOPs, bytes and time of attention, and the length above which sparse is faster.
 
     Args:
-        graph_or_config: What is to run, one of
+        graph_or_config: One of
 
-            - a graph, its expression as text, or its JSON;
-            - a mapping with such a `graph` and, as needed, `heads`, `head_dim` and `layers`;
-            - the configuration of a model, such as a `LongbirdConfig`: all its layers, each along
-              its own graph (of an encoder-decoder, those of the encoder). Layers that differ by
-              their seeds alone are counted as the first of them.
+            - a graph, its expression, or its JSON;
+            - a mapping with such a `graph` and optionally `heads`, `head_dim` and `layers`;
+            - the configuration of a model, such as a `LongbirdConfig`: all its layers, each with
+              its own graph (of an encoder-decoder, those of the encoder). Layers that differ only
+              by their seeds are counted as the first of them.
 
-            What a mapping or a configuration says replaces the arguments below. Tensors are
-            assumed to lie as [batch, heads, n, head_dim]; those of a configuration as its model
-            has them, with the heads of a token side by side, which takes the native kernels more
-            work space.
-        n: Tokens of a sequence.
-        heads: Heads.
+            A mapping or a configuration replaces the arguments below. Tensors are assumed to be
+            contiguous as [batch, heads, n, head_dim]; those of a configuration have the heads of
+            a token side by side, as in its model, which takes the native kernels more work space.
+        n: Number of tokens of a sequence.
+        heads: Number of heads.
         head_dim: Size of a head.
-        batch: Sequences.
-        dtype: Storage of q, k and v.
-        backward: Count the backward pass too.
-        calibration: How fast the machine is; None measures it (once in a process).
+        batch: Number of sequences.
+        dtype: Dtype of q, k and v.
+        backward: Whether to include the backward pass.
+        calibration: Speed of the machine; by default it is measured, once in a process.
 
     Returns:
-        The plan; printing it gives a short table.
+        Plan, which prints as a short table.
 
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: An argument is out of range, or counting the edges would take more than a few
-            seconds; the message says how large the layout would be.
+            seconds; the message states how large the layout would be.
 
     Examples:
         >>> import longbird as lb
+        >>> from longbird.analysis.calibration import Curve
         >>> known = Calibration(
         ...     Curve(((10**6, 1e-3), (10**7, 1e-2))),
         ...     Curve(((10**6, 1e-3), (10**7, 1e-2))),
@@ -242,7 +242,7 @@ def plan(
         bytes_inputs=3 * tensor,
         bytes_output=tensor,
         bytes_gradients=4 * tensor if backward else 0,
-        bytes_saved=batch * heads * n * 4 * layers,  # the log-sum-exp of every query
+        bytes_saved=batch * heads * n * 4 * layers,  # log-sum-exp of every query
         bytes_layout=sum(layouts[graph].nbytes for graph in cached),
         bytes_scratch=scratch,
         seconds=sum(calibration.sparse(batch * computed[graph]) for graph in asked.counted),
@@ -255,20 +255,20 @@ def plan(
 
 @dataclass(frozen=True)
 class _Layers:
-    """Layers that attend one after the other."""
+    """The attention layers of which a plan is made."""
 
     graphs: tuple[Graph, ...]
-    """The graph of each layer."""
+    """Graph of each layer."""
     counted: tuple[Graph, ...]
-    """The graph that stands for it where edges are counted: another seed gives about as many."""
+    """Graph whose edges are counted for each layer: another seed gives about as many."""
     heads: int
     head_dim: int
     packed: bool = False
-    """Are the tensors [tokens, heads, head_dim], as models have them?"""
+    """Whether tensors are [tokens, heads, head_dim], as in models."""
 
     @staticmethod
     def of(source: Any, heads: int, head_dim: int) -> _Layers:
-        """What `plan` was asked about."""
+        """Return the layers of the first argument of `plan`."""
         if hasattr(source, "num_attention_heads"):
             return _Layers._of_config(source)
         layers = 1
@@ -310,7 +310,7 @@ class _Layers:
         return _Layers(graphs, counted, heads, head_dim, packed=True)
 
     def call(self, graph: Graph, n: int, batch: int, dtype: torch.dtype) -> Call:
-        """The call of one layer, on tensors without memory."""
+        """Return the call of one layer, on tensors without memory."""
         shape, starts = (batch, self.heads, n, self.head_dim), None
         if self.packed:
             shape, starts = (batch * n, self.heads, self.head_dim), torch.arange(batch + 1) * n
@@ -319,7 +319,7 @@ class _Layers:
 
 
 def _check_size(graphs: Sequence[Graph], n: int, heads: int) -> None:
-    """Raises a ValueError where layouts would take long to build."""
+    """Raise a ValueError if layouts would take long to build."""
     if sum(_listed(graph, n, heads) for graph in graphs) <= MOST_LISTED:
         return
     largest = max(graphs, key=lambda graph: _listed(graph, n, heads))
@@ -333,7 +333,7 @@ def _check_size(graphs: Sequence[Graph], n: int, heads: int) -> None:
 
 
 def _listed(graph: Graph, n: int, heads: int) -> float:
-    """About how many tiles, or edges one by one, a layout is built from; at least n / 8."""
+    """Estimate how many tiles or listed edges a layout is built from; at least n / 8."""
     edges = sum(p.tile_count(n, 1) for p in pieces(graph.at(n)) if isinstance(p, EdgeList))
     return max(estimate(graph, n, heads)[0], edges, n / 8)
 
@@ -341,16 +341,16 @@ def _listed(graph: Graph, n: int, heads: int) -> float:
 def _crossover(
     graph: Graph, n: int, heads: int, calibration: Calibration
 ) -> tuple[int | None, int]:
-    """The length from which on sparse wins for good, and how far was looked.
+    """Return the length from which on sparse is always faster, and the longest one considered.
 
-    That is as far as layouts are quick to build, and up to 8,192 tokens or n.
+    Lengths are considered while layouts are quick to build, up to 8,192 tokens or n.
     """
 
     def wins(length: int) -> bool:
         try:
             layout = graph.layout(length, heads=heads)
         except ValueError:
-            return False  # a graph that names positions has none at this length
+            return False  # a graph with fixed positions does not exist at this length
         sparse = calibration.sparse(computed_pairs(layout))
         return sparse < calibration.dense(heads * length * length)
 
@@ -364,7 +364,7 @@ def _crossover(
     if low == lengths[-1]:
         return None, low
     high = lengths[lengths.index(low) + 1]
-    while high - low > 16:  # nobody asks for the crossover more precisely
+    while high - low > 16:  # precise enough for its purpose
         middle = (low + high) // 2
         low, high = (low, middle) if wins(middle) else (middle, high)
     return high, lengths[-1]

@@ -1,4 +1,4 @@
-"""A picture of a graph as characters, as SVG and as a file."""
+"""Output of a picture of a graph as characters, as SVG and as a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 from longbird.core.graph.rules import Positions
 from longbird.files.paths import check_picture
 
-# In the order of the legend. Colours that colour-blind eyes tell apart (Okabe-Ito).
+# In the order of the legend; colours that can be distinguished by the colour-blind (Okabe-Ito).
 COLOURS = {
     "window": "#0072b2",
     "random": "#e69f00",
@@ -24,19 +24,19 @@ COLOURS = {
 }
 
 
-# For other kinds, in the order in which they are met.
+# For other kinds, in the order of their appearance.
 SPARE_COLOURS = ("#56b4e9", "#d55e00", "#f0e442", "#000000")
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One head of a graph, as what share of the pairs under each pixel are edges.
+    """One head of a graph, as the share of the pairs under each pixel that are edges.
 
     Attributes:
-        title: What is drawn, then edges, density and tiles.
-        n: Tokens.
-        layers: For each kind of edge, in the order of the legend, the shares: float [pixels,
-            pixels] from 0 to 1, queries down and keys across.
+        title: Name of the graph, and its edges, density and tiles.
+        n: Number of tokens.
+        layers: Shares from 0 to 1 by kind of edge, in the order of the legend: float [pixels,
+            pixels], with queries as rows and keys as columns.
     """
 
     title: tuple[str, str]
@@ -44,19 +44,19 @@ class Picture:
     layers: dict[str, npt.NDArray[np.float64]]
 
     def __repr__(self) -> str:
-        """The title, where a picture cannot be shown."""
+        """Return the title, for when a picture cannot be shown."""
         return "\n".join(self.title)
 
     @property
     def colours(self) -> dict[str, str]:
-        """The colour of each kind."""
+        """Colour of each kind."""
         others = [kind for kind in self.layers if kind not in COLOURS]
         spare = {kind: SPARE_COLOURS[k % len(SPARE_COLOURS)] for k, kind in enumerate(others)}
         return {kind: COLOURS.get(kind) or spare[kind] for kind in self.layers}
 
     def save(self, path: str | Path) -> None:
-        """Writes a PNG, SVG or PDF file, by the ending of its name."""
-        # Loading matplotlib takes a second that only those who save a picture should wait.
+        """Write a PNG, SVG or PDF file, according to the extension of its name."""
+        # Importing matplotlib takes a second, which only saving a picture should cost.
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
 
@@ -98,28 +98,28 @@ class Picture:
         return 1 - opacity[..., None] * (1 - colours[kind])
 
     def _rarest_last(self) -> list[str]:
-        """The kinds in the order in which they cover each other, so that rare ones are seen."""
+        """Return the kinds in drawing order, with rare ones on top."""
         return sorted(self.layers, key=lambda kind: -self.layers[kind].sum())
 
     def _cells(self) -> tuple[Positions, npt.NDArray[np.float64]]:
-        """The number of the rarest kind with an edge in each pixel, and how opaque it is.
+        """Return the number of the rarest kind with an edge in each pixel, and its opacity.
 
-        Colours are not mixed: a thin line would drown in what it crosses.
+        Colours are not mixed, because thin lines would disappear in what they cross.
         """
         shares = np.stack([_grown(self.layers[kind]) for kind in self._rarest_last()])
         rarest = len(shares) - 1 - np.argmax(shares[::-1] > 0, axis=0)
         share = shares.max(axis=0)
-        # Never faint where there is an edge, and denser where there are more.
+        # Visible wherever there is an edge, and more opaque where there are more.
         opacity = FAINTEST + (1 - FAINTEST) * np.sqrt(share)
         return rarest, np.where(share > 0, opacity, 0.0)
 
     def text(self, *, ascii_only: bool = False) -> Text:
-        """The picture in characters: a dot is drawn where there is any edge.
+        """Return the picture in characters, with a dot wherever there is an edge.
 
-        Colours tell the kinds apart where the terminal has them; without, the dots remain.
+        If the terminal has colours, they distinguish the kinds.
 
         Args:
-            ascii_only: Draw with `#` instead of braille characters, four times as coarse.
+            ascii_only: Whether to draw with `#` instead of braille, at a lower resolution.
         """
         kinds, colours = self._rarest_last(), self.colours
         shares = np.stack([self.layers[kind] for kind in kinds])
@@ -132,7 +132,7 @@ class Picture:
             len(kinds), shares.shape[1] // down, down, shares.shape[2] // across, across
         ).transpose(1, 3, 0, 2, 4)
         dots = (cells > 0).any(axis=2)
-        # Of the kinds in a character, the rarest, as in the saved picture.
+        # A character has the colour of its rarest kind, as in the saved picture.
         present = (cells > 0).any(axis=(3, 4))
         colour = len(kinds) - 1 - np.argmax(present[..., ::-1], axis=-1)
         drawn = Text()
@@ -148,13 +148,13 @@ class Picture:
         return drawn
 
     def legend(self, *, ascii_only: bool = False) -> Text:
-        """The kinds of edges in their colours."""
+        """Return the legend: the kinds of edges in their colours."""
         mark = "#" if ascii_only else "■"
         colours = self.colours.items()
         return Text("  ").join(Text(f"{mark} {kind}", colour) for kind, colour in colours)
 
     def _repr_svg_(self) -> str:
-        """The picture as notebooks show it: a rectangle for each run of pixels that are alike."""
+        """Return the picture as SVG, with a rectangle for each run of equal pixels."""
         pixels = len(next(iter(self.layers.values())))
         drawn: list[str] = []
         rarest, opacity = self._cells()
@@ -187,24 +187,24 @@ class Picture:
 
 
 def _grown(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """A layer of a few pixels as large dots, because nobody would find single pixels."""
+    """Return a layer with few pixels as larger dots, because single pixels are easily missed."""
     pixels = len(shares)
     some = np.argwhere(shares)
     if len(some) > pixels // 8:
         return shares
     grown, radius = shares.copy(), pixels // 128
-    # At the border as well, the whole dot is inside.
+    # At the border, dots are moved inside.
     for row, column in np.clip(some, radius, pixels - 1 - radius).tolist():
         grown[row - radius : row + radius + 1, column - radius : column + radius + 1] = 1.0
     return grown
 
 
-# How opaque a pixel with a single edge is, and the degrees of opacity in notebooks.
+# Opacity of a pixel with a single edge, and number of opacities in notebooks.
 FAINTEST = 0.5
 
 
 OPACITIES = 16
 
 
-# Which bit of a braille character is which dot.
+# Bits of the dots of a braille character.
 BRAILLE = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])

@@ -1,4 +1,4 @@
-"""What `graph.analyse(n)` gives: the measures of a graph at a length, as a table and a picture."""
+"""The measures of a graph at a length, as `Graph.analyse` returns them."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from longbird.files.paths import check_picture
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# A random walk has mixed when its place is this near to its limit, in total variation.
+# A random walk has mixed when its distribution is this close to its limit, in total variation.
 MIXED = 0.25
-# What degrees, orders and a few vectors take, before any edge is listed.
+# Memory of degrees, orders and a few vectors, before any edge is listed.
 BYTES_PER_TOKEN = 200
 MOST_HEADS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Degrees:
-    """The fewest, the mean and the most of a number of edges over all tokens."""
+    """Minimum, mean and maximum of a number of edges over all tokens."""
 
     fewest: int
     mean: float
@@ -53,44 +53,43 @@ class Measures:
     an edge where either token sees the other, none from a token to itself.
 
     Attributes:
-        n: Tokens.
-        edges: Edges, those of tokens to themselves included; an edge that a multiset counts twice
-            is one edge here.
-        density: Edges in proportion to n x n.
-        out_degree: Keys that a query sees, itself included where it does.
-        in_degree: Queries that see a key.
-        diameter: The most hops between two tokens; None if some pair is not connected. From a
-            sample, the most that was seen.
-        average_path_length: Mean hops over the ordered pairs that are connected; None if none is.
-        reached: The share of ordered pairs within 1, 2, ... hops, until there are no new ones.
-        receptive_field_mean: The tokens that a query has seen after 1, 2, ... layers, its own
-            included, in the mean.
-        receptive_field_min: The same for the query that has seen fewest; from a sample, of those
-            in it.
-        clustering: The average clustering coefficient.
-        spectral_gap: 1 - the second largest eigenvalue of D^-1/2 A D^-1/2, where a token without a
-            neighbour has a row of zeros. It is 0 if edges are in more than one part. None of fewer
-            than two tokens.
-        second_eigenvalue: The second largest eigenvalue.
-        smallest_eigenvalue: The smallest eigenvalue: -1 if the graph is bipartite.
-        walk_gap: 1 - the largest absolute value of all eigenvalues but the first: the gap of the
-            random walk, which forgets where it began only if this is above 0. It is 0 if the graph
-            is not connected, also if a token has no neighbour.
-        mixing_time: Steps after which the random walk is within 1/4 of its limit in total
-            variation, at most: ln(4 / smallest probability) / walk_gap, by the lower end of the
-            gap's interval if it has one; None if it never is, or that end is 0.
-        global_tokens: How many tokens see all others and are seen by all others.
-        edges_to_globals: The fewest edges that cut a token off from all tokens that everyone sees,
-            so that it cannot read from them over any number of hops; None without such tokens, or
-            if all are.
-        edges_from_globals: The fewest edges that cut a token off from all tokens that see
-            everyone.
-        small_world: Compared with random graphs and lattices of the same degree; None if it is not
+        n: Number of tokens.
+        edges: Number of edges, including those of tokens to themselves; an edge that a multiset
+            counts twice is one edge.
+        density: Share of the n x n pairs that are edges.
+        out_degree: Number of keys that a query sees.
+        in_degree: Number of queries that see a key.
+        diameter: Maximum number of hops between two tokens; None if some pair is not connected. In
+            a sample, the maximum that was found.
+        average_path_length: Mean number of hops over connected ordered pairs; None if there are
+            none.
+        reached: Share of ordered pairs within 1, 2, ... hops, until there are no new pairs.
+        receptive_field_mean: Mean number of tokens that a query has seen after 1, 2, ... layers,
+            including its own.
+        receptive_field_min: Minimum of the same over queries, or over those of a sample.
+        clustering: Average clustering coefficient.
+        spectral_gap: 1 minus the second largest eigenvalue of D^-1/2 A D^-1/2, in which a token
+            without a neighbour has a row of zeros. It is 0 if edges are in more than one
+            component, and None for fewer than two tokens.
+        second_eigenvalue: Second largest eigenvalue.
+        smallest_eigenvalue: Smallest eigenvalue; -1 if the graph is bipartite.
+        walk_gap: 1 minus the largest absolute value of all eigenvalues but the first: the gap of
+            the random walk, which converges only if this is above 0. It is 0 if the graph is not
             connected.
+        mixing_time: Upper bound of the steps after which the random walk is within 1/4 of its
+            limit in total variation: ln(4 / smallest probability) / walk_gap, with the lower end
+            of the interval of the gap; None if it never is, or that end is 0.
+        global_tokens: Number of tokens that see all others and are seen by all others.
+        edges_to_globals: Smallest number of edges whose removal separates a token from all tokens
+            that everyone sees; None if there are no such tokens, or no others.
+        edges_from_globals: Smallest number of edges whose removal separates a token from all
+            tokens that see everyone.
+        small_world: Comparison with random graphs and lattices of the same degree; None if the
+            graph is not connected.
         small_world_without_globals: The same without the tokens that are joined to all others,
             which alone force short paths.
-        intervals: For each number that is not exact, by its name, between what it is: with 95%
-            confidence, or by a bound if it is the diameter or from eigenvalues.
+        intervals: Intervals of the numbers that are not exact, by name: with 95% confidence, or
+            bounds for the diameter and what is derived from eigenvalues.
         reached_intervals: 95% confidence intervals of `reached`; None if it is exact.
     """
 
@@ -119,7 +118,7 @@ class Measures:
     reached_intervals: tuple[tuple[float, float], ...] | None
 
     def exact(self, name: str) -> bool:
-        """Whether a measure is exact, by its name.
+        """Return whether a measure is exact, by its name.
 
         Examples:
             >>> from longbird.core.graph import Window
@@ -138,8 +137,8 @@ class Measures:
         if name.startswith(("receptive", "reached")):
             return self.reached_intervals is None
         if name.startswith("small_world"):
-            return getattr(self, name) is None  # otherwise it rests on random graphs
-        if name == "mixing_time":  # which has no upper bound if the gap may be 0
+            return getattr(self, name) is None  # otherwise it depends on random graphs
+        if name == "mixing_time":  # it has no upper bound if the gap may be 0
             name = "walk_gap"
         return name not in self.intervals
 
@@ -154,15 +153,15 @@ class Measures:
 
 @dataclass(frozen=True)
 class Analysis(Measures):
-    """A graph at a length, measured: the union of its heads, and each head.
+    """The measures of a graph at a length: of the union of its heads, and of each head.
 
-    The attributes besides these are those of `Measures`, of the union of all heads. It prints as a
-    table, `save` draws it, and a notebook shows the drawing.
+    The attributes that are inherited from `Measures` are those of the union of all heads. An
+    analysis prints as a table, `save` draws it, and notebooks show the drawing.
 
     Attributes:
-        graph: What was measured, as it is written.
+        graph: Expression or name of the graph.
         heads: Number of heads.
-        per_head: The measures of each head.
+        per_head: Measures of each head.
 
     Examples:
         >>> from longbird.core.graph import Window
@@ -183,7 +182,7 @@ class Analysis(Measures):
         return draw(self)
 
     def save(self, path: str | Path) -> None:
-        """Writes the drawing to a PNG, SVG or PDF file, by the ending of its name."""
+        """Write the drawing to a PNG, SVG or PDF file, according to the extension of its name."""
         check_picture(path)
         self.figure().savefig(path, dpi=160)
 
@@ -194,7 +193,7 @@ class Analysis(Measures):
 
 
 def analyse(graph: Graph, n: int, heads: int = 1, *, name: str | None = None) -> Analysis:
-    """What `graph.analyse` does; `name` is what to call the graph, by default as it is written."""
+    """Measure a graph as `Graph.analyse` documents; `name` replaces its expression in tables."""
     n, heads = integer(n, "n"), integer(heads, "heads", least=1, most=MOST_HEADS)
     check_memory(n * BYTES_PER_TOKEN, f"measuring {n:,} tokens", "choose fewer tokens")
     layout = graph.layout(n, heads)
@@ -209,12 +208,12 @@ def analyse(graph: Graph, n: int, heads: int = 1, *, name: str | None = None) ->
 
 
 def measure(graph: Digraph, effort: float = 1.0) -> Measures:
-    """The measures of one digraph.
+    """Return the measures of one digraph.
 
     Args:
         graph: Any digraph.
-        effort: The share of the usual work after which a sample is taken instead; less for each
-            where there are many.
+        effort: Share of the usual work above which a sample is taken instead; smaller if there are
+            many digraphs.
     """
     n, undirected = graph.n, graph.undirected
     steps = int(effort * MOST_STEPS)
@@ -261,7 +260,7 @@ def measure(graph: Digraph, effort: float = 1.0) -> Measures:
 def _eigenvalues(
     graph: Digraph, steps: int, intervals: dict[str, tuple[float, float]]
 ) -> dict[str, Any]:
-    """The measures from the spectrum of an undirected graph; adds their intervals."""
+    """Return the measures of the spectrum of an undirected graph, and add their intervals."""
     found = spectrum(graph, steps)
     if found is None:
         names = "spectral_gap", "second_eigenvalue", "smallest_eigenvalue", "walk_gap"
@@ -282,7 +281,7 @@ def _eigenvalues(
     mixing = None
     if walk > 0:
         away = log(graph.degrees.sum() / graph.degrees.min() / MIXED)
-        # Not by the gap that was found: one that is smaller takes longer.
+        # By the lower end of the gap: a smaller gap takes longer.
         mixing = ceil(away / least) if least > 0 else None
         if least < most:
             intervals["walk_gap"] = least, most
@@ -298,10 +297,10 @@ def _eigenvalues(
 
 
 def _cut(degree: Ints, is_global: Any) -> int | None:
-    """The fewest edges between a token and the global ones.
+    """Return the smallest number of edges that separate a token from the global ones.
 
     Each edge of a token leads to a global token or to one that has an edge to a global token, and
-    no two of these paths share an edge. So all edges of the token have to be cut, and no others.
+    no two of these paths share an edge. So exactly the edges of the token have to be removed.
     """
     if not is_global.any() or is_global.all():
         return None

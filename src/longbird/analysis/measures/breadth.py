@@ -1,4 +1,4 @@
-"""Breadth-first search from one token: what it reaches within each number of hops."""
+"""Breadth-first search from one token."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from longbird.analysis.measures.digraph import Digraph, Ints
 
 
 def search(matrix: csr_array, source: int) -> tuple[Ints, Ints]:
-    """The nodes in the order in which they are found, and how many are within 0, 1, ... arcs."""
+    """Return nodes in the order of their discovery, and how many are within 0, 1, ... arcs."""
     order, before = breadth_first_order(matrix, source, directed=True)
     place = np.empty(len(before), np.int64)
     place[order] = np.arange(len(order))
-    # Nodes are looked at in this order too; how many had been found after each.
+    # Nodes are also expanded in this order; the number of nodes found after each.
     children = np.bincount(place[before[order[1:]]], minlength=len(order))
     found: list[int] = (np.cumsum(children) + 1).tolist()
     ends = [1]
@@ -24,7 +24,7 @@ def search(matrix: csr_array, source: int) -> tuple[Ints, Ints]:
 
 
 def within(graph: Digraph, position: int) -> tuple[Ints, int]:
-    """How many others a position reaches within 1, 2, ... hops, and one of the farthest."""
+    """Return how many others a position reaches by hops, and one of the farthest."""
     matrix, arcs = graph.arcs
     order, ends = search(matrix, position)
     if arcs == 1:
@@ -35,7 +35,7 @@ def within(graph: Digraph, position: int) -> tuple[Ints, int]:
 
 
 def hops_from(graph: Digraph, position: int) -> Ints:
-    """The hops from a position to every one, -1 where it cannot be reached; without hubs."""
+    """Return the hops to every position, -1 if unreachable; for graphs without hubs."""
     matrix, arcs = graph.arcs
     order, ends = search(matrix, position)
     hops = np.full(len(matrix.indptr) - 1, -1)

@@ -30,14 +30,14 @@ CHUNK = 1 << 23
 
 @dataclass(frozen=True)
 class Clustering:
-    """The coefficient, and its 95% confidence interval where it is from a sample."""
+    """The coefficient, and its 95% confidence interval if it is estimated from a sample."""
 
     value: float
     interval: tuple[float, float] | None = None
 
 
 def cluster(graph: Digraph, effort: float = 1.0, seed: int = 0) -> Clustering:
-    """The clustering coefficient of an undirected graph; see `Digraph.undirected`.
+    """Return the clustering coefficient of an undirected graph; see `Digraph.undirected`.
 
     Args:
         graph: The graph.
@@ -56,7 +56,7 @@ def cluster(graph: Digraph, effort: float = 1.0, seed: int = 0) -> Clustering:
         joined = joined + hubs * degree + hubs * (hubs - 1) / 2
         local = _shares(joined, degree + hubs)
         return Clustering(float(local.sum() + hubs * _of_hub(graph)) / n)
-    # A wedge at the same number of random tokens: its two ends are joined, or they are not.
+    # Whether the two ends of a wedge at each of some random tokens are joined.
     m, degree = graph.ordinary, graph.degrees
     centre = below(m, 23, seed, np.arange(SAMPLES))
     centre = centre[degree[centre] >= 2]
@@ -71,7 +71,7 @@ def cluster(graph: Digraph, effort: float = 1.0, seed: int = 0) -> Clustering:
 
 
 def _of_hub(graph: Digraph) -> float:
-    """A hub's own share: of all other tokens, the pairs that are joined."""
+    """Return the coefficient of a hub: the share of pairs of other tokens that are joined."""
     n = graph.n
     edges = int(graph.degrees.sum()) // 2
     return (edges - (n - 1)) / ((n - 1) * (n - 2) / 2)
@@ -83,7 +83,7 @@ def _shares(joined: Floats, degree: Ints) -> Floats:
 
 
 def _joined(graph: Digraph, most: float) -> Floats | None:
-    """For each position, the pairs of its neighbours that are joined; None if that takes long."""
+    """Return how many pairs of neighbours of each position are joined; None if it takes long."""
     if not graph.ordinary:
         return np.zeros(0)
     found = runs(graph)
@@ -97,7 +97,7 @@ def _joined(graph: Digraph, most: float) -> Floats | None:
 
 
 def _joined_in_runs(low: Floats, high: Floats) -> Floats:
-    """Where each token and its neighbours are a run of positions.
+    """Count the pairs if each token and its neighbours are a run of positions.
 
     The run of a later neighbour u begins at low[u] and goes on beyond that of i, so that the two
     share high[i] - low[u] + 1 positions.
@@ -108,12 +108,12 @@ def _joined_in_runs(low: Floats, high: Floats) -> Floats:
     after, before = last - i, i - first
     shared = after * (high + 1) - (low_sum[last + 1] - low_sum[i + 1])
     shared += (high_sum[i] - high_sum[first]) - before * (low - 1)
-    # Of what u shares with i, u and i themselves are no third token.
+    # The neighbours that u shares with i include neither u nor i.
     return (shared - 2 * (after + before)) / 2
 
 
 def _joined_in_tiles(graph: Digraph) -> Floats:
-    """Closed walks of three steps over tiles, without those that stay in place for a step."""
+    """Count closed walks of three steps over tiles, except those that stay in place."""
     tiles, length = graph.full, graph.lengths.astype(np.float64)
     loop = tiles.diagonal()
     weighted = csr_array(tiles.multiply(length[None, :]))
@@ -124,7 +124,7 @@ def _joined_in_tiles(graph: Digraph) -> Floats:
 
 
 def _joined_in_lists(graph: Digraph) -> Floats:
-    """Every pair of neighbours, for some tokens at a time."""
+    """Count the pairs one by one, for some tokens at a time."""
     m, degree = graph.ordinary, graph.degrees
     row, column = graph.listed(0, m)
     other = row != column
@@ -143,7 +143,7 @@ def _joined_in_lists(graph: Digraph) -> Floats:
 
 
 def _neighbour(graph: Digraph, centre: Ints, seed: int, side: int, other: Ints) -> Ints:
-    """A uniform neighbour of each centre that is neither the centre nor the other one."""
+    """Draw a neighbour of each centre that is neither the centre nor the other one."""
     found = np.full(len(centre), -1)
     left = np.arange(len(centre))
     tile_ends = np.append(0, np.cumsum(graph.lengths[graph.full.indices]))

@@ -1,8 +1,8 @@
-"""One digraph over n tokens in the form that measuring needs, made from a layout; never n x n.
+"""A digraph over n tokens in the form that measures need, made from a layout; never n x n.
 
-Three kinds of edges are kept apart. A *full tile* is one entry for all pairs of two groups of
-neighbouring tokens. What tiles have in part is listed edge by edge. A *hub*, a token that sees all
-others and is seen by all, is only counted: nothing about its edges is left to store.
+There are three kinds of edges. A *full tile* is one entry for all pairs of two groups of
+neighbouring tokens. The edges of partial tiles are listed one by one. A *hub*, a token that sees
+all others and is seen by all, is only counted, because its edges are known.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-# Listing an edge, sorting it, and keeping it: as a sparse matrix, its transpose, and undirected.
+# Memory for listing and sorting an edge, and for its matrix, transposed and undirected.
 BYTES_PER_EDGE = 100
-# Edges that are listed at a time.
+# Number of edges that are listed at a time.
 CHUNK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
 class Digraph:
-    """Which tokens see which, in an order of the tokens in which hubs come last.
+    """A digraph whose tokens are ordered such that hubs come last.
 
-    Everything below is in *positions* of that order; `tokens` has the token at each. The m tokens
-    that are not hubs come tile by tile.
+    All members use *positions* in this order; `tokens` maps them to tokens. The m tokens that are
+    not hubs are ordered by tiles.
 
     Attributes:
-        tokens: int64 [n], the token at each position.
-        starts: int64 [tiles + 1], the first position of each tile, none of them empty, and m.
-        full: [tiles, tiles], 1 where every token of a tile sees every token of another.
-        part: [m, m], 1 for each edge that is not in a full tile.
-        hub_loops: bool [hubs], whether each hub sees itself; all else it sees anyway.
-        symmetric: Whether it is known that every edge goes in both directions.
+        tokens: Token at each position: int64 [n].
+        starts: First position of each non-empty tile, and m: int64 [tiles + 1].
+        full: Matrix with a 1 if every token of a tile sees every token of another: [tiles, tiles].
+        part: Matrix with a 1 for each edge that is not in a full tile: [m, m].
+        hub_loops: Whether each hub sees itself: bool [hubs].
+        symmetric: Whether every edge is known to exist in both directions.
     """
 
     tokens: Ints
@@ -71,17 +71,17 @@ class Digraph:
 
     @cached_property
     def lengths(self) -> Ints:
-        """Tokens in each tile."""
+        """Number of tokens in each tile."""
         return np.diff(self.starts)
 
     @cached_property
     def tile(self) -> Ints:
-        """The tile of each token that is not a hub."""
+        """Tile of each token that is not a hub."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     @cached_property
     def places(self) -> Ints:
-        """The position of each token."""
+        """Position of each token."""
         places = np.empty(self.n, np.int64)
         places[self.tokens] = np.arange(self.n)
         return places
@@ -94,12 +94,12 @@ class Digraph:
 
     @cached_property
     def degrees(self) -> Ints:
-        """How many others the token at each position sees: int64 [n]."""
+        """Number of others that the token at each position sees: int64 [n]."""
         return np.rint(self.times(np.ones(self.n))).astype(np.int64) - self.loops
 
     @cached_property
     def seen_by(self) -> Ints:
-        """How many others see the token at each position: int64 [n]."""
+        """Number of others that see the token at each position: int64 [n]."""
         if self.symmetric:
             return self.degrees
         found = np.full(self.n, self.n - 1 if self.hubs else 0)
@@ -112,11 +112,11 @@ class Digraph:
 
     @property
     def edges(self) -> int:
-        """Edges, with those of tokens to themselves."""
+        """Number of edges, including those of tokens to themselves."""
         return int(self.degrees.sum() + self.loops.sum())
 
     def times(self, values: Floats) -> Floats:
-        """The adjacency matrix times a vector [n]."""
+        """Return the product of the adjacency matrix and a vector [n]."""
         ordinary, hub = values[: self.ordinary], values[self.ordinary :]
         found = np.empty(self.n)
         if self.ordinary:
@@ -126,7 +126,7 @@ class Digraph:
         return found
 
     def neighbours(self, position: int) -> Ints:
-        """The positions that one position sees, ascending."""
+        """Return the positions that one position sees, ascending."""
         if position >= self.ordinary:
             every = np.arange(self.n)
             return every if self.loops[position] else np.delete(every, position)
@@ -136,7 +136,7 @@ class Digraph:
         return np.append(np.sort(np.concatenate(found)), np.arange(self.ordinary, self.n))
 
     def listed(self, begin: int, end: int) -> tuple[Ints, Ints]:
-        """The edges (i, j), one by one, of some tokens that are not hubs with any such tokens."""
+        """List the edges (i, j) of tokens begin to end - 1 with any tokens that are not hubs."""
         tile = self.tile[begin:end]
         tiles = np.diff(self.full.indptr)[tile].astype(np.int64)
         seen = self.full.indices[ranges(self.full.indptr[tile].astype(np.int64), tiles)]
@@ -149,7 +149,7 @@ class Digraph:
         return i, j.astype(np.int64)
 
     def has(self, i: Ints, j: Ints) -> Flags:
-        """Whether there are edges between pairs of positions."""
+        """Return whether there are edges between pairs of positions."""
         found = (i >= self.ordinary) | (j >= self.ordinary)
         same = found & (i == j)
         found[same] = self.loops[i[same]]
@@ -170,11 +170,11 @@ class Digraph:
 
     @cached_property
     def arcs(self) -> tuple[csr_array, int]:
-        """A sparse matrix to search along the edges between ordinary tokens, and arcs per hop.
+        """Sparse matrix for searches along edges between tokens without hubs, and arcs per hop.
 
-        Its first m nodes are the tokens. Full tiles are not listed: a token leads to a node for
-        its tile, that to a node for each tile it sees, and that to the tokens. As that takes three
-        arcs, an edge of `part` does too, over two nodes for its key.
+        Its first m nodes are the tokens. Full tiles are not listed: a token has an arc to a node
+        for its tile, which has arcs to nodes of the tiles it sees, which have arcs to the tokens.
+        Since that takes three arcs, so does an edge of `part`, over two nodes of its key.
         """
         if not self.full.nnz:
             return self.part, 1
@@ -196,7 +196,7 @@ class Digraph:
 
     @cached_property
     def parts(self) -> Ints:
-        """For each position, the number of the part in which every token can reach every other."""
+        """Number of the strongly connected component of each position."""
         if self.hubs or not self.n:
             return np.zeros(self.n, np.int64)
         _, label = connected_components(self.arcs[0], directed=True, connection="strong")
@@ -204,12 +204,12 @@ class Digraph:
 
     @property
     def connected(self) -> bool:
-        """Whether every token can reach every other; false if there are none."""
+        """Whether every token can reach every other; False without tokens."""
         return bool(self.n) and not self.parts.any()
 
     @cached_property
     def transposed(self) -> Digraph:
-        """The same tokens with every edge turned round."""
+        """The digraph with reversed edges."""
         if self.symmetric:
             return self
         full, part = csr_array(self.full.T), csr_array(self.part.T)
@@ -217,9 +217,9 @@ class Digraph:
 
     @cached_property
     def undirected(self) -> Digraph:
-        """An edge in both directions where there is one in either.
+        """The digraph with an edge in both directions if there is one in either.
 
-        Loops stay, because a full tile has them; what counts neighbours leaves them out.
+        It keeps loops, which full tiles contain; counts of neighbours exclude them.
         """
         turned = self.transposed
         full, part = self.full.maximum(turned.full), self.part.maximum(turned.part)
@@ -230,7 +230,7 @@ class Digraph:
 
     @cached_property
     def without_hubs(self) -> Digraph:
-        """The graph that is left when the hubs are taken out, as one of m tokens."""
+        """The digraph over the m tokens that are not hubs."""
         if not self.hubs:
             return self
         tokens = np.argsort(np.argsort(self.tokens[: self.ordinary]))
@@ -239,7 +239,7 @@ class Digraph:
 
 
 def union_of(layout: Layout) -> Digraph:
-    """The edges of all heads together."""
+    """Return the digraph with the edges of all heads."""
     check_edges(layout)
     different = len(layout.row_ptr)
     if different == 1:
@@ -250,16 +250,16 @@ def union_of(layout: Layout) -> Digraph:
 
 
 def head_of(layout: Layout, head: int) -> Digraph:
-    """The edges of one of the heads that differ: `len(layout.row_ptr)`, 1 if all are alike.
+    """Return the digraph of one of the `len(layout.row_ptr)` heads that differ.
 
-    Each call makes it anew. Many heads take less memory if they are measured one by one; whether
-    there is enough for all, `check_edges` says.
+    It is not cached, because many heads take less memory if they are measured one by one. Callers
+    check the memory with `check_edges`.
     """
     return _of_layout(layout, *_entries(layout, head))
 
 
 def undirected_of(n: int, i: Ints, j: Ints) -> Digraph:
-    """The undirected graph over n tokens with an edge for each pair (i, j)."""
+    """Return the undirected graph over n tokens with an edge for each pair (i, j)."""
     codes = _distinct(np.concatenate([i * n + j, j * n + i]))
     none, starts = np.zeros(0, np.int64), np.array([0, n])
     return _built(np.arange(n), starts, none, codes, np.zeros(0, bool), symmetric=True)
@@ -271,9 +271,9 @@ def _of_layout(layout: Layout, full: Ints, part: Ints) -> Digraph:
 
 
 def _order(layout: Layout) -> tuple[Ints, Ints, int]:
-    """Tokens tile by tile with global ones last, where the tiles start, and how many are global.
+    """Return tokens by tiles with global ones last, the starts of tiles, and the global count.
 
-    A tile may be empty.
+    Tiles may be empty.
     """
     tiling = layout.keys
     order = np.arange(tiling.tokens) if tiling.order is None else tiling.order.astype(np.int64)
@@ -284,20 +284,20 @@ def _order(layout: Layout) -> tuple[Ints, Ints, int]:
 
 
 def _entries(layout: Layout, head: int) -> tuple[Ints, Ints]:
-    """Sorted codes of the full tiles of a head, and of the edges that tiles have in part."""
+    """Return the sorted codes of the full tiles of a head, and of the edges of partial tiles."""
     tiling, pointers = layout.keys, layout.row_ptr[head]
     entries = slice(int(pointers[0]), int(pointers[-1]))
     rows = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
     columns, ids = layout.columns[entries].astype(np.int64), layout.mask_ids[entries]
     full = _distinct(rows[ids < 0] * tiling.count + columns[ids < 0])
 
-    # From positions of the layout to those of the tokens that are not global.
+    # Maps positions of the layout to those of the tokens that are not global.
     n = tiling.tokens
     order = np.arange(n) if tiling.order is None else tiling.order
     is_global = np.isin(order, layout.global_tokens)
     place, m = np.cumsum(~is_global) - 1, n - int(is_global.sum())
 
-    # The edges of each mask once, then those of each tile that has it.
+    # The edges of each mask are listed once, then those of each tile that has it.
     rows, columns, ids = rows[ids >= 0], columns[ids >= 0], ids[ids >= 0]
     mask, key, query = np.nonzero(unpack(layout.masks, layout.size))
     key, query = key.astype(np.int16), query.astype(np.int16)
@@ -324,7 +324,7 @@ def _entries(layout: Layout, head: int) -> tuple[Ints, Ints]:
 
 
 def check_edges(layout: Layout) -> None:
-    """Raises if there is no memory to list the edges of all heads."""
+    """Raise a ValueError if there is not enough memory to list the edges of all heads."""
     inside = np.bitwise_count(layout.masks).sum(axis=(1, 2), dtype=np.int64)
     edges = int(inside[layout.mask_ids[layout.mask_ids >= 0]].sum())
     check_memory(
@@ -337,7 +337,7 @@ def check_edges(layout: Layout) -> None:
 def _built(
     tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags, symmetric: bool = False
 ) -> Digraph:
-    """The digraph of sorted codes; tokens that turn out to be hubs are made such."""
+    """Return the digraph of sorted codes, after finding further hubs."""
     graph = _made(tokens, starts, full, part, hub_loops, symmetric)
     others = graph.n - 1
     m = graph.ordinary
@@ -356,7 +356,7 @@ def _built(
 def _made(
     tokens: Ints, starts: Ints, full: Ints, part: Ints, hub_loops: Flags, symmetric: bool
 ) -> Digraph:
-    """Drops empty tiles and edges that are listed twice, and finds listed tiles that are full."""
+    """Return the digraph without empty tiles and duplicate edges, after finding full tiles."""
     m, tiles = int(starts[-1]), len(starts) - 1
     lengths = np.diff(starts)
     if not lengths.all():
@@ -368,7 +368,7 @@ def _made(
         tiles, lengths = len(starts) - 1, lengths[lengths > 0]
     tile = np.repeat(np.arange(tiles), lengths)
     listed = _matrix(part, m)
-    # How many edges each tile lists.
+    # Number of listed edges of each tile.
     row, column = np.repeat(tile, np.diff(listed.indptr)), tile[listed.indices]
     count = csr_array(coo_array((listed.data, (row, column)), shape=(tiles, tiles)))
     code, count = _codes(count), count.data
@@ -383,14 +383,14 @@ def _made(
 
 
 def _matrix(codes: Ints, size: int) -> csr_array:
-    """The matrix with a 1 for each of the sorted codes `row * size + column`."""
+    """Return the matrix with a 1 for each of the sorted codes `row * size + column`."""
     pointers = np.searchsorted(codes, np.arange(size + 1) * size)
     columns = (codes % max(size, 1)).astype(np.int32)
     return csr_array((np.ones(len(codes)), columns, pointers.astype(np.int32)), shape=(size, size))
 
 
 def _distinct(codes: Ints) -> Ints:
-    """The codes sorted and each once; NumPy's own way takes many times as long."""
+    """Return the codes sorted and each once, much faster than NumPy's unique."""
     codes.sort()
     first = np.ones(len(codes), bool)
     np.not_equal(codes[1:], codes[:-1], out=first[1:])
@@ -398,14 +398,14 @@ def _distinct(codes: Ints) -> Ints:
 
 
 def _codes(matrix: csr_array) -> Ints:
-    """Sorted codes `row * size + column` of the entries."""
+    """Return the sorted codes `row * size + column` of the entries."""
     matrix.sort_indices()
     size = len(matrix.indptr) - 1
     return np.repeat(np.arange(size), np.diff(matrix.indptr)) * size + matrix.indices
 
 
 def _among(wanted: Ints, codes: Ints) -> Any:
-    """Which of the wanted codes are among the sorted ones."""
+    """Return which of the wanted codes are among sorted ones."""
     if not len(codes):
         return np.zeros(len(wanted), bool)
     at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)

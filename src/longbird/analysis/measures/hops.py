@@ -1,8 +1,8 @@
-"""How many hops it takes from each token to each other, along the edges.
+"""The number of hops from each token to each other along the edges.
 
 A hop is a layer: with edges (i, m) and (m, j), the content of j is in m after one layer and in i
-after two. Hops are counted exactly where there is a short way to do so, and where all pairs are
-within reach of plain counting; otherwise from a random sample of queries, each against all keys.
+after two. Hops are counted exactly if the graph has a special structure, or is small enough to
+count all pairs, and otherwise from a random sample of queries, each with all keys.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ Bits = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
 Table = npt.NDArray[np.int32]
 
-# Steps along an edge, of one search or of 64 at once, that counting all pairs may take: seconds.
+# Maximum number of steps along edges, of one search or of 64 at once, for all pairs: seconds.
 MOST_STEPS = 2**29
 FEW_TOKENS = 1024
-# A search takes as long as so many steps even if there are no edges.
+# A search without any edges takes as long as this many steps.
 STEPS_TO_BEGIN = 2**14
 STEPS_PER_HOP = 16
-# With so many hops, 64 searches one by one take no longer than 64 at once, hop by hop.
+# From this many hops on, 64 separate searches take no longer than 64 at once.
 MANY = 64
 SAMPLES = 1024
 FEWEST_SAMPLES = 32
-# Numbers in the table of a sample.
+# Maximum size of the table of a sample.
 MOST_NUMBERS = 2**24
-# Words that are gathered at a time, which fit into a processor's cache.
+# Number of words that are gathered at a time, which fit into the cache of a processor.
 CHUNK = 1 << 17
 
 
@@ -45,14 +45,16 @@ class Hops:
     """Pairs of different tokens by the number of hops between them.
 
     Attributes:
-        n: Tokens.
-        within: float [hops], the ordered pairs within 1, 2, ... hops, until there are no new ones.
-        fewest: int [hops], the fewest tokens that any query has seen after each layer, its own
-            included; of a sample, those of its queries.
-        diameter: The most hops of any pair; None if some pair is not connected.
-        most: As `diameter`, but at most that; the two differ where only a sample was looked at.
-        average_interval: A 95% confidence interval of the average; None if it is exact.
-        reached_intervals: Such intervals of the share of pairs within each number of hops.
+        n: Number of tokens.
+        within: Ordered pairs within 1, 2, ... hops, until there are no new ones: float [hops].
+        fewest: Minimum number of tokens that a query (of a sample, if one was drawn) has seen
+            after each layer, including its own: int [hops].
+        diameter: Maximum number of hops, or a lower bound from a sample; None if some pair is not
+            connected.
+        most: Upper bound of the diameter, which differs from it only for samples.
+        average_interval: 95% confidence interval of the average; None if it is exact.
+        reached_intervals: 95% confidence intervals of the share of pairs within each number of
+            hops; None if it is exact.
     """
 
     n: int
@@ -65,7 +67,7 @@ class Hops:
 
     @property
     def average(self) -> float | None:
-        """The mean number of hops over the pairs that are connected; None if none is."""
+        """Mean number of hops over connected pairs; None if there are none."""
         if not len(self.within) or not self.within[-1]:
             return None
         missing = self.within[-1] - np.append(0, self.within[:-1])
@@ -78,12 +80,12 @@ class Hops:
 
 
 def count_hops(graph: Digraph, steps: int | None = None, seed: int = 0) -> Hops:
-    """The hops between all tokens of a graph, by the quickest way that is exact, or a sample.
+    """Count the hops between all tokens by the fastest exact method, or from a sample.
 
     Args:
         graph: Any digraph.
-        steps: How much work it may be to count all pairs; by default `MOST_STEPS`.
-        seed: Of the sample.
+        steps: Maximum work for counting all pairs; by default `MOST_STEPS`.
+        seed: Seed of the sample.
     """
     n, steps = graph.n, MOST_STEPS if steps is None else steps
     if n < 2:
@@ -117,9 +119,9 @@ def count_hops(graph: Digraph, steps: int | None = None, seed: int = 0) -> Hops:
 
 
 def _counted(n: int, table: Table, lengths: Ints) -> Hops:
-    """From how many others each query has reached within 1, 2, ... hops: [hops, queries].
+    """Return the hops, given the number of others that each query reaches: [hops, queries].
 
-    Each query stands for `lengths` of its kind.
+    Each query represents `lengths` queries.
     """
     total = table @ lengths.astype(np.float64)
     fewest = table.min(axis=1).astype(np.int64) + 1
@@ -128,26 +130,28 @@ def _counted(n: int, table: Table, lengths: Ints) -> Hops:
 
 
 def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
-    """As `_counted`, from a sample; the diameter is for the caller to say.
+    """Estimate the same from a sample, without the diameter.
 
-    The last columns of the table are the sample; others were looked at besides. If the graph is
-    connected, some pair is known to be as many hops apart as there are rows.
+    The last columns of the table are the sample; the others are additional queries. If the graph
+    is connected, some pair is known to be as many hops apart as there are rows.
     """
     n = graph.n
     fewest = table.min(axis=1).astype(np.int64) + 1
     table = table[:, -len(sample.positions) :]
     pairs = n * (n - 1)
-    # The first hop is known of all tokens: what is estimated is how many more there are.
+    # The first hop is known for all tokens: only the pairs beyond it are estimated.
     known, beyond = int(graph.degrees.sum()), table - table[0]
-    # At least one pair is not reached before the last row, and those that were seen not to be.
+    # Before the last row, at least one pair is not reached, and none of those known not to be.
     most = pairs - np.maximum((n - 1 - table).sum(axis=1, dtype=np.int64), 1)
     total = np.minimum(known + sample.total(beyond), most)
     share, error = total / pairs, sample.error(beyond) / pairs
-    # Where all that were drawn have arrived, one token in so many may not have. (If an event did
-    # not occur in k draws, its chance is 3 / k at most, with 95% confidence.) It then lacks no
-    # more than others lacked a hop before.
+    # Even if all drawn tokens have reached everything, a rare token may not have. (If an event did
+    # not occur in k draws, its probability is at most 3 / k with 95% confidence.) It then lacks at
+    # most what others lacked one hop before.
     lacking = (table[-1] - table).max(axis=1, initial=0)
-    lacking[lacking == 0] = lacking[lacking > 0].min(initial=n)  # as long as others go on
+    lacking[lacking == 0] = lacking[lacking > 0].min(
+        initial=n
+    )  # while others still reach new tokens
     rare = 3 / len(sample.positions) * np.append(0, lacking[:-1]) / (n - 1)
     low = np.maximum(share - np.maximum(error, rare), known / pairs).tolist()
     high = np.minimum(share + error, most / pairs).tolist()
@@ -159,7 +163,7 @@ def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
     average = found.average
     if average is None:
         return found
-    # The average is a ratio, of the hops of all pairs to the number of pairs.
+    # The average is the ratio of the hops of all pairs to the number of pairs.
     reached = beyond[-1].astype(np.float64)
     hops = len(table) * reached - beyond[:-1].sum(axis=0, dtype=np.float64)
     around = float(sample.error((hops - average * reached)[None])[0] / total[-1])
@@ -168,7 +172,7 @@ def _estimated(graph: Digraph, table: Table, sample: Sample) -> Hops:
 
 
 def _by_hubs(graph: Digraph) -> Hops:
-    """Through a hub every token is two hops from every other, or one."""
+    """Return the hops of a graph with hubs, where every token is within two hops of others."""
     n, edges = graph.n, int(graph.degrees.sum())
     fewest = int(graph.degrees.min()) + 1
     if edges == n * (n - 1):
@@ -176,11 +180,11 @@ def _by_hubs(graph: Digraph) -> Hops:
     return Hops(n, np.array([edges, n * (n - 1.0)]), np.array([fewest, n]), 2, 2)
 
 
-# Windows, also causal and dilated ones: what a token reaches is a run of positions at every hop.
+# Windows, including causal and dilated ones: at every hop, a token reaches a run of positions.
 
 
 def spans(graph: Digraph) -> tuple[Ints, Ints]:
-    """The first and last position that each token sees or is; of a graph without hubs."""
+    """Return the first and last position that each token sees or has; for graphs without hubs."""
     position = np.arange(graph.ordinary)
     low, high = position.copy(), position.copy()
     for matrix, first, last, row in (
@@ -197,9 +201,9 @@ def spans(graph: Digraph) -> tuple[Ints, Ints]:
 
 
 def runs(graph: Digraph) -> tuple[Places, Places] | None:
-    """The first and last position that each token sees or is, if all between are seen too.
+    """Return the same if each token sees all positions between them, and both are ascending.
 
-    None also if they do not ascend, because then the runs of later hops are harder to find.
+    Returns None otherwise.
     """
     low, high = spans(graph)
     complete = np.array_equal(high - low, graph.degrees)
@@ -221,13 +225,13 @@ def _by_runs(graph: Digraph, low: Places, high: Places, steps: int, seed: int) -
     queries = np.concatenate([probe, sample.positions.astype(np.int32)])
     table = np.array(list(_walk(low, high, queries)))
     found = _estimated(graph, table, sample)
-    # No pair is farther apart than the two ends, which were looked at.
+    # No pair is farther apart than the two ends, which are in the table.
     diameter = len(table) if graph.connected else None
     return dataclasses.replace(found, diameter=diameter, most=diameter)
 
 
 def _walk(low: Places, high: Places, queries: Places | None = None) -> Iterator[Places]:
-    """How many others each query (by default, each token) has reached, hop by hop."""
+    """Yield how many others each query (by default, each token) has reached, hop by hop."""
     first, last = (low, high) if queries is None else (low[queries], high[queries])
     while True:
         yield last - first
@@ -237,11 +241,11 @@ def _walk(low: Places, high: Places, queries: Places | None = None) -> Iterator[
         first, last = next_first, next_last
 
 
-# Blocks: where all tiles are full, the tokens of a tile are alike.
+# Blocks: if all tiles are full, the tokens of a tile are equivalent.
 
 
 def _from_tiles(graph: Digraph) -> Table:
-    """How many others a token of each tile reaches: int [hops, tiles]."""
+    """Return how many others a token of each tile reaches: int [hops, tiles]."""
     tiles, lengths = len(graph.lengths), graph.lengths
     into = graph.transposed.full
     columns: list[Ints] = []
@@ -251,7 +255,7 @@ def _from_tiles(graph: Digraph) -> Table:
         hop[:] = tiles
         hop[order] = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
         reached = np.cumsum(lengths[order])[ends - 1] - lengths[tile]
-        # Two tokens of one tile are as far apart as the way back to the tile is long.
+        # Two tokens of a tile are as far apart as a shortest cycle through the tile is long.
         back = 1 + int(hop[into.indices[slice(*into.indptr[tile:][:2])]].min(initial=tiles))
         if back <= tiles and lengths[tile] > 1:
             reached = np.append(reached, np.repeat(reached[-1], max(0, back + 1 - len(reached))))
@@ -261,7 +265,7 @@ def _from_tiles(graph: Digraph) -> Table:
 
 
 def _padded(columns: list[Ints]) -> Table:
-    """Columns of different heights beside each other, each with its last number below it."""
+    """Return columns of different heights as a table, padded with their last numbers."""
     height = max(1, *map(len, columns))
     table = np.zeros((height, len(columns)), np.int32)
     for number, column in enumerate(columns):
@@ -270,7 +274,7 @@ def _padded(columns: list[Ints]) -> Table:
     return table
 
 
-# Any graph: search by search, or 64 searches at once, with a bit of a word for each.
+# Any graph: one search after the other, or 64 searches at once, each in a bit of a word.
 
 
 def _from_each(graph: Digraph, queries: Ints) -> Table:
@@ -278,9 +282,9 @@ def _from_each(graph: Digraph, queries: Ints) -> Table:
 
 
 def _from_all_at_once(graph: Digraph) -> Table | None:
-    """How many others each token reaches: int [hops, n]; None if that takes many hops."""
+    """Return how many others each token reaches, int [hops, n]; None if it takes many hops."""
     n = graph.n
-    rows: list[Table] = []  # for each hop, what every query has reached at it
+    rows: list[Table] = []  # what every query reaches at each hop
     for begin in range(0, n, 1024):
         for hop, fresh in enumerate(sweep(graph, np.arange(begin, min(begin + 1024, n)))):
             if hop == MANY:
@@ -292,7 +296,7 @@ def _from_all_at_once(graph: Digraph) -> Table | None:
 
 
 def _from_some(graph: Digraph, queries: Ints, many: bool) -> Table:
-    """How many others some queries reach: int [hops, queries]."""
+    """Return how many others some queries reach: int [hops, queries]."""
     rows: list[Ints] = []
     for fresh in sweep(graph.transposed, queries) if not many else ():
         if len(rows) == MANY:
@@ -309,9 +313,9 @@ def _from_some(graph: Digraph, queries: Ints, many: bool) -> Table:
 
 
 def sweep(graph: Digraph, seeds: Ints) -> Iterator[Bits]:
-    """For each hop, which seeds each position reaches for the first time: [n, words].
+    """Yield for each hop which seeds each position reaches for the first time: [n, words].
 
-    The graph has no hubs. Bit b of the words of a position stands for `seeds[b]`; a seed reaches
+    The graph has no hubs. Bit b of the words of a position represents `seeds[b]`; a seed reaches
     itself before the first hop.
     """
     number = np.arange(len(seeds))
@@ -332,7 +336,7 @@ def sweep(graph: Digraph, seeds: Ints) -> Iterator[Bits]:
 
 
 def _either(matrix: csr_array, bits: Bits) -> Bits:
-    """For each row, the bits that any of its columns has."""
+    """Return for each row the bits that any of its columns has."""
     degree = np.diff(matrix.indptr).astype(np.int64)
     words = bits.shape[1]
     found = np.zeros((len(degree), words), np.uint64)
@@ -342,7 +346,7 @@ def _either(matrix: csr_array, bits: Bits) -> Bits:
     while begin < len(some):
         before = int(ends[begin - 1]) if begin else 0
         end = max(begin + 1, int(np.searchsorted(ends, before + CHUNK // words, side="right")))
-        # Rows without columns take no place between those that have some.
+        # Rows without columns take no space between those with columns.
         gathered = bits.take(matrix.indices[before : int(ends[end - 1])], axis=0)
         at = np.append(before, ends[begin : end - 1]) - before
         found[some[begin:end]] = np.bitwise_or.reduceat(gathered, at, axis=0)
@@ -351,26 +355,26 @@ def _either(matrix: csr_array, bits: Bits) -> Bits:
 
 
 def _by_sample(graph: Digraph, size: int, many: bool, seed: int) -> Hops:
-    """From random queries to all keys; for the diameter, also from what is likely to be far."""
+    """Count from random queries to all keys and, for the diameter, from likely extremes."""
     n = graph.n
     ends = graph.places[[0, n - 1]].tolist()
     ends += [within(graph, end)[1] for end in ends]
-    # Each query has a bit of its own, so none comes twice.
+    # Each query has its own bit, so queries must be distinct.
     sample = draw_sample(graph, size, seed)
     extra = np.setdiff1d(ends, sample.positions)
     queries = np.concatenate([extra, sample.positions])
     table = _from_some(graph, queries, many)
     if not graph.connected:
-        # What the ends alone still reach is not in the totals.
+        # Hops that only the additional queries need are not in the totals.
         news = np.flatnonzero(np.diff(table[:, len(extra) :], axis=0).any(axis=1)) + 1
         return _estimated(graph, table[: 1 + news.max(initial=0)], sample)
-    # No pair is farther apart than there and back again over any one token.
+    # No pair is farther apart than the way to and from any one token.
     there = (table < n - 1).sum(axis=0) + 1
     back = _from_some(graph.transposed, queries[: 4 if many else 64], many)
     again = (back < n - 1).sum(axis=0) + 1
     longest = int(max(there.max(), again.max()))
     most = int((there[: len(again)] + again).min())
-    # Back from some it may be farther than from all that were drawn.
+    # The way back may be longer than all ways from the drawn tokens.
     table = np.pad(table, ((0, longest - len(table)), (0, 0)), mode="edge")
     found = _estimated(graph, table, sample)
     return dataclasses.replace(found, diameter=longest, most=most)

@@ -1,4 +1,4 @@
-"""A shortest way by which the content of one token gets to another."""
+"""Shortest paths by which the content of one token reaches another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longbird.errors import InvalidValueError
 def shortest_path(
     graph: Graph, i: int, j: int, n: int, heads: int | None = None
 ) -> list[int] | None:
-    """What `graph.path` does, over the edges of all heads."""
+    """Return a shortest path as `Graph.path` documents, over the edges of all heads."""
     n = integer(n, "n")
     i, j = _token(i, "i", n), _token(j, "j", n)
     heads = graph.least_heads if heads is None else integer(heads, "heads", least=1)
@@ -26,7 +26,7 @@ def shortest_path(
         return [i, j]
     if union.hubs:
         return [i, int(union.tokens[union.ordinary :].min()), j]
-    # Hops to the goal, from every token; then downhill.
+    # Count the hops from every token to the goal, then descend.
     hops = hops_from(union.transposed, goal)
     if hops[here] < 0:
         return None

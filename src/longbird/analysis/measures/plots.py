@@ -1,9 +1,8 @@
-"""What the papers say of attention graphs, as curves over the length that are measured again.
+"""Plots that reproduce the statements of papers about attention graphs.
 
-Rewiring and the degree of random graphs have a plot of their own beside it, at one length.
-
-Each function measures one plot; a dashed curve is the law that a paper states, or that follows.
-All of them in one call: `draw_all`, which `longbird graph plots` runs.
+Each function measures one plot, mostly over the length of the sequence. Dashed curves are the laws
+that a paper states, or that follow from it. `draw_all`, which `longbird graph plots` runs, draws
+all of them.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ if TYPE_CHECKING:
 LENGTHS = (128, 256, 512, 1024, 2048, 4096)
 RADIUS = 8
 
-# Colours that colour-blind eyes tell apart (Okabe-Ito), and marks for those that overlap.
+# Colours that can be distinguished by the colour-blind (Okabe-Ito), and markers.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9")
 MARKS = "os^Dv*"
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves of one plot; a y of None is not drawn (never, or not defined).
+    """The curves of one plot.
 
     Attributes:
-        title: What it shows.
-        x_label: What is across.
-        y_label: What is up.
-        curves: The measured ones: x and y by name.
-        laws: The stated ones, of curves by name.
-        logarithmic: Which axes are: "x", "xy" or none.
-        source: The paper.
+        title: Title of the plot.
+        x_label: Label of the x axis.
+        y_label: Label of the y axis.
+        curves: Measured points by name; a y of None is undefined and not drawn.
+        laws: Points of stated laws by name.
+        logarithmic: Logarithmic axes: "x", "xy" or "".
+        source: Papers that state the laws.
     """
 
     title: str
@@ -65,7 +64,7 @@ class Plot:
     source: str
 
     def figure(self) -> Figure:
-        """The plot as a figure of matplotlib."""
+        """Return the plot as a figure of matplotlib."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(7, 5), layout="constrained")
@@ -92,12 +91,12 @@ class Plot:
         return figure
 
     def as_json(self) -> dict[str, object]:
-        """The numbers of the curves."""
+        """Return the points of the curves."""
         return {"title": self.title, "curves": self.curves, "laws": self.laws}
 
 
 def path_lengths(lengths: Sequence[int] = LENGTHS) -> Plot:
-    """Paths grow as log n on a random graph, and linearly in a window."""
+    """Measure path lengths, which grow as log n in random graphs and linearly in windows."""
     degree = 2 * RADIUS
     graphs: dict[str, Callable[[int], Graph]] = {
         f"window, radius {RADIUS}": lambda _n: Window(RADIUS),
@@ -124,7 +123,7 @@ def path_lengths(lengths: Sequence[int] = LENGTHS) -> Plot:
 
 
 def clustering(lengths: Sequence[int] = LENGTHS) -> Plot:
-    """Clustering stays that of the window at any length, and falls with rewiring."""
+    """Measure clustering, which does not depend on the length and decreases with rewiring."""
     k = 2 * RADIUS
     rewired = {"none rewired": 0.0, "1% rewired": 0.01, "10% rewired": 0.1, "all rewired": 1.0}
     return Plot(
@@ -154,9 +153,9 @@ def clustering(lengths: Sequence[int] = LENGTHS) -> Plot:
 
 
 def _left(beta: float) -> float:
-    """The share of a ring's clustering that is left with probability beta of rewiring.
+    """Return the share of the clustering of a ring that remains after rewiring.
 
-    Here each direction of an edge is rewired by itself. A pair of neighbours then stays one with
+    Here, each direction of an edge is rewired separately. A pair of neighbours then stays one with
     probability q = 1 - beta^2, and a token has k (q + 2 beta) neighbours: of C(0), the share q^3 /
     (q + 2 beta)^2 is left. Where whole edges are rewired, it is (1 - beta)^3.
     """
@@ -165,7 +164,7 @@ def _left(beta: float) -> float:
 
 
 def rewiring(n: int = 1000, k: int = 16) -> Plot:
-    """Clustering stays with the window while paths shorten, and falls with more rewiring."""
+    """Measure rewiring, by which paths shorten earlier than clustering decreases."""
     betas = [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0]
     clustering: list[tuple[float, float | None]] = []
     length: list[tuple[float, float | None]] = []
@@ -190,7 +189,7 @@ def rewiring(n: int = 1000, k: int = 16) -> Plot:
 
 
 def spectral_gaps(lengths: Sequence[int] = LENGTHS) -> Plot:
-    """Random edges keep the second eigenvalue away from the first, however long the sequence.
+    """Measure spectral gaps, which random edges keep from vanishing as sequences grow.
 
     In a window, the slowest wave is cos(pi x / n): a step of d tokens turns it by pi d / n, which
     takes (pi d / n)^2 / 2 from its eigenvalue, and the mean of d^2 is (r + 1) (2r + 1) / 6.
@@ -200,7 +199,7 @@ def spectral_gaps(lengths: Sequence[int] = LENGTHS) -> Plot:
     graphs: dict[str, Callable[[int], Graph]] = {
         f"window, radius {RADIUS}": lambda _n: Window(RADIUS),
         "window and 2 random keys": lambda n: Window(RADIUS) | ErdosRenyi(2 / n),
-        # Either direction joins two tokens: half of the degree is enough as keys.
+        # Either direction joins two tokens, so keys are half of the degree.
         f"random, {degree} neighbours": lambda n: ErdosRenyi(degree / 2 / n),
     }
     return Plot(
@@ -221,10 +220,10 @@ def spectral_gaps(lengths: Sequence[int] = LENGTHS) -> Plot:
 
 
 def second_eigenvalues(n: int = 1024, degrees: Sequence[int] = (4, 8, 16, 32, 64, 128)) -> Plot:
-    """Random edges push the second eigenvalue away from the first, to about 2 / sqrt(degree)."""
+    """Measure second eigenvalues, which random edges reduce to about 2 / sqrt(degree)."""
     graphs: dict[str, Callable[[int], Graph]] = {
         "window": lambda degree: Window(degree // 2),
-        # Either direction joins two tokens: half of the degree is enough as keys.
+        # Either direction joins two tokens, so keys are half of the degree.
         "half window, half random": lambda degree: (
             Window(degree // 4) | ErdosRenyi(degree / 4 / n)
         ),
@@ -248,7 +247,7 @@ def second_eigenvalues(n: int = 1024, degrees: Sequence[int] = (4, 8, 16, 32, 64
 
 
 def global_token(lengths: Sequence[int] = LENGTHS) -> Plot:
-    """With one global token, every token is two hops from every other."""
+    """Measure diameters, which one global token reduces to two hops."""
     graphs: dict[str, Graph] = {
         f"window, radius {RADIUS}": Window(RADIUS),
         "the same and a global token": Window(RADIUS) | GlobalTokens([0]),
@@ -266,7 +265,7 @@ def global_token(lengths: Sequence[int] = LENGTHS) -> Plot:
 
 
 def published(n: int) -> dict[str, tuple[Graph, int]]:
-    """The published patterns with about as many keys each, and the tokens that each has for n."""
+    """Return published patterns with similar numbers of keys, and their number of tokens."""
     window = BlockWindow(3, 16)
     stride = max(2, isqrt(n))
     extra = window | RandomBlocks(1, 16) | GlobalTokens(range(2))
@@ -282,7 +281,7 @@ def published(n: int) -> dict[str, tuple[Graph, int]]:
 
 
 def layers_until_seen(lengths: Sequence[int] = LENGTHS) -> Plot:
-    """The layers until every token has seen every other; every earlier one, if it is causal."""
+    """Measure how many layers it takes until every token has seen all (earlier) tokens."""
     curves: dict[str, list[tuple[float, float | None]]] = {}
     for n in lengths:
         for name, (graph, tokens) in published(n).items():
@@ -313,7 +312,7 @@ PLOTS: dict[str, Callable[[], Plot]] = {
 
 
 def draw_all(folder: str | Path, ending: str = "png") -> list[Path]:
-    """Measure and draw every plot into a folder, which is made; returns the files."""
+    """Measure all plots, draw them into a folder, and return the files."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []

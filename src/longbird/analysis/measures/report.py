@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from longbird.analysis.measures.analysis import Analysis, Measures
 
 
-# Measures that are bounded where they are not exact; the others have 95% confidence.
+# Measures that have bounds if they are not exact; the others have 95% confidence intervals.
 BOUNDED = (
     "diameter", "spectral_gap", "second_eigenvalue", "smallest_eigenvalue", "walk_gap",
     "mixing_time",
 )  # fmt: skip
-# Layers that a table lists.
+# Number of layers that a table lists.
 LISTED = 4
-# Letters of a graph that a table has room for.
+# Maximum length of the name of a graph in a table.
 WIDEST = 48
 
 
 def measure_rows(measures: Measures) -> list[tuple[str, str, str]]:
-    """What the table has: the measure, its value, and whether it is exact."""
+    """Return the rows of the table: a measure, its value, and whether it is exact."""
     far = measures.reached[-1] if measures.reached else 1.0
     never = "none" if measures.walk_gap is None else "not known" if measures.walk_gap else "never"
     found = [
@@ -79,7 +79,7 @@ def _how(measures: Measures, name: str) -> str:
 
 
 def _sampled(measures: Measures, name: str) -> str:
-    """Of what is counted layer by layer: the interval of the last layer that is listed."""
+    """Return the interval of a measure by layers, for the last layer that is listed."""
     assert measures.reached_intervals is not None
     if name == "receptive_field_min":
         return "of a sample"
@@ -104,8 +104,8 @@ def as_text(analysis: Analysis) -> str:
 
 
 def draw(analysis: Analysis) -> Figure:
-    """The drawing: what has been reached, and what tokens have seen, after each layer."""
-    # Loading matplotlib takes a second that only those who draw should wait.
+    """Draw what has been reached, and what tokens have seen, after each layer."""
+    # Importing matplotlib takes a second, which only drawing should cost.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")
@@ -136,9 +136,10 @@ def draw(analysis: Analysis) -> Figure:
 
 
 def compare(analyses: Sequence[Analysis]) -> str:
-    """Several graphs beside each other, a row for each, as text.
+    """Return a table with a row for each of several graphs.
 
     Examples:
+        >>> from longbird.analysis.measures import analyse
         >>> from longbird.core.graph import Full, Window
         >>> graphs = {"Full": Full(), "Window(9)": Window(9)}
         >>> print(compare([analyse(graph, 100, name=name) for name, graph in graphs.items()]))
@@ -156,7 +157,7 @@ def compare(analyses: Sequence[Analysis]) -> str:
 
 
 def _compared(measured: Sequence[tuple[str, Measures]], what: str) -> list[str]:
-    """The lines of a table that has a row for each of several, by name."""
+    """Return the lines of a table that has a row for each of several measures, by name."""
     rows = [[what, "density", "diameter", "path", "clustering", "gap", "sigma", "omega"]]
     inexact = False
     for name, each in measured:
@@ -191,7 +192,7 @@ def _small_world_rows(
 
 
 def _against(world: SmallWorld, which: str) -> str:
-    """What sigma or omega rests on."""
+    """Return what sigma or omega is based on."""
     interval = getattr(world, f"{which}_interval")
     against = f"{world.drawn} drawn" if world.drawn else "formulas for"
     how = "" if interval is None else "95%: {:,.4g} to {:,.4g}, ".format(*interval)
@@ -215,7 +216,7 @@ def _number(value: float | None, missing: str = "none") -> str:
 
 
 def _layers(values: Sequence[float], form: str = "{:,.5g}") -> str:
-    """The first layers and the last."""
+    """Return the values of the first layers and of the last."""
     shown = [form.format(value) for value in values[:LISTED]]
     if len(values) > LISTED:
         shown += ["...", f"{form.format(values[-1])} after {len(values):,} layers"]

@@ -1,9 +1,11 @@
-"""A random sample of tokens, and what it says of all of them.
+"""Stratified random samples of tokens, and estimates from them.
 
-Tokens are drawn from one kind at a time [1], so that a few that are unlike all others are not
-missed. A token is in the largest part of the graph, leads there, or does neither; and few or many
-walks of some steps begin at it. A rare kind is taken as a whole, and so are the tokens with the
-fewest walks and the most. [1] W. G. Cochran, "Sampling Techniques", 1977, chapter 5.
+Tokens are drawn from each stratum ("kind") separately [1], so that a few unusual tokens are not
+missed. Kinds are distinguished by whether a token is in the largest component of the graph, leads
+to it, or neither, and by the number of walks of some steps from it. Rare kinds, and the tokens
+with the fewest and the most walks, are taken completely.
+
+[1] W. G. Cochran, "Sampling Techniques", 1977, chapter 5.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from longbird.analysis.measures.digraph import Digraph, Floats, Ints
 from longbird.core.graph.random import uniform
 
 CONFIDENCE = 0.95
-# Steps of the walks, and tokens that are drawn of a kind.
+# Number of steps of the walks, and of tokens that are drawn from a kind.
 WALK = 3
 EACH = 8
 
@@ -30,10 +32,10 @@ class Sample:
     """Positions drawn from kinds of tokens.
 
     Attributes:
-        positions: int64 [sample], all different.
-        kind: int64 [sample], the kind of each.
-        sizes: int64 [kinds], how many tokens there are of each kind.
-        family: int64 [kinds], a number for kinds that differ in their walks alone.
+        positions: Distinct positions: int64 [sample].
+        kind: Kind of each position: int64 [sample].
+        sizes: Number of tokens of each kind: int64 [kinds].
+        family: Number shared by kinds that differ only in their walks: int64 [kinds].
     """
 
     positions: Ints
@@ -42,18 +44,18 @@ class Sample:
     family: Ints
 
     def total(self, values: npt.NDArray[Any]) -> Floats:
-        """Estimates the sum over all tokens of values [rows, sample], for each row."""
+        """Estimate the sum over all tokens of values [rows, sample], for each row."""
         drawn = np.bincount(self.kind, minlength=len(self.sizes))
         return values @ (self.sizes / drawn)[self.kind]
 
     def error(self, values: npt.NDArray[Any]) -> Floats:
-        """How far the totals are off, at most, with 95% confidence.
+        """Return the maximum error of the totals with 95% confidence.
 
-        Besides what each kind varies, one token more is reckoned with in each family, half as far
-        from the others as any two in the sample are: one that is too rare to have been drawn.
+        Besides the variance of each kind, it includes one additional token in each family that is
+        too rare to have been drawn, and differs by half of the range of the sample.
         """
         drawn = np.bincount(self.kind, minlength=len(self.sizes))
-        part = drawn < self.sizes  # kinds that were not taken as a whole
+        part = drawn < self.sizes  # kinds that were not taken completely
         variance = np.zeros(len(values))
         for kind in np.flatnonzero(part):
             some, size = values[:, self.kind == kind], int(self.sizes[kind])
@@ -69,7 +71,7 @@ class Sample:
 
 
 def draw_sample(graph: Digraph, size: int, seed: int) -> Sample:
-    """About `size` tokens of a graph without hubs; the same ones for the same seed."""
+    """Draw about `size` tokens of a graph without hubs; equal seeds draw the same."""
     n = graph.n
     in_largest = graph.parts == np.bincount(graph.parts).argmax()
     leads_there = hops_from(graph.transposed, int(in_largest.argmax())) >= 0
@@ -88,7 +90,7 @@ def draw_sample(graph: Digraph, size: int, seed: int) -> Sample:
         if len(tokens) > most:
             tail = most // 8
             low, middle, high = np.split(tokens, [tail, len(tokens) - tail])
-            # Groups in which much is going on are small.
+            # Groups of tokens with many walks are small.
             weight = np.cumsum(np.sqrt(1 + np.minimum(walks[middle], n)))
             cuts = np.linspace(0, weight[-1], (most - 2 * tail) // EACH + 1)[1:-1]
             between = np.split(middle, np.searchsorted(weight, cuts))
@@ -104,7 +106,7 @@ def draw_sample(graph: Digraph, size: int, seed: int) -> Sample:
 
 
 def share_interval(hits: int, draws: int) -> tuple[float, float]:
-    """Between what a share is of which so many draws were hits, by Clopper and Pearson."""
+    """Return the interval of a share by Clopper and Pearson, from hits and draws."""
     tail = (1 - CONFIDENCE) / 2
     low = betaincinv(hits, draws - hits + 1, tail) if hits else 0.0
     high = betaincinv(hits + 1, draws - hits, 1 - tail) if hits < draws else 1.0

@@ -1,9 +1,9 @@
-"""Is a graph a small world: clustered like a lattice, and yet with paths as short as at random?
+"""Small-world coefficients: is a graph clustered like a lattice, with paths as short as at random?
 
-Both coefficients compare the undirected simple graph with others of as many tokens and the same
-mean degree: a random graph (Erdős, Rényi) and a ring on which each token has its nearest
-neighbours (Watts and Strogatz's, before rewiring). Random graphs are drawn and measured while that
-takes no time; beyond, formulas tell what they have. Those for the ring are exact.
+Both coefficients compare the undirected simple graph with graphs of the same size and mean degree:
+a random graph (Erdős, Rényi) and a ring on which each token has its nearest neighbours (that of
+Watts and Strogatz before rewiring). Small random graphs are drawn and measured; for larger ones,
+and for the ring, formulas are used. Those for the ring are exact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from longbird.analysis.measures.hops import Hops, count_hops
 from longbird.analysis.measures.sample import CONFIDENCE
 from longbird.core.graph.random import below
 
-# Random graphs that are drawn, and the edges that all of them together may have.
+# Number of random graphs that are drawn, and maximum number of edges of all of them.
 DRAWS = 16
 MOST_EDGES = 2**17
 MOST_TOKENS = 4096
@@ -30,22 +30,22 @@ EULER = 0.5772156649015329
 
 @dataclass(frozen=True)
 class SmallWorld:
-    """How a graph compares with a random one and with a lattice of the same degree.
+    """Comparison of a graph with random graphs and lattices of the same degree.
 
     Attributes:
         sigma: (C / C_random) / (L / L_random) [1]: above 1, a small world. It grows with n.
         omega: L_random / L - C / C_lattice [2]: near 0 a small world, towards -1 a lattice and
-            towards 1 a random graph. None if tokens have fewer than three neighbours in the mean:
-            such a lattice has hardly a triangle to compare with.
+            towards 1 a random graph. None if tokens have fewer than three neighbours on average,
+            because such a lattice has hardly any triangles.
         clustering: C of the graph.
         average_path_length: L of the graph, as undirected.
-        random_clustering: C of a random graph, drawn, or the share k / (n - 1) of all pairs.
-        random_path_length: L of a random graph, drawn, or (ln n - 0.577) / ln k + 1/2 [3]; where
-            it is so dense that every pair has one hop or two, 2 - k / (n - 1).
-        lattice_clustering: C of the ring: 3 (k - 2) / (4 (k - 1)) where it is long.
-        drawn: How many random graphs were drawn and measured; 0 if formulas were used.
-        sigma_interval: 95% confidence for all random graphs, by those that were drawn, and for C
-            and L as they stand; None if fewer than two were.
+        random_clustering: C of drawn random graphs, or k / (n - 1).
+        random_path_length: L of drawn random graphs, or (ln n - 0.577) / ln k + 1/2 [3]; if they
+            are so dense that every pair is within two hops, 2 - k / (n - 1).
+        lattice_clustering: C of the ring: 3 (k - 2) / (4 (k - 1)) if it is long.
+        drawn: Number of random graphs that were drawn and measured; 0 if formulas were used.
+        sigma_interval: 95% confidence interval with respect to the drawn random graphs, for C and
+            L as they are; None if fewer than two were drawn.
         omega_interval: The same for omega.
         exact: Whether C and L of the graph are exact.
 
@@ -70,7 +70,7 @@ class SmallWorld:
 
 
 def small_world(graph: Digraph, clustering: Clustering, hops: Hops) -> SmallWorld | None:
-    """Compare an undirected graph, by what has been measured of it.
+    """Compare an undirected graph, given its clustering and hops.
 
     None if it is not connected, or has two neighbours a token or fewer, as a chain has.
     """
@@ -107,7 +107,7 @@ def small_world(graph: Digraph, clustering: Clustering, hops: Hops) -> SmallWorl
 
 
 def _plus(value: float, drawn: Floats) -> tuple[float, float] | None:
-    """A 95% interval around what a mean is added to."""
+    """Return a 95% interval of a sum with a mean."""
     if len(drawn) < 2:
         return None
     error = _error(drawn)
@@ -115,7 +115,7 @@ def _plus(value: float, drawn: Floats) -> tuple[float, float] | None:
 
 
 def _times(value: float, drawn: Floats) -> tuple[float, float] | None:
-    """A 95% interval around what two means are factors of, from relative errors."""
+    """Return a 95% interval of a product with two means, from their relative errors."""
     if len(drawn) < 2:
         return None
     factor = exp(sqrt(sum((_error(each) / each.mean()) ** 2 for each in drawn.T)))
@@ -123,20 +123,20 @@ def _times(value: float, drawn: Floats) -> tuple[float, float] | None:
 
 
 def _error(drawn: Floats) -> float:
-    """Of a mean, with 95% confidence."""
+    """Return the error of a mean with 95% confidence."""
     quantile = float(stdtrit(len(drawn) - 1, (1 + CONFIDENCE) / 2))
     return quantile * float(drawn.std(ddof=1)) / sqrt(len(drawn))
 
 
 def _drawn(n: int, degree: float, seed: int) -> tuple[float, float]:
-    """Clustering and path length of a random graph of about this mean degree."""
+    """Return clustering and path length of a random graph of about this mean degree."""
     pairs, wanted = n * (n - 1) / 2, n * degree / 2
-    # So many draws hit the wanted number of pairs, for some are drawn twice.
+    # This many draws give the desired number of pairs, since some are drawn twice.
     draws = ceil(-pairs * log1p(-min(wanted, pairs - 0.5) / pairs))
     i = below(n, 37, seed, 0, np.arange(draws))
     j = below(n - 1, 37, seed, 1, np.arange(draws))
     graph = undirected_of(n, i, j + (j >= i))
-    # In expectation a tiny graph that happens to have no triangle has the share of all pairs.
+    # A tiny graph that happens to have no triangle gets the expected share instead.
     return cluster(graph).value or degree / (n - 1), count_hops(graph).average or 1.0
 
 
@@ -148,7 +148,7 @@ def _random_length(n: int, degree: float) -> float:
 
 
 def lattice_clustering(n: int, degree: float) -> float:
-    """The clustering of a ring whose tokens have so many neighbours; between even numbers, a mean.
+    """Return the clustering of a ring by the number of neighbours; interpolated for odd numbers.
 
     Examples:
         >>> lattice_clustering(1000, 4)

@@ -1,9 +1,9 @@
-"""Eigenvalues of the normalised adjacency matrix, which say how quickly a random walk forgets.
+"""Eigenvalues of the normalised adjacency matrix, which determine how fast random walks mix.
 
 N = D^-1/2 A D^-1/2 of the undirected simple graph has eigenvalues from -1 to 1, the same as the
-random walk D^-1 A. The largest is 1, if there are edges; how far the second is from it is the
-spectral gap. It is 0 where edges are in more than one part. A token without a neighbour has a row
-of zeros, which adds an eigenvalue of 0.
+random walk D^-1 A. The largest is 1 if there are edges. Its distance from the second largest is
+the spectral gap, which is 0 if edges are in more than one component. A token without a neighbour
+has a row of zeros, which adds an eigenvalue of 0.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from longbird.analysis.measures.digraph import Digraph, Floats, Ints
 from longbird.analysis.measures.hops import spans
 from longbird.core.graph.random import uniform
 
-# Matrices that LAPACK decomposes as a whole: a second or less.
+# Maximum size of matrices that LAPACK decomposes, in a second or less.
 MOST_DENSE = 1024
-# Bands that are factorised: n * band^2 operations, and n * band numbers.
+# Maximum cost of factorised bands: n * band^2 operations, and n * band numbers.
 MOST_BAND_WORK = 2e10
 MOST_BAND_NUMBERS = 2**26
-# Edges that are put into another order to find a narrow band.
+# Maximum number of edges of graphs that are reordered to find a narrow band.
 MOST_ORDERED = 2**23
 CHUNK = 4096
-# A residual; the error of an eigenvalue is about its square over the distance to the next.
+# Residual; the error of an eigenvalue is about its square over the distance to the next.
 TOLERANCE = 1e-6
 LANCZOS_VECTORS = 48
 MOST_RESTARTS = 16
-# From here on, whether a smallest eigenvalue is -1 is decided without eigenvalues.
+# Below this, whether the smallest eigenvalue is -1 is decided by a test for bipartite graphs.
 ALMOST_BIPARTITE = -0.999
-# Of Lanczos without restarts, the products; the ends of the spectrum are looked at every eighth.
+# Number of products of Lanczos without restarts; convergence is checked after every eighth.
 FEWEST_STEPS = 32
 MOST_PLAIN_STEPS = 128
-# Steps along an edge in all products of Lanczos with restarts.
+# Maximum number of steps along edges in all products of Lanczos with restarts.
 MOST_STEPS = 2**31
 _eigsh: Any = eigsh  # its stubs ask for an integer tolerance
 
 
 @dataclass(frozen=True)
 class Eigenvalue:
-    """An eigenvalue, and between what it lies if Lanczos stopped before it had converged."""
+    """An eigenvalue, with an interval if Lanczos stopped before it converged."""
 
     value: float
     interval: tuple[float, float] | None = None
@@ -54,24 +54,24 @@ class Eigenvalue:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The ends of the spectrum below the largest eigenvalue, which is 1."""
+    """The second largest and the smallest eigenvalue."""
 
     second: Eigenvalue
     smallest: Eigenvalue
 
 
 def spectrum(graph: Digraph, steps: int | None = None) -> Spectrum | None:
-    """Second largest and smallest eigenvalue of an undirected graph; None of fewer than 2 tokens.
+    """Return the spectrum of an undirected graph, or None for fewer than two tokens.
 
     Args:
-        graph: See `Digraph.undirected`.
-        steps: How much work Lanczos may be; by default `MOST_STEPS`.
+        graph: Graph, as returned by `Digraph.undirected`.
+        steps: Maximum work of Lanczos; by default `MOST_STEPS`.
     """
     if graph.n < 2:
         return None
     steps = MOST_STEPS if steps is None else steps
     joined = graph.degrees > 0
-    parts = len(np.unique(graph.parts[joined]))  # tokens without a neighbour left aside
+    parts = len(np.unique(graph.parts[joined]))  # without isolated tokens
     if graph.n <= MOST_DENSE:
         values = eigvalsh(_dense(graph))
         second, smallest = Eigenvalue(float(values[-2])), Eigenvalue(float(values[0]))
@@ -81,7 +81,7 @@ def spectrum(graph: Digraph, steps: int | None = None) -> Spectrum | None:
     elif not parts:
         second = smallest = Eigenvalue(0.0)
     else:
-        # A smallest eigenvalue of nearly -1 is what matters, and that Lanczos finds quickly.
+        # The smallest eigenvalue matters if it is nearly -1, which Lanczos finds quickly.
         operator, first = _operator(graph)
         start = _start(graph, first)
         products = steps // (graph.part.nnz + 16 * graph.n)
@@ -96,10 +96,10 @@ def spectrum(graph: Digraph, steps: int | None = None) -> Spectrum | None:
 
 
 def _bipartite(graph: Digraph) -> bool:
-    """Whether the tokens are in two halves without an edge inside either; of a connected graph."""
+    """Return whether a graph is connected and bipartite."""
     if not graph.connected:
         return False
-    if graph.hubs:  # any edge but those of one hub makes a triangle
+    if graph.hubs:  # any edge besides those of one hub closes a triangle
         return graph.hubs == 1 and int(graph.degrees.sum()) == 2 * (graph.n - 1)
     half = (hops_from(graph, 0) % 2).astype(np.float64)
     across = np.rint(graph.times(half) - graph.loops * half).astype(np.int64)
@@ -107,7 +107,7 @@ def _bipartite(graph: Digraph) -> bool:
 
 
 def _dense(graph: Digraph) -> Floats:
-    """The normalised adjacency matrix itself; of small graphs alone."""
+    """Return the normalised adjacency matrix of a small graph."""
     n = graph.n
     matrix = np.zeros((n, n))
     for position in range(n):
@@ -118,16 +118,16 @@ def _dense(graph: Digraph) -> Floats:
 
 
 def _scale(graph: Digraph) -> Floats:
-    """One over the root of each degree; 0 for tokens without a neighbour."""
+    """Return one over the root of each degree; 0 for tokens without a neighbour."""
     degree = graph.degrees.astype(np.float64)
     return np.divide(1.0, np.sqrt(degree), out=np.zeros(graph.n), where=degree > 0)
 
 
 def _of_blocks(graph: Digraph) -> Floats:
-    """All eigenvalues, each at least as often as it takes, where every tile is full.
+    """Return all eigenvalues, with sufficient multiplicity, of a graph of full tiles.
 
-    Vectors that are constant on each tile, and on the hubs, are mapped to such vectors: a small
-    matrix. Those that sum to 0 on a tile only meet the loops, which the simple graph has not.
+    Vectors that are constant on each tile, and on the hubs, are mapped to such vectors by a small
+    matrix. Vectors that sum to 0 on a tile only meet the loops, which the simple graph lacks.
     """
     loop = (graph.full.diagonal() > 0).astype(np.float64)
     length = graph.lengths.astype(np.float64)
@@ -144,7 +144,7 @@ def _of_blocks(graph: Digraph) -> Floats:
 
 
 def _operator(graph: Digraph) -> tuple[LinearOperator, Floats]:
-    """The normalised adjacency matrix without its first eigenvector, and that vector."""
+    """Return the normalised adjacency matrix without its first eigenvector, and that vector."""
     scale, loops = _scale(graph), graph.loops
     first = np.sqrt(graph.degrees / max(int(graph.degrees.sum()), 1))
 
@@ -158,14 +158,14 @@ def _operator(graph: Digraph) -> tuple[LinearOperator, Floats]:
 
 
 def _start(graph: Digraph, first: Floats) -> Floats:
-    """A slow wave along the tokens, which is nearly what a window has, and some noise."""
+    """Return a slow wave along the tokens, as windows have, with some noise."""
     wave = np.cos(np.pi * (graph.tokens + 0.5) / graph.n)
     start = wave + 0.1 * (uniform(31, np.arange(graph.n)) - 0.5)
     return start - first * (first @ start)
 
 
 def _restarted(operator: LinearOperator, start: Floats, products: int) -> Eigenvalue | None:
-    """The largest eigenvalue, by Lanczos with restarts; None if products are too few."""
+    """Return the largest eigenvalue by Lanczos with restarts; None if it did not converge."""
     restarts = int(np.clip(2 * products // LANCZOS_VECTORS, 1, MOST_RESTARTS))
     try:
         (value,), _ = _eigsh(
@@ -180,11 +180,11 @@ def _restarted(operator: LinearOperator, start: Floats, products: int) -> Eigenv
 def _plain(
     operator: LinearOperator, start: Floats, products: int, *, smallest_alone: bool
 ) -> tuple[Eigenvalue, Eigenvalue]:
-    """What Lanczos without restarts knows of the largest and the smallest eigenvalue.
+    """Return bounds of the largest and the smallest eigenvalue by Lanczos without restarts.
 
-    Each is beyond what is found in the space that was searched, and mostly by less than the
-    residual, which is how far some eigenvalue is; twice that is reckoned with. It stops when both
-    are found to the last digits, or `smallest_alone` is.
+    Each eigenvalue lies beyond its estimate, usually by less than the residual, which bounds the
+    distance to some eigenvalue; the intervals use twice the residual. The iteration stops when
+    both have converged, or the smallest with `smallest_alone`.
     """
     steps = int(np.clip(products, FEWEST_STEPS, MOST_PLAIN_STEPS)) // 8 * 8
     vectors = np.zeros((steps + 1, len(start)))
@@ -196,7 +196,7 @@ def _plain(
         found = np.asarray(operator @ vectors[step])
         diagonal.append(float(found @ vectors[step]))
         basis = vectors[: step + 1]
-        for _ in range(2):  # once is not enough in floating point
+        for _ in range(2):  # a single pass is not enough in floating point
             found = found - basis.T @ (basis @ found)
         beside.append(float(np.linalg.norm(found)))
         exhausted = beside[-1] < TOLERANCE**2
@@ -211,7 +211,7 @@ def _plain(
 
 
 def _bounded(value: float, residual: float, end: float) -> Eigenvalue:
-    """An eigenvalue at one end, 1 or -1, of the spectrum, and how far beyond it may lie."""
+    """Return an eigenvalue at the end 1 or -1 of the spectrum, with its interval."""
     if residual < TOLERANCE:
         return Eigenvalue(float(value))
     low, high = sorted((float(value), end * min(1.0, float(end * value + 2 * residual))))
@@ -219,10 +219,10 @@ def _bounded(value: float, residual: float, end: float) -> Eigenvalue:
 
 
 def _banded(graph: Digraph) -> Eigenvalue | None:
-    """By inverse iteration, where all edges are between tokens that are near in some order.
+    """Return the second eigenvalue by inverse iteration if some order gives a narrow band.
 
-    Windows mix slowly: their gap is a millionth, and Lanczos would take forever. A matrix that has
-    a narrow band is factorised instead, and its smallest eigenvalues become the largest.
+    Windows mix slowly: their gap is about a millionth, for which Lanczos takes too long. Their
+    matrix has a narrow band and is factorised, which makes its smallest eigenvalues the largest.
     """
     edges = int(graph.degrees.sum())
     band = None if graph.hubs else _band(graph, edges)
@@ -230,7 +230,7 @@ def _banded(graph: Digraph) -> Eigenvalue | None:
         return None
     place, width = band
     n, scale = graph.n, _scale(graph)
-    # Normalised Laplacian, moved by less than its smallest eigenvalue so that it has an inverse.
+    # The normalised Laplacian, shifted by less than its smallest eigenvalue to be invertible.
     shift = 0.01 / n**2
     lower = np.zeros((width + 1, n))
     for begin in range(0, n, CHUNK):
@@ -241,7 +241,7 @@ def _banded(graph: Digraph) -> Eigenvalue | None:
     lower[0] = 1.0 + shift
     try:
         factor = cholesky_banded(lower, overwrite_ab=True, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:  # beyond a million tokens, the shift is lost in rounding
+    except np.linalg.LinAlgError:  # beyond a million tokens, the shift is lost by rounding
         return None
     first = np.zeros(n)
     first[place] = np.sqrt(graph.degrees / edges)
@@ -263,7 +263,7 @@ def _banded(graph: Digraph) -> Eigenvalue | None:
 
 
 def _band(graph: Digraph, edges: int) -> tuple[Ints, int] | None:
-    """A place for each position so that edges are short, and the longest; None if too long."""
+    """Return an order of positions with short edges, and the longest edge; None if too long."""
     n = graph.n
     here = np.arange(n)
     low, high = spans(graph)

@@ -1,4 +1,4 @@
-"""The star graph that the universality theorem of BigBird needs, and whether a graph has it."""
+"""Detection of the star that the universality theorem of BigBird requires."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from longbird.analysis.measures.digraph import Digraph, Ints, check_edges, head_
 from longbird.core.graph.arguments import integer
 from longbird.core.graph.base import Graph
 
-# Edges that are named as missing.
+# Maximum number of missing edges that are listed.
 NAMED = 8
 
 
 @dataclass(frozen=True)
 class Star:
-    """Whether a graph contains a star, and what shows it; true if it does.
+    """Whether a graph contains a star, and the evidence; true if it does.
 
     The star of the theorem [1] has a centre that sees all other tokens; every other token sees the
     centre and itself. (Whether the centre sees itself does not matter.) Sparse attention over a
@@ -24,11 +24,11 @@ class Star:
 
     Attributes:
         found: Whether there is a star.
-        centre: The first token that can be its centre; if there is none, the token that lacks the
-            fewest edges. None if there are no tokens.
+        centre: First token that can be its centre, or else the token that lacks the fewest edges;
+            None if there are no tokens.
         centres: All tokens that can be its centre.
-        missing: Edges (i, j) that are missing for a star around `centre`, up to eight of them.
-        missing_count: How many edges are missing, in the head that lacks most.
+        missing: Up to eight edges (i, j) that are missing for a star around `centre`.
+        missing_count: Number of missing edges, in the head that lacks most.
 
     References:
         [1] M. Zaheer et al., "Big Bird: Transformers for Longer Sequences", NeurIPS 2020.
@@ -60,7 +60,7 @@ class Star:
 
 
 def contains_star(graph: Graph, n: int, heads: int | None = None) -> Star:
-    """What `graph.contains_star` does: the star has to be in every head."""
+    """Look for a star as `Graph.contains_star` documents; it has to be in every head."""
     n = integer(n, "n")
     heads = graph.least_heads if heads is None else integer(heads, "heads", least=1)
     if not n:
@@ -80,7 +80,7 @@ def contains_star(graph: Graph, n: int, heads: int | None = None) -> Star:
 
 
 def _lacking(graph: Digraph) -> Ints:
-    """For each token, how many edges are missing for a star around it."""
+    """Return for each token how many edges are missing for a star around it."""
     others = graph.n - 1
     spokes = 2 * others - graph.degrees - graph.seen_by
     loops = (~graph.loops).sum() - ~graph.loops
