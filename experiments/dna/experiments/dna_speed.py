@@ -26,10 +26,10 @@ from experiments.speed.plot import Panel
 from experiments.speed.report import Report, Row, comparison
 from experiments.speed.run import Comparison, Result, Settings, Step
 from experiments.speed.timing import Spread
+from longbird.applications.dna.coding import Coding
 from longbird.applications.dna.genomes import DnaTokenizer
 from longbird.applications.dna.genomes.letters import opposite
 from longbird.applications.dna.settings import DnaLabelSettings
-from longbird.applications.dna.tracks import Coding
 from longbird.core.graph.presets import bigbird
 
 SHAPES = {

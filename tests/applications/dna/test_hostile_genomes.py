@@ -80,7 +80,7 @@ def test_a_genome_that_is_too_short(tmp_path: Path) -> None:
     bed = tmp_path / "s.bed"
     bed.write_text("c\t9\t10\tp\t0\t+\n")
     said = complaint("finetune", "promoter", genome, bed, "--out", tmp_path / "run")
-    assert "nothing is left to learn from" in said
+    assert "nothing is left for training" in said
     assert "300 bases" in said
 
 

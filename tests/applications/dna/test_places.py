@@ -16,6 +16,7 @@ import pytest
 from matplotlib.figure import Figure
 from planting import other_strand, planted, write_fasta
 
+from longbird.applications.dna.coding import Coding
 from longbird.applications.dna.genomes import Contig, Interval, open_genome, read_features
 from longbird.applications.dna.promoters import Promoters
 from longbird.applications.dna.runs import finetune
@@ -24,7 +25,6 @@ from longbird.applications.dna.scanning.calls import CallSettings, calls
 from longbird.applications.dna.scanning.pictures import picture_path
 from longbird.applications.dna.scanning.track import Track
 from longbird.applications.dna.sweeps import Tiles
-from longbird.applications.dna.tracks import Coding
 
 QUIET: dict[str, Any] = {"say": lambda _: None}
 UNMERGED: dict[str, Any] = {"smoothing": 0, "merge_gap": 0, "minimum_length": 0}

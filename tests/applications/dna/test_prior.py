@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from longbird.applications.dna.coding import Coding
 from longbird.applications.dna.promoters import Promoters
 from longbird.applications.dna.settings import DnaLabelSettings
-from longbird.applications.dna.tracks import Coding
 
 LOGITS = torch.linspace(-6, 6, 12_001)
 

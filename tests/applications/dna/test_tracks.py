@@ -14,12 +14,14 @@ from planting import other_strand, write_fasta
 from sklearn import metrics
 from transformers import AutoTokenizer
 
+from longbird.applications.dna.coding import Coding
 from longbird.applications.dna.genomes import DnaTokenizer, open_genome, read_features
 from longbird.applications.dna.labels import Cover
+from longbird.applications.dna.profile import Profile
 from longbird.applications.dna.runs import evaluate, finetune, load
 from longbird.applications.dna.scanning import scan
 from longbird.applications.dna.settings import DnaLabelSettings
-from longbird.applications.dna.tracks import UNLABELLED, Coding, Profile, Tracks
+from longbird.applications.dna.tracks import UNLABELLED, Tracks
 
 QUIET: dict[str, Any] = {"say": lambda _: None}
 

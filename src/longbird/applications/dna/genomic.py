@@ -1,4 +1,4 @@
-"""What the tasks on genomes have in common: examples are windows, and know where they lie."""
+"""The base of tasks on genomes, whose examples are windows with a position."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from longbird.errors import InvalidValueError
 from longbird.models.collator import LongbirdCollator
 
 STRETCH, SAMPLE = 10_000, 1600
-"""Bases of a stretch, and how many of these of each genome a tokenizer is trained on."""
+"""Number of bases of a stretch, and of stretches per genome that a tokenizer is trained on."""
 T = TypeVar("T")
 SHOWN = 60
-"""Bases of a window in the list of the worst."""
+"""Maximum number of bases shown of a window in the list of the worst."""
 
 
 class Genomic(Task):
@@ -46,22 +46,22 @@ class Genomic(Task):
         self.words: dict[str, str] = {}
 
     window: int = 0
-    """Bases of a window; 0 as long as it is not known."""
+    """Number of bases of a window; 0 until it is known."""
     channels: tuple[str, ...] = ()
-    """What a scan has scores of: strands, or targets."""
+    """Names of the scores of a scan: strands, or targets."""
     label: str = ""
-    """What the scores are of."""
+    """What the scores describe, such as "coding"."""
     reads_one_strand: ClassVar[bool] = False
-    """Does a scan read each strand by itself in any case?"""
+    """Whether a scan always reads both strands separately."""
     prevalence: Share = 0.5
-    """The share of what is true in what was learned from."""
+    """Share of positives in the training part."""
     prior: Share = 0.5
-    """The share that the model takes for granted: the same, unless classes had weights."""
+    """Share of positives that the model has learned: the same, unless classes had weights."""
     described: ClassVar[tuple[str, ...]] = ("window",)
-    """Attributes that a model's folder tells of, and `restore` sets."""
+    """Attributes that are stored in the folder of a model, and set by `restore`."""
 
     def begin(self, settings: Any, folder: RunFolder) -> None:
-        """Makes the tokenizer, unless the model has one."""
+        """Make the tokenizer, unless the model has one."""
         assert isinstance(settings, DnaSettings)
         if not settings.model.startswith("scratch:") or settings.tokenizer is not None:
             return
@@ -75,32 +75,32 @@ class Genomic(Task):
                 make_tokenizer(settings, texts, new)
 
     def look(self, settings: DnaSettings) -> None:
-        """Raises for files that cannot be read, before a run begins."""
+        """Raise an error for files that cannot be read, before a run begins."""
         self.settings = settings
         opened = self.opened(settings)
         for text in (*settings.validation_on, *settings.test_on):
             if text != NONE and not any(names(text, genome) for genome in opened):
-                stretches(text, opened[0])  # says what there is
+                stretches(text, opened[0])  # raises an error that lists what there is
         for genome in opened:
             Division(genome, _held(genome, settings), 0)
             self.look_at_labels(self.labels_of(genome), genome)
 
     def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
-        """The same for labels."""
+        """Raise an error for labels that cannot be read."""
 
     def opened(self, settings: DnaSettings) -> list[Genome]:
-        """The genomes that are learned from."""
+        """Return the training genomes."""
         given = self.genomes(settings.train)
         return open_genomes_of(settings, given) if given else []
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
-        """What `make` makes, which is then kept for the same key."""
+        """Return the result of `make`, which is called once for each key."""
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
 
     def prepare(self, settings: Any, tokenizer: Any) -> None:
-        """Opens the genomes that are learned from, if any, and divides them."""
+        """Open and divide the training genomes, if there are any."""
         assert isinstance(settings, DnaSettings)
         self.settings, self.tokens = settings, Tokens(tokenizer, settings.length)
         self.pad = LongbirdCollator(tokenizer)
@@ -117,11 +117,11 @@ class Genomic(Task):
         self.words = {part: "; ".join(texts) for part, texts in words.items()}
 
     def genomes(self, paths: Sequence[str]) -> Sequence[Labelled]:
-        """Of the files that were given, those that are genomes, each with its labels."""
+        """Return the genomes among the given files, each with its labels."""
         return labelled(paths)
 
     def labels_of(self, genome: Genome) -> tuple[str, ...]:
-        """The files with the labels of a genome that is learned from, or measured on."""
+        """Return the label files of a genome."""
         of = self.once(
             ("files", *self.settings.train),
             lambda: {x.genome: x for x in self.genomes(self.settings.train)},
@@ -129,7 +129,7 @@ class Genomic(Task):
         return of[genome.file].labels
 
     def window_of(self, genome: Genome) -> int:
-        """Bases of a window."""
+        """Return the number of bases of a window."""
         return self.tokens.window(genome)
 
     def _division(self, genome: Genome) -> Division:
@@ -138,56 +138,52 @@ class Genomic(Task):
     def measured_on(
         self, genomes: Sequence[Genome], files: Sequence[str], on: Sequence[str]
     ) -> None:
-        """Lets `examples` be those of other genomes, all of them to measure with.
+        """Make other genomes the source of all examples, to measure on.
 
         Args:
             genomes: The genomes.
-            files: Their own, and those of their labels.
-            on: What is meant of them, as `stretches` reads it; all by default.
+            files: The files of the genomes and of their labels.
+            on: Texts for `stretches` of the regions to measure on; all by default.
         """
         self.settings = replace(self.settings, train=tuple(files))
         self.divisions = []
         for text in on:
             if not any(names(text, genome) for genome in genomes):
-                stretches(text, genomes[0])  # says what there is
+                stretches(text, genomes[0])  # raises an error that lists what there is
         for genome in genomes:
             own = [each for text in on if names(text, genome) for each in stretches(text, genome)]
             if own or not on:
                 self.divisions.append(Division.measuring(genome, own))
 
     def source(self, settings: Any, say: Callable[[str], None]) -> Source:
-        """The parts of the genomes."""
+        """Return the source of examples: the parts of the genomes."""
         return GenomeSource(self, settings, say)
-
-    def rows(self, paths: Iterable[str | Path], settings: Any) -> Iterator[Any]:
-        """The files themselves: they are not read by row."""
-        return iter(paths)
 
     def examples(
         self, rows: Iterable[Any], settings: Any, say: Callable[[str], None]
     ) -> Iterator[dict[str, Any]]:
-        """The windows of all parts."""
+        """Yield the windows of all parts; `rows` is not used."""
         for division in self.divisions:
             of = f" of {Path(division.genome.file).name}" if len(self.divisions) > 1 else ""
             for each in self.windows(division, say):
                 yield {**each, "place": f"{each['place']}{of}"}
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-        """The examples of a genome, each with its `place`, its `bases` and its `part`."""
+        """Yield the examples of a genome, each with its `place`, `bases` and `part`."""
         raise NotImplementedError
 
     def check_learned(self, number: int) -> None:
-        """Raises if there are no examples to learn from."""
+        """Raise an error if there are no training examples."""
         if not number:
             raise InvalidValueError(
-                f"nothing is left to learn from: the windows have {self.window:,} bases, and "
-                "what is held out has a gap of one window on both sides. Shorten the windows with "
-                "--length (of promoters with --upstream and --downstream), or hold out less with "
-                "--validation-on"
+                f"nothing is left for training: the windows have {self.window:,} bases, and "
+                "held-out stretches have a gap of one window on both sides. Shorten the windows "
+                "with `length` (for promoters with `upstream` and `downstream`), or hold out less "
+                "with `validation_on`"
             )
 
     def read(self, bases: str) -> dict[str, Any]:
-        """The tokens of bases, and for each base the place of its token, 0 where there is none."""
+        """Return the tokens of bases, and the index of each base's token, 0 if it has none."""
         there = np.frombuffer(bases.encode(), np.uint8) != ord(NO_BASE)
         encoding = self.tokens.encode(bases.replace(NO_BASE, ""))
         token_of = np.zeros(len(bases), np.int64)
@@ -195,7 +191,7 @@ class Genomic(Task):
         return {"input_ids": self.tokens.inputs(encoding), "token_of": token_of}
 
     def pieces(self, bases: str, unit: int = 1) -> Iterator[slice]:
-        """A window in pieces that the model can read on both strands: nearly always one."""
+        """Yield the pieces of a window that the model can read on both strands, usually one."""
 
         def cut(start: int, end: int) -> Iterator[slice]:
             own = bases[start:end].replace(NO_BASE, "")
@@ -209,11 +205,11 @@ class Genomic(Task):
         return cut(0, len(bases))
 
     def lengths(self, features: Mapping[str, Any]) -> list[int]:
-        """Tokens of a window, of the strand that has more."""
+        """Return the number of tokens of a window, on the strand that has more."""
         return [features["tokens"]]
 
     def tokens_of(self, bases: str) -> int:
-        """The same of bases, with special tokens."""
+        """Return the number of tokens of bases, on the strand that has more."""
         if self.tokens.dna.k == 1:
             return len(bases) + 2
         return 2 + max(len(self.tokens.encode(each)) for each in (bases, opposite(bases)))
@@ -221,7 +217,7 @@ class Genomic(Task):
     def features(
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
-        """With their tokens."""
+        """Yield the examples with their number of tokens."""
         for example in examples:
             bases = example["bases"]
             yield {**example, "text": bases[:SHOWN], "tokens": self.tokens_of(bases)}
@@ -229,59 +225,59 @@ class Genomic(Task):
     # ---- scanning
 
     def sweep(self, contig: Contig, step: int | None) -> Sweep:
-        """How a scan goes over a sequence."""
+        """Return how a scan reads a sequence."""
         raise InvalidValueError(
-            "this model was pretrained, and has not learned labels: there is nothing to scan for. "
-            "`longbird dna finetune` trains it"
+            "this model was pretrained without labels, so there is nothing to scan for: train it "
+            "with `longbird dna finetune`"
         )
 
     def scored(self, model: Any, windows: list[str]) -> list[np.ndarray]:
-        """The scores of windows, between 0 and 1."""
+        """Return the scores of windows, between 0 and 1."""
         raise NotImplementedError
 
     def turned(self, scores: np.ndarray) -> np.ndarray:
-        """Scores of the reverse complement of a window, as those of the window."""
+        """Convert scores of the reverse complement of a window to scores of the window."""
         raise NotImplementedError
 
     def one_track(self, wanted: str | None) -> int | None:
-        """The channel that was named; None for the highest of both strands.
+        """Return the index of a channel; None for the highest score of both strands.
 
         Raises:
-            ValueError: There is none of that name, or none was named and there are several.
+            ValueError: No channel has this name, or none was named and there are several.
         """
         if wanted in self.channels:
             return self.channels.index(wanted)
         if wanted is not None:
             raise InvalidValueError(
-                f"--track must be one of {', '.join(self.channels)}, received {wanted}"
+                f"`track` must be one of {', '.join(self.channels)}, received {wanted}"
             )
         if len(self.channels) > 1 and self.channels != ("+", "-"):
             raise InvalidValueError(
                 "this file has one number for each place, and the model has scores of "
-                f"{', '.join(self.channels)}: choose one with --track, or write .parquet"
+                f"{', '.join(self.channels)}: choose one with `track`, or write .parquet"
             )
         return None if len(self.channels) > 1 else 0
 
-    # ---- its folder
+    # ---- the folder of a model
 
     def description(self) -> dict[str, Any]:
-        """What the folder of a model says of what it was trained for."""
+        """Return the description of the task that is stored with a model."""
         own = {name: getattr(self, name) for name in self.described}
         return {"task": self.name, "length": self.settings.length, **own}
 
     def write_beside(self, model: Path) -> None:
-        """Writes the description."""
+        """Write the description."""
         (model / DESCRIPTION).write_text(json.dumps(self.description(), indent=1), "utf-8")
 
     def restore(self, description: Mapping[str, Any]) -> None:
-        """Takes what a description says."""
-        known = {"prior": description.get("prevalence"), **description}  # older ones have none
+        """Set the attributes that a description has."""
+        known = {"prior": description.get("prevalence"), **description}  # missing in older models
         for name in self.described:
             setattr(self, name, known[name])
 
 
 class GenomeSource:
-    """Examples that say themselves which part of the genomes they are from."""
+    """Examples of genomes, each of which has its part."""
 
     def __init__(self, task: Genomic, settings: Any, say: Callable[[str], None]) -> None:
         self.task, self.settings, self.say = task, settings, say
@@ -291,7 +287,7 @@ class GenomeSource:
         return self._of("train", self.say)
 
     def divide(self) -> dict[str, Any]:
-        """Return what each part has, in words."""
+        """Return a description of each part."""
         return {"held out": None, "parts": dict(self.task.words)}
 
     def parts(self) -> Iterable[str]:
@@ -303,13 +299,12 @@ class GenomeSource:
         return self._of(part, lambda _: None)
 
     def _of(self, part: str, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-        rows = self.task.rows(self.settings.train, self.settings)
-        examples = self.task.examples(rows, self.settings, say)
+        examples = self.task.examples((), self.settings, say)
         return (each for each in examples if each["part"] == part)
 
 
 def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:
-    """What is held out of a genome, by part; others may have what this one does not."""
+    """Return what is held out of a genome, by part, ignoring names of other genomes."""
     tested = any(is_file_of(text, genome) for text in settings.test_on)
     chosen = settings.validation_on or (() if tested else usual(genome, settings.seed))
     held = {"validation": chosen, "test": settings.test_on}
@@ -318,7 +313,7 @@ def _held(genome: Genome, settings: DnaSettings) -> dict[str, Sequence[str]]:
 
 
 def _learned(genome: Genome, settings: DnaSettings) -> Iterator[str]:
-    """Stretches of what is learned from, all of it or a sample, for a tokenizer."""
+    """Yield training stretches of a genome, or a sample of them, for a tokenizer."""
     division = Division(genome, _held(genome, settings), 0)
     windows = list(division.windows("train", STRETCH))
     if len(windows) > SAMPLE:

@@ -20,10 +20,10 @@ PIECES, CHANGED = 20, 12
 TRIES = 2000
 """Maximum number of draws per place, after which there is considered to be no room."""
 RECIPES = {
-    "random": "places drawn from the genome, on both strands, a window away from any start on "
-    "their strand",
-    "intergenic": "places drawn from the genome, on both strands, a window away from any start on "
-    "their strand, with no base of the window in a gene of either strand",
+    "random": "random places of the genome on both strands, at least a window away from starts "
+    "on their strand",
+    "intergenic": "random places of the genome on both strands, at least a window away from "
+    "starts on their strand, with no base of the window in a gene of either strand",
     "permuted": "artificial: promoters with 12 of 20 pieces in another order",
     "shuffled": "artificial: promoters with the bases of 12 of 20 pieces shuffled",
     "uniform": "artificial: promoters with 12 of 20 pieces of random bases, all equally likely",

@@ -23,11 +23,10 @@ SUMS = ("nats", "predicted", "right", "bases")
 
 
 class Pretraining(Genomic):
-    """Some tokens are hidden, and predicted from those on both sides.
+    """Masked tokens are predicted from those on both sides.
 
-    In training, a window is read on one strand or the other, by a draw for each epoch. Where a
-    model is measured, every token that is to be predicted is hidden: one that stays, as in
-    training now and then, would be told.
+    In training, the strand on which a window is read is drawn in each epoch. In evaluation, every
+    token to predict is masked; in training, some of them are visible.
     """
 
     name = "dna-pretrain"
@@ -36,26 +35,26 @@ class Pretraining(Genomic):
     more_is_better = False
 
     def genomes(self, paths: Sequence[str]) -> Sequence[Labelled]:
-        """All of them."""
+        """Return all files as genomes without labels."""
         check_once(paths)
         return [Labelled(path, ()) for path in paths]
 
     def prepare(self, settings: Settings, tokenizer: Any) -> None:
-        """Also which token hides another, and which are never hidden."""
+        """Set the mask token, and the tokens that are never masked."""
         super().prepare(settings, tokenizer)
         dna = self.tokens.dna
         self.mask = tokenizer.mask_token_id
-        # N says nothing of the genome: it is not to be predicted.
+        # N is no information about the genome, and is not predicted.
         never = {*tokenizer.all_special_ids, self.tokens.unknown_base}
         self.special = np.array(sorted(never), dtype=np.int64)
         self.ordinary = np.setdiff1d(np.arange(len(dna)), self.special)
 
     def head_settings(self) -> dict[str, Any]:
-        """Logits of the tokens that are to be predicted, and of no others."""
+        """Return the configuration: logits are computed for masked tokens alone."""
         return {"sparse_prediction": True}
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-        """All of the genome but what is N."""
+        """Yield the windows of a genome that have bases other than N."""
         for part in division.spans:
             for window in division.windows(part, self.window):
                 bases = division.genome.bases(window)
@@ -66,11 +65,11 @@ class Pretraining(Genomic):
                         yield {"place": place, "part": part, "bases": own}
 
     def learn(self, examples: Iterable[Example]) -> None:
-        """Counts them."""
+        """Check that there are training examples."""
         self.check_learned(sum(1 for _ in examples))
 
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
-        """A strand and masks of this epoch; where a model is measured, those of no seed."""
+        """Return a window with the strand and the mask of an epoch (None: evaluation)."""
         key = (0, 0, number) if epoch is None else (self.settings.seed, 1 + epoch, number)
         draw = np.random.default_rng(key)
         bases = row["bases"]
@@ -86,11 +85,11 @@ class Pretraining(Genomic):
         return {"input_ids": seen.tolist(), "labels": labels.tolist()}
 
     def items(self, batch: Mapping[str, Tensor]) -> int:
-        """The tokens to predict."""
+        """Return the number of tokens to predict."""
         return int((batch["labels"] != IGNORED).sum())
 
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-        """The loss of each window, summed, and how many tokens and bases it is of."""
+        """Return the summed loss of each window, and its number of predicted tokens and bases."""
         model.config.sparse_prediction = True
         counted = batch["labels"] != IGNORED
         logits, targets = model(**batch).logits, batch["labels"][counted]
@@ -112,14 +111,14 @@ class Pretraining(Genomic):
         ]
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
-        """Bits per base of a window."""
+        """Return the bits per base of a window."""
         bits = prediction["nats"] / np.log(2) / max(prediction["bases"], 1)
         return {"pseudo_bits_per_base": float(bits)}
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
-        """Loss and accuracy of tokens, and bits per base."""
+        """Return loss and accuracy per token, and bits per base."""
         sums = _sums(predictions).sum(0)
         rates = _rates(sums)
         return {
@@ -132,29 +131,29 @@ class Pretraining(Genomic):
     def resampled(
         self, examples: Sequence[Example], predictions: Sequence[Prediction], counts: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """The metrics of all samples at once."""
+        """Return the metrics of all samples."""
         return _rates(counts @ _sums(predictions))
 
     def notes(self) -> list[str]:
-        """What kind of bits these are."""
+        """Return notes on the meaning of bits per base."""
         return [
-            f"{100 * self.settings.mask:.3g}% of the tokens are hidden at once. "
-            "Bits per base are the bits of all hidden tokens, divided by their bases, N left out. "
-            "They are a pseudo-likelihood: each token is seen with what stands on both sides"
+            f"{100 * self.settings.mask:.3g}% of the tokens are masked at once. "
+            "Bits per base are the bits of all masked tokens, divided by their bases without N. "
+            "They are a pseudo-likelihood: each token is predicted from those on both sides"
             + (
                 ""
                 if self.tokens.dna.k == 1
-                else ", and where tokens begin and end tells the length of the hidden one"
+                else ", and the bounds of these tell the length of the masked token"
             )
-            + ". They are not to be compared with those of a model that reads in one direction."
+            + ". They cannot be compared with those of a model that reads in one direction."
         ]
 
     def wrongness(self, example: Example, prediction: Prediction) -> float:
-        """Its bits per base."""
+        """Return the bits per base."""
         return self.answer(prediction)["pseudo_bits_per_base"]
 
     def expected(self, example: Example) -> Any:
-        """Its bases, which stand beside it."""
+        """Return nothing, since the bases are shown anyway."""
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Promoters: is there one at the start of this window, on this strand?"""
+"""Learning where promoters start, on each strand."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from longbird.errors import InvalidValueError
 USUAL = ("promoter", "TSS", "transcription_start_site")
 PLACED = ("random", "intergenic")
 PER_WINDOW = 30
-"""Places that a scan looks at within one window."""
+"""Number of starts that a scan scores within the length of a window."""
 STRETCH, STRETCHES = 8, 64
-"""About how many bases share a logit, and how many logits a window has at most.
+"""Approximate number of bases that share a logit, and maximum number of logits of a window.
 
-With one logit for all tokens, as it was first, a model knows what stands in a window but hardly
-where: with intergenic negatives of E. coli its AUROC on validation windows stayed at 0.58, where
-logistic regression on which base is where has 0.73, and this has 0.79 (recipes/dna)."""
+With one logit for all tokens, a model knows what a window has, but hardly where: with intergenic
+negatives of E. coli, its AUROC on validation windows was 0.58, that of logistic regression on the
+bases by position 0.73, and that of this model 0.79 (recipes/dna)."""
 
 
 class Promoters(Genomic):
-    """Windows around starts on their own strand, against those of a recipe for negatives.
+    """Windows around starts on their own strand, against negatives.
 
-    A window has `upstream` bases before the start and `downstream` from it on; what lies beyond
-    the end of a sequence is N. The model has a logit for each stretch of the window, and a base
-    counts with that of its own: what a -10 box says of a start depends on where it stands.
+    A window has `upstream` bases before the start and `downstream` bases from it on; positions
+    beyond the end of a sequence are N. The model has a logit for each stretch of the window, and
+    each base uses the logit of its stretch, since the meaning of a -10 box depends on its place.
     """
 
     name = "dna-promoter"
@@ -58,7 +58,7 @@ class Promoters(Genomic):
     reads_one_strand = True
 
     def prepare(self, settings: Settings, tokenizer: Any) -> None:
-        """Notes what a window is."""
+        """Set the size of windows, and the negatives."""
         assert isinstance(settings, DnaLabelSettings)
         if not self.window:
             self.upstream, self.downstream = settings.upstream, settings.downstream
@@ -66,11 +66,11 @@ class Promoters(Genomic):
         super().prepare(settings, tokenizer)
 
     def window_of(self, genome: Genome) -> int:
-        """Bases before the start and after it."""
+        """Return the number of bases of a window."""
         return self.upstream + self.downstream
 
     def head_settings(self) -> dict[str, Any]:
-        """A logit for each stretch, which is called by its first and last base: the start is 1."""
+        """Return the configuration of a logit per stretch, named by its bases: the start is 1."""
         stretch_of = self._stretch_of(min(STRETCHES, -(-self.window // STRETCH)))
         places = [*range(-self.upstream, 0), *range(1, self.downstream + 1)]
         names = [
@@ -85,7 +85,7 @@ class Promoters(Genomic):
         }
 
     def window_at(self, name: str, base: int, strand: str) -> Interval:
-        """The window of a start.
+        """Return the window of a start.
 
         Examples:
             >>> task = Promoters()
@@ -98,14 +98,13 @@ class Promoters(Genomic):
         return Interval(name, base - self.upstream, base + self.downstream, strand)
 
     def starts(self, files: Sequence[str], genome: Genome) -> list[tuple[str, int, str]]:
-        """Where promoters start: sequence, base and strand, each once."""
+        """Return the distinct starts of promoters: sequence, base and strand."""
         found: dict[tuple[str, int, str], None] = {}
         for feature in features_of(files, genome, self.settings.kind, USUAL):
             interval = feature.interval
             if interval.strand == ".":
                 raise InvalidValueError(
-                    f"the {feature.kind} at {interval} has no strand (+ or -): a promoter is read "
-                    "in one direction, so that it must have one"
+                    f"the {feature.kind} at {interval} has no strand (+ or -): promoters must have one"
                 )
             if not len(interval):
                 raise InvalidValueError(
@@ -118,11 +117,11 @@ class Promoters(Genomic):
         return list(found)
 
     def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
-        """Reads where promoters start."""
+        """Read the starts, so that errors are found before a run begins."""
         self.once(("labels", *files, genome.file), lambda: self.starts(files, genome))
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-        """Promoters, each with its negatives, or those of the whole genome after them."""
+        """Yield promoters and negatives of a genome."""
         files = self.labels_of(division.genome)
         yield from self.labelled(files, division.genome, division.part_of, say)
 
@@ -133,7 +132,7 @@ class Promoters(Genomic):
         part_of: Callable[[Interval], str | None],
         say: Callable[[str], None],
     ) -> Iterator[dict[str, Any]]:
-        """Promoters and negatives of a genome, in the parts that `part_of` tells."""
+        """Yield promoters and negatives of a genome, in the parts that `part_of` returns."""
         starts = self.once(("labels", *files, genome.file), lambda: self.starts(files, genome))
         draw = np.random.default_rng((self.settings.seed, 7))
         quotas: dict[str, int] = {}
@@ -154,8 +153,8 @@ class Promoters(Genomic):
                 yield self._example(f"{window}, {self.negatives}", part, made, False)
         if outside:
             say(
-                f"{outside:,} of {len(starts):,} promoters are left out: they lie in a gap, or "
-                "outside of what was asked for"
+                f"{outside:,} of {len(starts):,} promoters are skipped: they lie in a gap, or "
+                "outside of the chosen regions"
             )
         if quotas:
             allowed = self.once(
@@ -171,7 +170,7 @@ class Promoters(Genomic):
     def _allowed(
         self, files: Sequence[str], genome: Genome, starts: Sequence[tuple[str, int, str]]
     ) -> Callable[[str, int, str], bool]:
-        """May there be a negative at this start?"""
+        """Return a function that tells whether a negative may start at a place."""
         near = {strand: Cover([], genome) for strand in STRANDS[:2]}
         for strand in near:
             around = [
@@ -186,7 +185,7 @@ class Promoters(Genomic):
             inside = [each.interval for each in found if each.kind in GENES]
             if not inside:
                 raise InvalidValueError(
-                    f"{', '.join(files)} has no genes, and --negatives intergenic needs them: "
+                    f"{', '.join(files)} has no genes, which `negatives=intergenic` needs: "
                     f"give a file with features of kind {', '.join(GENES[:4])} beside the "
                     "promoters"
                 )
@@ -201,44 +200,44 @@ class Promoters(Genomic):
         return allowed
 
     def learn(self, examples: Iterable[Example]) -> None:
-        """Counts the promoters."""
+        """Compute the share of promoters."""
         truth = [bool(each["truth"]) for each in examples]
         self.check_learned(len(truth))
         self.prevalence = sum(truth) / len(truth)
         self.prior = prior(self.prevalence, self.settings.class_weights)
 
     def check(self, parts: Mapping[str, Any], settings: Settings) -> None:
-        """Every part must have both classes."""
+        """Raise an error if a part has only one class."""
         for part, rows in parts.items():
             true = sum(rows["truth"])
             if not 0 < true < len(rows):
                 raise InvalidValueError(
-                    f"{part} has {true:,} promoters among {len(rows):,} windows: expected some "
-                    "and some others. Hold out another stretch with --validation-on or --test-on"
+                    f"{part} has {true:,} promoters among {len(rows):,} windows: expected both "
+                    "classes. Hold out another stretch with `validation_on` or `test_on`"
                 )
 
     def features(
         self, examples: list[dict[str, Any]], tokenizer: Any, length: int, training: bool = False
     ) -> Iterator[dict[str, Any]]:
-        """With their tokens."""
+        """Yield the examples with their number of tokens."""
         for example in examples:
             bases = example["bases"]
             tokens = 2 + len(self.tokens.encode(bases))
             if tokens > length:
                 raise InvalidValueError(
                     f"the window {example['place']} has {tokens:,} tokens, and the model reads "
-                    f"{length:,}: give --length {tokens} or more, or shorter windows"
+                    f"{length:,}: set `length={tokens}` or more, or use shorter windows"
                 )
             yield {**example, "text": bases[:SHOWN], "tokens": tokens}
 
     # ---- batches
 
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
-        """Always on its own strand."""
+        """Return the inputs of a window, always on its own strand."""
         return {**self.read(row["bases"]), "truth": float(row["truth"])}
 
     def read(self, bases: str) -> dict[str, Any]:
-        """Without the tokens beyond what the model reads, which few windows have."""
+        """Return tokens as in `Genomic`, without those beyond the maximum length."""
         read, most = super().read(bases), self.settings.length - 2
         [*first, last] = read["input_ids"]
         token_of = np.where(read["token_of"] <= most, read["token_of"], 0)
@@ -249,7 +248,7 @@ class Promoters(Genomic):
         examples: Sequence[dict[str, Any]],
         pad: Callable[[Sequence[dict[str, Any]]], dict[str, Tensor]],
     ) -> dict[str, Tensor]:
-        """With the token of each base [batch, bases], 0 where there is none, and the truth."""
+        """Add the token of each base [batch, bases], 0 if it has none, and the truth."""
         batch = pad([{"input_ids": each["input_ids"]} for each in examples])
         batch["token_of"] = torch.from_numpy(np.stack([each["token_of"] for each in examples]))
         if "truth" in examples[0]:
@@ -257,7 +256,7 @@ class Promoters(Genomic):
         return batch
 
     def run(self, model: Any, batch: Mapping[str, Tensor]) -> Tensor:
-        """The logits of windows [batch]: of each stretch the mean of its bases, in sum."""
+        """Return the logits of windows [batch]: the sum of the mean logits of stretches."""
         logits = model(
             input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]
         ).logits.float()  # [batch, tokens, stretches]
@@ -267,11 +266,11 @@ class Promoters(Genomic):
         return (each * (token_of > 0) / stretch_of.bincount()[stretch_of]).sum(1)
 
     def _stretch_of(self, stretches: int) -> np.ndarray:
-        """The stretch of each base of a window, [bases]."""
+        """Return the stretch of each base of a window, [bases]."""
         return np.arange(self.window) * stretches // self.window
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
-        """The mean over windows."""
+        """Return the mean loss over windows."""
         each = F.binary_cross_entropy_with_logits(
             outputs, batch["truth"].float(), reduction="none"
         )
@@ -280,21 +279,21 @@ class Promoters(Genomic):
         return each.mean()
 
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
-        """Weights that make promoters count as much as the rest, [2]."""
+        """Return weights with which both classes count equally, [2]."""
         return torch.tensor(balanced(self.prevalence))
 
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-        """A score for each window."""
+        """Return the score of each window."""
         return [{"score": each} for each in self.run(model, batch).sigmoid().cpu().tolist()]
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
-        """Its score."""
+        """Return the score of a window."""
         return {"promoter": prediction["score"]}
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
-        """How well promoters are told from the rest."""
+        """Return the metrics of promoters against negatives."""
         ranked = self._ranked(examples, predictions)
         return {
             "windows": len(examples),
@@ -307,7 +306,7 @@ class Promoters(Genomic):
     def resampled(
         self, examples: Sequence[Example], predictions: Sequence[Prediction], counts: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """The metrics of all samples at once."""
+        """Return the metrics of all samples."""
         return self._ranked(examples, predictions).metrics(counts)
 
     @staticmethod
@@ -317,39 +316,39 @@ class Promoters(Genomic):
         return Ranked.each(scores, truth)
 
     def sweep(self, contig: Contig, step: int | None) -> Sweep:
-        """A window at every few bases."""
+        """Return windows at equally spaced starts."""
         step = max(1, self.window // PER_WINDOW) | 1 if step is None else step
         if not 1 <= step <= self.window:
             raise InvalidValueError(
-                f"the step must be between 1 and the {self.window:,} bases of a window, received "
+                f"`step` must be between 1 and the {self.window:,} bases of a window, received "
                 f"{step}"
             )
         return Starts(contig, step, self.window_at)
 
     def scored(self, model: Any, windows: list[str]) -> list[np.ndarray]:
-        """The score of each window."""
+        """Return the score of each window."""
         batch = self.batch([self.read(each) for each in windows], self.pad)
         return list(self.run(model, batch).sigmoid().cpu().numpy())
 
     def notes(self) -> list[str]:
-        """The recipe of the negatives."""
+        """Return a note on the negatives."""
         return [
             f"Negatives: {self.negatives}, {self.per_positive} for each promoter "
-            f"({RECIPES[self.negatives]}). Figures with other negatives are not to be compared "
+            f"({RECIPES[self.negatives]}). Figures with other negatives cannot be compared "
             "with these, and none of them is the precision of a scan."
         ]
 
     def wrongness(self, example: Example, prediction: Prediction) -> float:
-        """The score that was not given to what is true."""
+        """Return the difference between the score and the truth."""
         return 1 - prediction["score"] if example["truth"] else prediction["score"]
 
     def expected(self, example: Example) -> Any:
-        """Is it one?"""
+        """Return whether it is a promoter."""
         return bool(example["truth"])
 
 
 def _on_sequence(genome: Genome, interval: Interval) -> Interval:
-    """What of an interval lies on its sequence; of a circle, once round at most."""
+    """Cut an interval to its sequence; on a circle, to at most one round."""
     contig, start, end = genome.sequences[interval.name], interval.start, interval.end
     if contig.circular:
         return replace(interval, end=min(end, start + contig.length))

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from longbird import models
+from longbird.applications.dna.coding import Coding
 from longbird.applications.dna.default import PRETRAINED, PROMOTER, folder_of_dna
 from longbird.applications.dna.genome_files import open_genomes_of, paths_of
 from longbird.applications.dna.genomic import DESCRIPTION, Genomic
 from longbird.applications.dna.pretraining import Pretraining
+from longbird.applications.dna.profile import Profile
 from longbird.applications.dna.promoters import Promoters
 from longbird.applications.dna.settings import (
     DnaLabelSettings,
     DnaPretrainingSettings,
     DnaSettings,
 )
-from longbird.applications.dna.tracks import Coding, Profile
 from longbird.applications.reading.loading import folder_of_model, load_tokenizer, quiet
 from longbird.applications.training.data.token_store import stored
 from longbird.applications.training.engine.evaluation import Evaluation, evaluate_rows

@@ -1,11 +1,8 @@
-"""Labels along a genome: for each base and strand, or for each bin and target."""
+"""Learning labels along a genome: for each base and strand, or for each bin and target."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,40 +11,32 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longbird.applications.dna.division import Division
-from longbird.applications.dna.genomes import Contig, Genome, Interval, open_signal, read_features
-from longbird.applications.dna.genomes.labels import is_bed
+from longbird.applications.dna.genomes import Contig, Genome, Interval
 from longbird.applications.dna.genomes.letters import opposite
 from longbird.applications.dna.genomic import Genomic
-from longbird.applications.dna.labels import Cover, features_of, is_signal, is_whole
 from longbird.applications.dna.prior import balanced, prior
 from longbird.applications.dna.scores import Ranked, marked
-from longbird.applications.dna.settings import DnaLabelSettings
 from longbird.applications.dna.sweeps import Sweep, Tiles
 from longbird.applications.training.settings.groups import Settings
 from longbird.applications.training.tasks.task import Example, Prediction
 from longbird.errors import InvalidValueError
 
 UNLABELLED = 255
-"""In the place of 0 or 1, where nothing is known."""
-_PAIRS = (("+", "-"), ("plus", "minus"), ("fwd", "rev"), ("forward", "reverse"))
-STRANDS = {one: two for pair in _PAIRS for one, two in (pair, pair[::-1])}
-"""How the names of targets of one strand end, and those of the other."""
+"""Label of bins for which nothing is known, instead of 0 or 1."""
 SIDE_BY_SIDE = (
-    "The windows lie side by side. Those of a scan overlap, so that places have context on both "
-    "sides: its scores are different, and mostly better."
+    "The windows lie side by side. Those of a scan overlap, so that every place has context on "
+    "both sides: the scores of a scan are different, and mostly better."
 )
-Target = tuple[str, str, str | None]
-"""Of a profile: its name, its file, and the kind of features that are meant."""
 Labels = Callable[[Interval], np.ndarray]
-"""The labels of a stretch on the plus strand, uint8 [bins, channels]."""
+"""Function that returns the labels of an interval on the plus strand, uint8 [bins, channels]."""
 
 
 class Tracks(Genomic):
-    """Labels for the bins of long windows, several at once.
+    """Labels for the bins of long windows.
 
-    The model has a logit of each channel for each token. A base has that of its token, and a bin
-    the mean of its bases. In training, a window is read on one strand or the other, by a draw for
-    each epoch.
+    The model has a logit of each channel for each token. The logit of a base is that of its token,
+    and the logit of a bin the mean of its bases. In training, the strand on which a window is read
+    is drawn in each epoch.
     """
 
     head = "token-classification"
@@ -57,39 +46,39 @@ class Tracks(Genomic):
     described = ("window", "channels", "bin", "prevalence", "prior")
     bin: int = 1
     counted: ClassVar[str] = "bins"
-    """What labels and scores are of."""
+    """What labels and scores belong to, in messages."""
     told_of_each: ClassVar[tuple[str, ...]] = ("auroc", "average_precision")
-    """Metrics of each channel by itself."""
+    """Metrics that are reported for each channel as well."""
 
     def labels(self, files: Sequence[str], genome: Genome) -> Labels:
-        """Reads the labels of a genome."""
+        """Read the labels of a genome."""
         raise NotImplementedError
 
     def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
-        """Reads them."""
+        """Read the labels, so that errors are found before a run begins."""
         self.once(("labels", *files, genome.file), lambda: self.labels(files, genome))
 
     def turned(self, scores: np.ndarray) -> np.ndarray:
-        """What is said of the reverse complement, as what is said of a window."""
+        """Convert scores of the reverse complement of a window to scores of the window."""
         raise NotImplementedError
 
     def restore(self, description: Mapping[str, Any]) -> None:
-        """Takes what a description says."""
+        """Set the attributes that the description of a model has."""
         super().restore(description)
         self.channels = tuple(self.channels)
 
     def window_of(self, genome: Genome) -> int:
-        """A whole number of bins."""
+        """Return the number of bases of a window, a multiple of the bin."""
         window = super().window_of(genome) // self.bin * self.bin
         if not window:
             raise InvalidValueError(
-                f"a bin has {self.bin:,} bases, and the model reads fewer: give a smaller "
-                "--bin or a larger --length"
+                f"a bin has {self.bin:,} bases, and the model reads fewer: set a smaller "
+                "`bin` or a larger `length`"
             )
         return window
 
     def head_settings(self) -> dict[str, Any]:
-        """A logit for each channel."""
+        """Return the configuration of a logit for each channel."""
         return {
             "num_labels": len(self.channels),
             "id2label": dict(enumerate(self.channels)),
@@ -97,7 +86,7 @@ class Tracks(Genomic):
         }
 
     def windows(self, division: Division, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-        """All of the genome that has bases and labels."""
+        """Yield the windows of a genome that have bases and labels."""
         genome = division.genome
         files = self.labels_of(genome)
         labels = self.once(("labels", *files, genome.file), lambda: self.labels(files, genome))
@@ -116,22 +105,22 @@ class Tracks(Genomic):
                         }
 
     def learn(self, examples: Iterable[Example]) -> None:
-        """Counts what is labelled."""
+        """Compute the share of each label."""
         number, there, true = self._counted(examples)
         self.check_learned(number)
         for channel, found, known in zip(self.channels, true, there, strict=True):
             if not 0 < found < known:
                 raise InvalidValueError(
-                    f"of what is learned from, {found:,.0f} of {known:,.0f} {self.counted} are "
+                    f"in the training part, {found:,.0f} of {known:,.0f} {self.counted} are "
                     f"labelled {channel}: expected some, and some that are not. If too little "
-                    "of a small genome is left, hold out another stretch with --validation-on, or "
-                    "nothing with --validation-on none"
+                    "of a small genome is left, hold out another stretch with `validation_on`, or "
+                    "nothing with `validation_on=none`"
                 )
         self.prevalence = (true / there).tolist()
         self.prior = prior(self.prevalence, self.settings.class_weights)
 
     def check(self, parts: Mapping[str, Any], settings: Settings) -> None:
-        """What a model is measured on must have something to tell apart."""
+        """Raise an error if a part has only one class."""
         for part, rows in parts.items():
             if part == "train":  # which `learn` has seen
                 continue
@@ -202,11 +191,11 @@ class Tracks(Genomic):
         return each.sum(2) / there.sum(2).clamp(min=1)
 
     def items(self, batch: Mapping[str, Tensor]) -> int:
-        """The bins with labels, of all channels."""
+        """Return the number of bins with labels, of all channels."""
         return int((batch["truth"] != UNLABELLED).sum())
 
     def loss(self, outputs: Any, batch: Mapping[str, Tensor], weights: Tensor | None) -> Tensor:
-        """The mean over these."""
+        """Return the mean loss over bins with labels."""
         truth = batch["truth"]
         known = truth != UNLABELLED
         target = torch.where(known, truth, 0).float()
@@ -216,15 +205,15 @@ class Tracks(Genomic):
         return (each * known).sum() / known.sum().clamp(min=1)
 
     def class_weights(self, examples: Iterable[Example]) -> Tensor:
-        """Weights that make what is labelled count as much as the rest, [2]."""
+        """Return weights with which both classes count equally, [2]."""
         return torch.tensor(balanced(self.prevalence))
 
     # ---- results
 
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-        """The scores of each window with what is true, in four bytes each.
+        """Return the scores and labels of each window, in four bytes each.
 
-        A genome has millions of bases, and the scores of all are ranked at the end.
+        A genome has millions of bases, whose scores are ranked together at the end.
         """
         truths = batch["truth"].cpu().numpy()
         return [
@@ -246,12 +235,12 @@ class Tracks(Genomic):
         }
 
     def whole_documents(self, examples: Any, predictions: list[Any]) -> tuple[Any, list[Any]]:
-        """With the share of each channel that is labelled, instead of all labels."""
+        """Add the labelled share of each channel to the examples."""
         labelled = ({"labelled": each["labelled"]} for each in predictions)
         return [{**one, **two} for one, two in zip(examples, labelled, strict=True)], predictions
 
     def _scores(self, model: Any, batch: Mapping[str, Tensor]) -> list[np.ndarray]:
-        """Of the bins of each window, [bins, channels]."""
+        """Return the scores of the bins of each window, [bins, channels]."""
         scores = self.run(model, batch).sigmoid().cpu().numpy()
         bins = (batch["token_of"] > 0).any(-1).sum(1).tolist()
         return [each[:number] for each, number in zip(scores, bins, strict=True)]
@@ -259,7 +248,7 @@ class Tracks(Genomic):
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
-        """How well channels are told from the rest: the means of all, and each by itself."""
+        """Return the metrics: means over all channels, and those of each channel."""
         each: dict[str, dict[str, np.ndarray]] = {}
         shares: dict[str, float] = {}
         for name, table in self._ranked(predictions):
@@ -271,15 +260,15 @@ class Tracks(Genomic):
     def resampled(
         self, examples: Sequence[Example], predictions: Sequence[Prediction], counts: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """The metrics of all samples at once."""
+        """Return the metrics of all samples."""
         tables = self._ranked(predictions)
         found = self._named({name: table.metrics(counts) for name, table in tables})
         return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
     def _named(self, each: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        """Means over the channels, and what is told of each, if it has both classes."""
+        """Return means over the channels, and metrics of each channel with both classes."""
         found = {
-            metric: _mean(np.array([own[metric] for own in each.values()]), 0)
+            metric: mean_of_known(np.array([own[metric] for own in each.values()]), 0)
             for metric in next(iter(each.values()))
         }
         for name, own in each.items():
@@ -291,34 +280,34 @@ class Tracks(Genomic):
         return found
 
     def _ranked(self, predictions: Sequence[Prediction]) -> Iterator[tuple[str, Ranked]]:
-        """A table for each channel, one at a time."""
+        """Yield the ranked scores of each channel, one at a time."""
         for channel, name in enumerate(self.channels):
             yield name, Ranked.marked([each["scores"][channel] for each in predictions])
 
     def wrongness(self, example: Example, prediction: Prediction) -> float:
-        """The mean distance from what is true."""
+        """Return the mean distance between scores and labels."""
         return prediction["distance"]
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
-        """The mean score of each channel."""
+        """Return the mean score of each channel."""
         return dict(zip(self.channels, prediction["means"], strict=True))
 
     def expected(self, example: Example) -> Any:
-        """The share of each that is labelled."""
+        """Return the labelled share of each channel."""
         return dict(zip(self.channels, example["labelled"], strict=True))
 
     # ---- scanning
 
     def sweep(self, contig: Contig, step: int | None) -> Sweep:
-        """Long windows that overlap."""
+        """Return long overlapping windows."""
         if step is not None:
-            raise InvalidValueError("--step is for promoters: here the windows overlap by half")
+            raise InvalidValueError("`step` is for promoters: here the windows overlap by half")
         return Tiles(contig, self.window, self.bin, len(self.channels))
 
     def scored(self, model: Any, windows: list[str]) -> list[np.ndarray]:
-        """The scores of the bins of each window, [bins, channels].
+        """Return the scores of the bins of each window, [bins, channels].
 
-        A bin with fewer bases may be the last, or be filled up with `NO_BASE` anywhere.
+        The last bin may have fewer bases, and any bin may be filled with `NO_BASE`.
         """
         cut = [[each[piece] for piece in self.pieces(each, self.bin)] for each in windows]
         batch = self.batch([self.read(piece) for each in cut for piece in each], self.pad)
@@ -326,209 +315,8 @@ class Tracks(Genomic):
         return [np.concatenate([next(said) for _ in each]) for each in cut]
 
 
-class Coding(Tracks):
-    """Is a base part of a coding sequence, on the plus strand and on the minus strand?
-
-    The bases of introns are not: a CDS has parts. N is not labelled.
-    """
-
-    name = "dna-coding"
-    channels = ("+", "-")
-    label = "coding"
-    counted = "bases"
-    told_of_each = ("auroc", "average_precision", "f1", "mcc")
-
-    def labels(self, files: Sequence[str], genome: Genome) -> Labels:
-        """From features of kind CDS, or others that are named."""
-        features = features_of(files, genome, self.settings.kind, ("CDS",))
-        parts = [part for feature in features for part in feature.parts or (feature.interval,)]
-        if any(part.strand == "." for part in parts):
-            raise InvalidValueError(
-                f"{', '.join(files)} has coding sequence without a strand: expected + or -"
-            )
-        covers = [
-            Cover([part for part in parts if part.strand == strand], genome)
-            for strand in self.channels
-        ]
-
-        def of(interval: Interval) -> np.ndarray:
-            truth = np.stack([each.bases(interval) for each in covers], -1).astype(np.uint8)
-            letters = np.frombuffer(genome.bases(interval).encode(), np.uint8)
-            truth[letters == ord("N")] = UNLABELLED
-            return truth
-
-        return of
-
-    def turned(self, scores: np.ndarray) -> np.ndarray:
-        """From the other end, and the strands in each other's place."""
-        return scores[::-1, ::-1].copy()
-
-    def notes(self) -> list[str]:
-        """What is counted."""
-        return [
-            "Each base is counted on each strand by itself, N left out; the first figures are "
-            "the means of both strands, or of the one that has coding bases. Where most bases are "
-            "coding, as in bacteria, F1 is high for any model: look at MCC.",
-            SIDE_BY_SIDE,
-        ]
-
-
-class Profile(Tracks):
-    """Does a bin overlap a feature, or is a signal high in it? For several targets at once.
-
-    A bin is labelled where any of its bases lies in a feature; with a signal (bigWig), where its
-    mean lies above a quantile of the means of all bins of the genome. A target is a file, or a
-    kind of its features where kinds are named.
-
-    Two targets whose names end in + and -, plus and minus, fwd and rev, or forward and reverse,
-    are of strands, and change places where the other strand is read. Others have no strand.
-    """
-
-    name = "dna-profile"
-    label = "profile"
-    described = (*Tracks.described, "quantile")
-
-    def prepare(self, settings: Settings, tokenizer: Any) -> None:
-        """Notes the bins, and the targets of the files that are learned from."""
-        assert isinstance(settings, DnaLabelSettings)
-        if not self.window:
-            self.bin = settings.bin
-        self.quantile = settings.quantile
-        if settings.train and not self.channels:
-            first, *_ = self.genomes(settings.train)
-            self.channels = tuple(name for name, _, _ in _targets(first.labels, settings.kind))
-        super().prepare(settings, tokenizer)
-
-    def look_at_labels(self, files: Sequence[str], genome: Genome) -> None:
-        """Reads them."""
-        for _, file, kind in _targets(files, self.settings.kind):
-            if is_signal(file):
-                open_signal(file, genome)
-            else:
-                read_features(file, genome, kinds=None if kind is None else [kind])
-
-    def labels(self, files: Sequence[str], genome: Genome) -> Labels:
-        """From features and signals."""
-        targets = _targets(files, self.settings.kind)
-        if len(targets) != len(self.channels):
-            raise InvalidValueError(
-                f"the model knows {len(self.channels)} targets ({', '.join(self.channels)}), and "
-                f"the labels are {len(targets)} ({', '.join(name for name, _, _ in targets)}): "
-                "give one for each, in the same order"
-            )
-        targets = self._in_order(targets)
-        each = [
-            self._signal(file, genome) if signal else self._features(file, kind, genome)
-            for (_, file, kind), signal in ((own, is_signal(own[1])) for own in targets)
-        ]
-        return lambda interval: np.stack([own(interval) for own in each], -1)
-
-    def _in_order(self, targets: list[Target]) -> list[Target]:
-        """As the channels are, if they have their names; others may have other names."""
-        named = {target[0]: target for target in targets}
-        if named.keys() == {*self.channels}:
-            return [named[name] for name in self.channels]
-        for channel, (name, _, _) in zip(self.channels, targets, strict=True):
-            if name != channel and (name in self.channels or channel in named):
-                raise InvalidValueError(
-                    f"the model knows the targets {', '.join(self.channels)}, and the labels are "
-                    f"{', '.join(named)}: give them in the same order"
-                )
-        return targets
-
-    def _features(self, file: str, kind: str | None, genome: Genome) -> Labels:
-        found = read_features(file, genome, kinds=None if kind is None else [kind])
-        parts = (part for feature in found for part in feature.parts or (feature.interval,))
-        if kind is None and not is_bed(file):
-            parts = (part for part in parts if not is_whole(part, genome))
-        cover = Cover(parts, genome)
-
-        def of(interval: Interval) -> np.ndarray:
-            return self._bins(cover.bases(interval).astype(float), np.nanmax).astype(np.uint8)
-
-        return of
-
-    def _signal(self, file: str, genome: Genome) -> Labels:
-        signal = open_signal(file, genome)
-        means: list[np.ndarray] = []
-        for contig in genome.sequences.values():
-            size = 4096 * self.bin
-            for start in range(0, contig.length, size):
-                end = min(start + size, contig.length)
-                values = signal.values(Interval(contig.name, start, end, "+"))
-                means.append(self._bins(values, _mean))
-        every = np.concatenate(means)
-        every = every[~np.isnan(every)]
-        if not len(every):
-            raise InvalidValueError(f"{file} has no numbers on the sequences of {genome.file}")
-        limit = float(np.quantile(every, self.quantile))
-
-        def of(interval: Interval) -> np.ndarray:
-            own = self._bins(signal.values(interval), _mean)
-            return np.where(np.isnan(own), UNLABELLED, own > limit).astype(np.uint8)
-
-        return of
-
-    def _bins(self, values: np.ndarray, of: Callable[..., np.ndarray]) -> np.ndarray:
-        """One number for each bin; the last may have fewer bases."""
-        bins = -(-len(values) // self.bin)
-        padded = np.full(bins * self.bin, np.nan)
-        padded[: len(values)] = values
-        return of(padded.reshape(bins, self.bin), axis=1)
-
-    def turned(self, scores: np.ndarray) -> np.ndarray:
-        """From the other end; the targets of two strands change places."""
-        return scores[::-1, _opposites(self.channels)].copy()
-
-    def notes(self) -> list[str]:
-        """What a label means."""
-        return [
-            f"A bin has {self.bin:,} bases. It is labelled where it overlaps a feature, or where "
-            f"the mean of a signal lies above the {self.quantile:g} quantile of all bins. The "
-            "first figures are the means of all targets that are there.",
-            SIDE_BY_SIDE,
-        ]
-
-
-def _targets(files: Sequence[str], kinds: Sequence[str]) -> list[Target]:
-    """The targets of some files."""
-    found: list[Target] = []
-    for file in files:
-        stem = Path(file).name.removesuffix(".gz").rsplit(".", 1)[0]
-        if kinds and not is_signal(file) and not is_bed(file):
-            found += [(kind, file, kind) for kind in kinds]
-        else:
-            found.append((stem, file, None))
-    stems = [name for name, _, _ in found]
-    found = [
-        (Path(file).name if kind is None and stems.count(name) > 1 else name, file, kind)
-        for name, file, kind in found
-    ]
-    names = [name for name, _, _ in found]
-    return [
-        (f"{name} {1 + names[:at].count(name)}" if names.count(name) > 1 else name, file, kind)
-        for at, (name, file, kind) in enumerate(found)
-    ]
-
-
-@cache
-def _opposites(names: tuple[str, ...]) -> list[int]:
-    """Of each target, which is the same on the other strand; itself, if it has no strand.
-
-    Examples:
-        >>> _opposites(("genes +", "sites", "genes -", "rna.fwd", "rna.rev", "minus"))
-        [2, 1, 0, 4, 3, 5]
-    """
-    keys: list[tuple[str, str]] = []
-    for name in names:
-        found = re.fullmatch(rf"(.+?)[ ._-]?({'|'.join(map(re.escape, STRANDS))})", name, re.I)
-        keys.append((found[1], found[2].lower()) if found else (name, ""))
-    others = [(stem, STRANDS.get(word, "")) for stem, word in keys]
-    return [keys.index(other) if other in keys else at for at, other in enumerate(others)]
-
-
-def _mean(values: np.ndarray, axis: int) -> np.ndarray:
-    """Of what is there; NaN where nothing is."""
+def mean_of_known(values: np.ndarray, axis: int) -> np.ndarray:
+    """Return the mean of the values that are not NaN; NaN if all are."""
     there = ~np.isnan(values)
     number = there.sum(axis)
     total = np.where(there, values, 0.0).sum(axis)
