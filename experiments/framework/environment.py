@@ -1,4 +1,4 @@
-"""Where and with what something was measured, without anything private about the machine."""
+"""Description of the machine and the versions, without private information."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from longbird.core.operator import native
 
 
 def environment() -> dict[str, Any]:
-    """Processor, memory, threads, versions and commit, ready for JSON.
+    """Return processor, memory, threads, versions and commit, for JSON.
 
     Examples:
         >>> sorted(environment())[:4]
@@ -49,7 +49,7 @@ def environment() -> dict[str, Any]:
 
 
 def cpu_slug(model: str) -> str:
-    """A processor's name as part of a file name.
+    """Return the name of a processor in a form for file names.
 
     Examples:
         >>> cpu_slug("Intel(R) Xeon(R) CPU @ 2.20GHz")
@@ -60,7 +60,7 @@ def cpu_slug(model: str) -> str:
 
 
 def busy(where: Mapping[str, Any]) -> str | None:
-    """What an environment says about a machine that was not idle; None if it was.
+    """Return a sentence if the machine was not idle, or None.
 
     Examples:
         >>> busy({"load": 0.1, "load_after": 2.1, "cores": 2, "threads": 2})
@@ -68,7 +68,7 @@ def busy(where: Mapping[str, Any]) -> str | None:
         'The machine was not idle: its load was 1.3 before and 2.1 after, with 2 cores.'
     """
     before, after, cores = where["load"] or 0, where["load_after"] or 0, where["cores"] or 1
-    # Afterwards, the run itself is a load of as many as it had threads.
+    # Afterwards, the run itself accounts for a load of its number of threads.
     if before < 0.5 * cores and after < where["threads"] + 0.5 * cores:
         return None
     return (
@@ -78,13 +78,13 @@ def busy(where: Mapping[str, Any]) -> str | None:
 
 
 def memory_bytes(field: str) -> int | None:
-    """A field of the system's memory table (MemTotal, MemAvailable); None where there is none."""
+    """Return a field of the system's memory table (MemTotal, MemAvailable), or None."""
     kilobytes = system_field("/proc/meminfo", field).split()
     return int(kilobytes[0]) * 1024 if kilobytes else None
 
 
 def commit() -> str | None:
-    """Commit of the checkout that this file is in, `-dirty` if changed; None if there is none."""
+    """Return the commit of this checkout, with `-dirty` if it was changed, or None."""
     here = Path(__file__).resolve().parent
 
     def git(*words: str) -> str:
@@ -101,7 +101,7 @@ def commit() -> str | None:
 
 
 def command_line(arguments: Sequence[str] | None = None) -> str:
-    """The command that is running, with absolute paths cut to their last part.
+    """Return the current command, with absolute paths cut to their last part.
 
     Examples:
         >>> command_line(["/here/__main__.py", "attention", "--out", "/home/me/results"])

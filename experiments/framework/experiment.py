@@ -1,4 +1,4 @@
-"""What an experiment is: contestants with one budget, and metrics over held-out documents."""
+"""An experiment: contestants with one budget, and metrics over held-out documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from experiments.framework.registry import Options
 
 Columns = Mapping[str, np.ndarray]
-"""Numbers of held-out documents by name, each [documents]."""
+"""Columns of numbers by name, with one number for each held-out document, [documents]."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Metric:
     """A number over held-out documents.
 
     Attributes:
-        name: As the tables have it.
-        about: What it is, in a sentence.
-        of: `of(columns, counts)` gives it for many samples at once, [samples]; counts
-            [samples, documents] say how often each sample has each document.
-        more_is_better: Is it one to make large?
-        scale: What it is multiplied by in tables: 100 for percent.
+        name: Name in tables.
+        about: Description in one sentence.
+        of: `of(columns, counts)` returns the metric of many samples at once, [samples]. `counts`
+            [samples, documents] contains how often each document occurs in each sample.
+        more_is_better: Whether larger values are better.
+        scale: Factor for tables, such as 100 for percent.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Metric:
 
 
 def mean_of(column: str, where: str | None = None) -> Callable[[Columns, np.ndarray], np.ndarray]:
-    """The mean of a column over documents, or over those that have a 1 in another.
+    """Return a metric: the mean of a column, over all documents or those with 1 in column `where`.
 
     Examples:
         >>> columns = {"right": np.array([1.0, 0.0, 1.0]), "long": np.array([1.0, 1.0, 0.0])}
@@ -56,7 +56,7 @@ def mean_of(column: str, where: str | None = None) -> Callable[[Columns, np.ndar
 
 
 def ratio_of(above: str, below: str) -> Callable[[Columns, np.ndarray], np.ndarray]:
-    """The sum of a column divided by that of another, such as right and all masked tokens.
+    """Return a metric: the sum of a column divided by the sum of another column.
 
     Examples:
         >>> columns = {"right": np.array([1, 5]), "predicted": np.array([2, 6])}
@@ -73,7 +73,7 @@ def ratio_of(above: str, below: str) -> Callable[[Columns, np.ndarray], np.ndarr
 def macro_f1_of(
     true: str, given: str, where: str | None = None
 ) -> Callable[[Columns, np.ndarray], np.ndarray]:
-    """The mean F1 of labels, numbered from 0, over those that are true or given somewhere.
+    """Return a metric: the mean F1 over labels, numbered from 0, that are true or given somewhere.
 
     Examples:
         >>> columns = {"true": np.array([0, 0, 1, 1]), "given": np.array([0, 1, 1, 1])}
@@ -95,21 +95,21 @@ def macro_f1_of(
 
 
 def _quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """NaN where nothing is below: a sample without such documents says nothing."""
+    """Divide, with NaN for samples that contain no such documents."""
     return np.divide(above, below, out=np.full(len(above), np.nan), where=below != 0)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One contestant with one seed.
+    """One run of a contestant with one seed.
 
     Attributes:
-        seed: Of all that is drawn.
-        folder: Where it may keep what a kill would cost: it is there again when the same attempt
-            is made again, and is deleted when that is done.
-        say: Is told what is going on.
-        shared: Where several attempts keep what all of them begin with, such as a pretrained
-            model; it stays.
+        seed: Seed of all random numbers.
+        folder: Folder for intermediate results. It is kept if the attempt is interrupted, so that
+            repeating it can resume, and deleted when the attempt is done.
+        say: Receives messages about the progress.
+        shared: Folder for what several attempts start from, such as a pretrained model. It is
+            never deleted.
     """
 
     seed: int
@@ -120,16 +120,15 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an attempt.
+    """The result of an attempt.
 
     Attributes:
-        documents: Columns of numbers, one for each held-out document, in the same order for all
-            contestants. A column `group`, if there is one, says which documents are drawn together
-            in the bootstrap (questions on one article); else each is drawn alone. With groups,
-            contestants may have other documents (calls of their own), as long as the groups
-            mean the same.
-        cost: What was spent, such as tokens and steps; seconds of a core are added.
-        facts: Whatever else is worth keeping, for the JSON file.
+        documents: Columns with one number for each held-out document, in the same order for all
+            contestants. An optional column `group` contains which documents the bootstrap draws
+            together, such as questions about one article. With groups, contestants can have
+            different documents, such as their own calls in a scan.
+        cost: Costs such as tokens and steps; the seconds of processor time are added.
+        facts: Other facts for the JSON file.
     """
 
     documents: Mapping[str, Sequence[float]]
@@ -142,12 +141,13 @@ class Contestant:
     """A system or a baseline.
 
     Attributes:
-        name: Its own, as `--only` takes it and tables have it.
-        about: What it is, in a sentence.
+        name: Unique name, for tables and `--only`.
+        about: Description in one sentence.
         attempt: Trains and measures it.
-        settings: All that decides its result beside the seed: with others, it is run anew.
-        seeded: Do seeds change its result? What has none is run once.
-        published: What a paper has for it, by metric, as tables have it.
+        settings: Everything that determines the result besides the seed. If it changes, the
+            contestant is run again.
+        seeded: Whether the result depends on the seed; otherwise it is run once.
+        published: Published figures by metric, in the units of the tables.
     """
 
     name: str
@@ -160,17 +160,17 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that a paper, or we, would expect, and that the figures decide.
+    """An expectation that the figures confirm or refute.
 
-    It holds where the interval of the difference is above the margin, is wrong where that is
-    below it, and is undecided in between.
+    It holds if the interval of the difference is above the margin, does not hold if the interval
+    is below it, and is undecided otherwise.
 
     Attributes:
-        text: In words.
-        better: A contestant.
-        worse: Another.
-        metric: By which; a loss counts the other way round.
-        margin: By how much, in the units of the tables.
+        text: The claim in words.
+        better: Contestant that is expected to be better.
+        worse: Contestant that is expected to be worse.
+        metric: Metric of the comparison.
+        margin: Smallest difference, in the units of the tables.
     """
 
     text: str
@@ -182,12 +182,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The question which number that is known before training goes with the first metric.
+    """The question which number known before training predicts the first metric.
 
     Attributes:
-        measures: The names of these numbers. Each attempt has them in `facts["measures"]`, where
+        measures: Names of these numbers. Each attempt has them in `facts["measures"]`, where
             None is larger than all numbers.
-        among: The contestants that are compared.
+        among: Contestants that are compared.
     """
 
     measures: Sequence[str]
@@ -196,23 +196,23 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question, who is asked, and what decides.
+    """A question, the contestants, and the metrics that decide.
 
     Attributes:
-        name: As the command takes it.
-        title: Of the page.
-        asks: What it asks, in a sentence or two.
-        scale: The name of the scale.
-        contestants: In the order of the tables.
-        reference: The name of the one that the others are compared with.
-        metrics: The first is what the paragraph in words is about.
-        budget: What each may spend, in a sentence.
-        data: The sources, with sha256, and how they are split; a line each.
-        claims: What the figures are to decide.
-        notes: What a reader must know before comparing; a line each.
-        sources: Where the published figures are from; a line each.
-        prediction: Which measures may predict the first metric; None if there are none.
-        family: Which command has it; the names of its files begin with that.
+        name: Name on the command line.
+        title: Title of the page.
+        asks: The question in one or two sentences.
+        scale: Name of the scale.
+        contestants: Contestants in the order of the tables.
+        reference: Name of the contestant that the others are compared with.
+        metrics: Metrics; the summary in words is about the first.
+        budget: Budget of each contestant, in one sentence.
+        data: Sources with sha256, and the split; one line each.
+        claims: Claims that the figures decide.
+        notes: Remarks that a reader needs for a comparison; one line each.
+        sources: Sources of the published figures; one line each.
+        prediction: Measures that may predict the first metric.
+        family: First part of the names of its files.
     """
 
     name: str
@@ -231,7 +231,7 @@ class Experiment:
     family: str = "quality"
 
     def __post_init__(self) -> None:
-        """Raises if a name stands for nothing."""
+        """Raise an error if a name does not exist."""
         names = [each.name for each in self.contestants]
         metrics = [each.name for each in self.metrics]
         named = [
@@ -245,7 +245,7 @@ class Experiment:
             raise ValueError(f"claims must be about the metrics {metrics}")
 
     def published_of(self, name: str) -> Mapping[str, float]:
-        """What papers have for a contestant, by metric."""
+        """Return the published figures of a contestant, by metric."""
         return next(each.published for each in self.contestants if each.name == name)
 
     def run(self, options: Options) -> list[Path]:

@@ -1,4 +1,4 @@
-"""How sure a figure is: the bootstrap over held-out documents and over seeds."""
+"""Confidence intervals by a bootstrap over held-out documents and seeds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from experiments.framework.ledger import Finding
 
 SAMPLES = 2000
 AT_ONCE = 2**18
-"""Counts of documents, of a few samples."""
+"""Maximum number of counts that are computed at once."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with its 95% interval, in the units of the tables."""
+    """A value with its 95% interval, in the units of the tables."""
 
     value: float
     low: float
@@ -25,11 +25,11 @@ class Figure:
 
 
 class Bootstrap:
-    """Samples of seeds and documents, the same for all contestants: so differences are paired.
+    """Samples of seeds and documents, equal for all contestants, so that differences are paired.
 
-    A sample draws seeds with replacement, and documents (or groups of them) with replacement; its
-    value is the mean over the seeds drawn of the metric over the documents drawn. With few seeds
-    this makes too little of the variance between seeds (of three, two thirds).
+    A sample draws seeds and documents (or groups of documents) with replacement. Its value is the
+    mean, over the drawn seeds, of the metric over the drawn documents. With few seeds this
+    underestimates the variance between seeds: three seeds show two thirds of it.
     """
 
     def __init__(self, findings: Sequence[Finding]) -> None:
@@ -50,14 +50,14 @@ class Bootstrap:
         self.drawn = draw.integers(0, len(self.seeds), (SAMPLES, len(self.seeds)))
 
     def counts(self, finding: Finding) -> np.ndarray:
-        """How often each sample has each document of a finding, [1 + samples, documents]."""
+        """Return how often each sample has each document, [1 + samples, documents]."""
         return self.by_group[:, np.searchsorted(self.every, _groups(finding))]
 
     def samples(self, findings: Sequence[Finding], metric: Metric) -> np.ndarray:
-        """The metric of a contestant, of all and of each sample, [1 + samples]."""
+        """Return the metric of a contestant for all documents and each sample, [1 + samples]."""
         by_seed = {each.seed: self._of_finding(each, metric) for each in findings}
         every = np.stack([by_seed[each.seed] for each in findings])  # [seeds, 1 + samples]
-        if len(by_seed) < len(self.seeds):  # a baseline that has one: each seed is that one
+        if len(by_seed) < len(self.seeds):  # a baseline with one seed represents all
             others = {seed: every[i % len(every)] for i, seed in enumerate(self.seeds)}
             by_seed = others | by_seed
         table = np.stack([by_seed[seed] for seed in self.seeds])
@@ -65,9 +65,9 @@ class Bootstrap:
         return metric.scale * np.concatenate([every[:, :1].mean(0), drawn])
 
     def _of_finding(self, finding: Finding, metric: Metric) -> np.ndarray:
-        """The metric of all, and of each sample, [1 + samples]; some samples at a time.
+        """Return the metric of one finding for all documents and for each sample, [1 + samples].
 
-        So that the counts stay in a cache: of the calls of a scan, all would be hundreds of MB.
+        The samples are computed in parts, because all counts together can be hundreds of MB.
         """
         columns = {name: np.asarray(x) for name, x in finding.documents.items()}
         counts = self.counts(finding)
@@ -85,7 +85,7 @@ def _groups(finding: Finding) -> np.ndarray:
 
 
 def figure_of(samples: np.ndarray) -> Figure:
-    """Value and interval of samples, or of their differences."""
+    """Return the value and the interval of samples or of differences of samples."""
     if np.isnan(samples[1:]).all():
         return Figure(float(samples[0]), float("nan"), float("nan"))
     low, high = np.nanquantile(samples[1:], [0.025, 0.975])

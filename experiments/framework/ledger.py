@@ -1,4 +1,4 @@
-"""What was found, a line each in a file, so that a kill costs the running attempt at most."""
+"""Storing each finding as a line of a file, so that at most the current attempt can be lost."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Finding:
     """An attempt that is done.
 
     Attributes:
-        key: What decides it, as `key_of` has it.
-        contestant: Its name.
-        seed: Of the attempt.
+        key: Key from `key_of`.
+        contestant: Name of the contestant.
+        seed: Seed of the attempt.
         documents: Columns of numbers of the held-out documents.
-        cost: What was spent.
-        facts: What else is worth keeping.
-        commit: Of the code that made it.
-        date: When.
+        cost: Costs by name.
+        facts: Other facts.
+        commit: Commit of the code.
+        date: Date of the attempt.
     """
 
     key: str
@@ -42,14 +42,14 @@ class Finding:
 
 
 def key_of(experiment: Experiment, contestant: Contestant, seed: int, threads: int) -> str:
-    """All that decides an attempt, in a few letters."""
+    """Return a short hash of everything that determines an attempt."""
     every = [experiment.name, experiment.scale, contestant.name, seed, threads]
     text = json.dumps([*every, contestant.settings, experiment.data], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Ledger:
-    """The findings of an experiment in a folder."""
+    """A folder with the findings of an experiment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,10 +57,10 @@ class Ledger:
 
     @contextmanager
     def in_use(self) -> Generator[None, None, None]:
-        """Keeps other processes out; a kill ends that, too.
+        """Lock the folder; the lock also ends if the process is killed.
 
         Raises:
-            FileExistsError: Another process is in it.
+            FileExistsError: Another process uses the folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / ".lock")
@@ -68,7 +68,7 @@ class Ledger:
             lock.acquire(timeout=0)
         except Timeout:
             raise FileExistsError(
-                f"another process is at work in {self.folder}: wait for it, or name another --work"
+                f"another process uses {self.folder}: wait for it, or give another --work"
             ) from None
         try:
             yield
@@ -76,24 +76,24 @@ class Ledger:
             lock.release()
 
     def findings(self) -> dict[str, Finding]:
-        """All that are whole, by key; a later one replaces an earlier one."""
+        """Return all complete findings by key; a later one replaces an earlier one."""
         found: dict[str, Finding] = {}
         lines = self.file.read_text("utf-8").splitlines() if self.file.exists() else []
         for line in lines:
             try:
                 one = Finding(**json.loads(line))
-            except (json.JSONDecodeError, TypeError):  # a kill came in the middle
+            except (json.JSONDecodeError, TypeError):  # the process was killed while writing
                 continue
             found[one.key] = one
         return found
 
     def add(self, finding: Finding) -> None:
-        """Appends a line, which is on the disk afterwards."""
+        """Append a finding, and wait until it is on the disk."""
         with self.file.open("a+b") as file:
             file.seek(0, os.SEEK_END)
             if file.tell():
                 file.seek(-1, os.SEEK_END)
-                if file.read(1) != b"\n":  # what a kill left of a line
+                if file.read(1) != b"\n":  # an incomplete line
                     file.write(b"\n")
             file.write(json.dumps(asdict(finding)).encode() + b"\n")
             file.flush()

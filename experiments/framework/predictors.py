@@ -1,9 +1,9 @@
-"""Which number that is known before training goes with what training reaches?
+"""Which number known before training predicts the result of training?
 
-By rank: Spearman's correlation over contestants. Two things can mislead. Other seeds, held-out
-documents and contestants would have given another correlation: the bootstrap draws all three. And
-of several measures some goes with anything, if contestants are few: so the best one is held
-against the best one in random orders of the contestants.
+The answer is Spearman's rank correlation over contestants. Two effects can mislead. Other seeds,
+held-out documents and contestants would have given another correlation, so the bootstrap draws all
+three. And with few contestants, one of several measures correlates with anything by chance, so the
+best one is compared with the best one in random orders of the contestants.
 """
 
 from __future__ import annotations

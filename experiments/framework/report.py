@@ -1,4 +1,4 @@
-"""What an experiment found, as Markdown to be read, as JSON and as a picture."""
+"""The report of an experiment: a page, a JSON file and a picture."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from experiments.framework.predictors import Predictors, predictors
 from experiments.framework.run import Found
 
 Figures = Mapping[str, Mapping[str, Figure]]
-"""By metric and contestant."""
+"""Figures by metric and contestant."""
 
 
 class Report:
-    """Figures, differences and words, all from what was found."""
+    """Figures, differences and a summary in words, computed from the findings."""
 
     def __init__(self, found: Found) -> None:
         self.found, self.experiment = found, found.experiment
         here = [x for x in self.experiment.contestants if x.name in found.findings]
         self.contestants: list[Contestant] = here
         if not here:
-            raise ValueError("nothing has been run yet: leave --only out, or name others")
+            raise ValueError(
+                "nothing has been run yet: leave out --only, or name other contestants"
+            )
         self.bootstrap = Bootstrap([x for each in found.findings.values() for x in each])
         self.samples = {
             (metric.name, name): self.bootstrap.samples(findings, metric)
@@ -41,7 +43,7 @@ class Report:
 
     @property
     def figures(self) -> Figures:
-        """Each metric of each contestant."""
+        """All metrics of all contestants."""
         return {
             metric.name: {x.name: self.figure(metric, x.name) for x in self.contestants}
             for metric in self.experiment.metrics
@@ -49,7 +51,7 @@ class Report:
 
     @property
     def differences(self) -> Figures:
-        """The same less that of the reference, of the others; empty without the reference."""
+        """Differences from the reference; empty if that has not been run."""
         if self.experiment.reference not in self.found.findings:
             return {metric.name: {} for metric in self.experiment.metrics}
         return {
@@ -62,16 +64,16 @@ class Report:
         }
 
     def figure(self, metric: Metric, name: str) -> Figure:
-        """A metric of a contestant."""
+        """Return a metric of a contestant."""
         return figure_of(self.samples[metric.name, name])
 
     def difference(self, metric: str, name: str, other: str) -> Figure:
-        """By how much a contestant's metric is above another's."""
+        """Return the difference between two contestants."""
         return figure_of(self.samples[metric, name] - self.samples[metric, other])
 
     @cached_property
     def predictors(self) -> Predictors | None:
-        """Which measures go with the first metric; None if nobody asks, or too few were run."""
+        """Measures that predict the first metric; None if not asked, or too few were run."""
         asked, metric = self.experiment.prediction, self.experiment.metrics[0].name
         if asked is None:
             return None
@@ -83,7 +85,7 @@ class Report:
     # ---- tables
 
     def results(self) -> Sheet:
-        """A row for each contestant, a column for each metric."""
+        """Return a table with a row for each contestant and a column for each metric."""
         published = [x for x in self.experiment.metrics if self._is_published(x)]
         heads = ["contestant", "seeds"]
         heads += [metric.name for metric in self.experiment.metrics]
@@ -113,7 +115,7 @@ class Report:
         )
 
     def against_reference(self) -> Sheet:
-        """Differences, paired."""
+        """Return a table of paired differences from the reference."""
         rows = [
             [each.name, *(_signed(x[each.name]) for x in self.differences.values())]
             for each in self.contestants
@@ -130,7 +132,7 @@ class Report:
         )
 
     def seeds(self) -> Sheet:
-        """The first metrics, seed by seed."""
+        """Return a table of the metrics of each seed."""
         every = [
             (metric, name, findings)
             for name, findings in self.found.findings.items()
@@ -146,7 +148,7 @@ class Report:
         return Sheet("Seed by seed", heads, [row + [""] * (width - len(row)) for row in rows])
 
     def _alone(self, metric: Metric, findings: Any) -> list[tuple[Any, float]]:
-        """Each finding with its own value; seeds may differ in documents, as scans do."""
+        """Return each finding with its value; in scans, the documents of seeds can differ."""
         found: list[tuple[Any, float]] = []
         for each in findings:
             columns = {name: np.asarray(values) for name, values in each.documents.items()}
@@ -155,7 +157,7 @@ class Report:
         return found
 
     def costs(self) -> Sheet:
-        """What each spent, on average over seeds."""
+        """Return a table of the costs, averaged over seeds."""
         spent = {
             name: {
                 key: [x.cost[key] for x in findings if key in x.cost] for key in _keys(findings)
@@ -187,7 +189,7 @@ class Report:
     # ---- words
 
     def verdict(self, claim: Claim) -> str:
-        """Whether a claim holds here, by the interval of the difference."""
+        """Return a sentence about whether a claim holds, by the interval of the difference."""
         if claim.better not in self.found.findings or claim.worse not in self.found.findings:
             return f"Not measured: {claim.text}."
         metric = next(x for x in self.experiment.metrics if x.name == claim.metric)
@@ -204,7 +206,7 @@ class Report:
         )
 
     def words(self) -> list[str]:
-        """What was and was not found, by rules."""
+        """Return sentences about the results, which follow fixed rules."""
         if self.experiment.scale != "default":
             return [f"Nothing: scale {self.experiment.scale} shows that everything runs."]
         metric, reference = self.experiment.metrics[0], self.experiment.reference
@@ -239,7 +241,7 @@ class Report:
     # ---- files
 
     def markdown(self, picture: str) -> str:
-        """A page to be read on its own."""
+        """Return the page."""
         found, experiment = self.found, self.experiment
         commits = {x.commit or "unknown" for each in found.findings.values() for x in each}
         where = found.environment
@@ -291,7 +293,7 @@ class Report:
         )
 
     def _uncertainty(self) -> str:
-        """What intervals are over."""
+        """Describe the bootstrap."""
         first = self.samples[self.experiment.metrics[0].name, self.contestants[0].name]
         grouped = "groups of " if self._grouped() else ""
         drawn = f"samples over {self.bootstrap.groups:,} {grouped}held-out documents"

@@ -1,4 +1,4 @@
-"""Running what is missing of an experiment."""
+"""Running the attempts of an experiment that are missing."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from experiments.framework.ledger import Finding, Ledger, key_of
 
 @dataclass(frozen=True)
 class Found:
-    """An experiment and all that was found of it.
+    """An experiment and all findings so far.
 
     Attributes:
-        experiment: What was asked.
-        seeds: Those that were to be run.
-        findings: By contestant, in the order of seeds; who has none is not there.
+        experiment: The experiment.
+        seeds: The requested seeds.
+        findings: Findings by contestant, in the order of seeds; contestants without any are left
+            out.
         command: The last command.
-        date: Of the last command.
+        date: Date of the last command.
         environment: Machine, versions, commit, and load before and after.
     """
 
@@ -41,7 +42,7 @@ class Found:
 
     @property
     def missing(self) -> list[str]:
-        """What has not been run, in words."""
+        """Descriptions of the attempts that have not been run."""
         return [
             f"{contestant.name} (seed {seed})" if contestant.seeded else contestant.name
             for contestant in self.experiment.contestants
@@ -51,7 +52,7 @@ class Found:
 
 
 def seeds_of(contestant: Contestant, seeds: tuple[int, ...]) -> tuple[int, ...]:
-    """The seeds that a contestant is run with."""
+    """Return the seeds that a contestant is run with."""
     return seeds if contestant.seeded else seeds[:1]
 
 
@@ -62,16 +63,16 @@ def run(
     only: Collection[str] = (),
     say: Callable[[str], None] = print,
 ) -> Found:
-    """Runs what is not in the ledger of the work folder yet, and returns all that is.
+    """Run the attempts that are not in the ledger yet, and return all findings.
 
     Args:
-        experiment: What is asked.
-        seeds: Seeds of each contestant that has any.
-        work: The folder of the ledger, and of what attempts keep; any folder outside a repository.
-        only: Names of contestants to run; all by default.
-        say: Is told what is going on.
+        experiment: The experiment.
+        seeds: Seeds of the contestants that have any.
+        work: Folder for the ledger and for intermediate results, outside of a repository.
+        only: Names of the contestants to run; empty for all.
+        say: Receives messages about the progress.
     """
-    disable_progress_bar()  # of saving models, which takes a moment
+    disable_progress_bar()  # for saving models
     where, begun = environment(), datetime.datetime.now(datetime.timezone.utc)
     folder = work / f"{experiment.name}-{experiment.scale}"
     ledger, threads = Ledger(folder), torch.get_num_threads()
@@ -95,7 +96,7 @@ def run(
 
 
 def _attempts(experiment: Experiment, seeds: tuple[int, ...]) -> Iterator[tuple[Contestant, int]]:
-    """Seed by seed, so that what is stopped early has all contestants."""
+    """Yield all attempts seed by seed, so that a run that is stopped early has all contestants."""
     for seed in seeds:
         for contestant in experiment.contestants:
             if seed in seeds_of(contestant, seeds):
@@ -117,7 +118,7 @@ def _attempt(
     seconds = _core_seconds() - begun
     documents = {name: [float(x) for x in xs] for name, xs in outcome.documents.items()}
     if len({len(column) for column in documents.values()}) != 1:
-        raise ValueError(f"{contestant.name} gave columns of different lengths, or none")
+        raise ValueError(f"{contestant.name} returned columns of different lengths, or none")
     cost = {"core seconds": round(seconds, 1), **outcome.cost}
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     return Finding(
@@ -126,9 +127,9 @@ def _attempt(
 
 
 def _core_seconds() -> float:
-    """Seconds of a core that this process and its children have had.
+    """Return the processor time of this process and its children, in seconds.
 
-    An hour's experiment is seldom alone on its machine, and a clock would count what others do.
+    A clock would also count the work of other processes on the machine.
     """
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system

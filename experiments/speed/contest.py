@@ -1,4 +1,4 @@
-"""One comparison: contestants get ready, those that cannot are named, the others take turns."""
+"""One comparison: contestants prepare, and those that can take part run in turns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ Call = Callable[[], Any]
 
 
 class UnavailableError(Exception):
-    """A peer cannot take part; the message is the reason, and it goes into the report."""
+    """A peer cannot take part; the message is the reason that the report gives."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Peer(ABC):
-    """A contestant: its name in reports, a short one for the head of a column, how time grows.
+    """A contestant.
 
-    That is about as the length to the power `growth`.
+    Attributes:
+        name: Name in reports.
+        short: Short name for the head of a column.
+        growth: Exponent with which time grows with the length.
     """
 
     name: str
@@ -31,24 +34,24 @@ class Peer(ABC):
 
     @abstractmethod
     def calls(self, *cases: Any) -> list[Call]:
-        """Calls ready to be timed, of one model for all cases; or raises `UnavailableError`."""
+        """Return calls that are ready to be timed, or raise `UnavailableError`."""
 
     @abstractmethod
     def difference(self, case: Any) -> float:
-        """Largest difference of its output from dense attention on the graph that it claims."""
+        """Return the largest difference from dense attention on the graph that it claims."""
 
 
 @dataclass(frozen=True)
 class Contest:
-    """What a comparison measured.
+    """The result of a comparison.
 
     Attributes:
-        case: What everybody did: a frozen dataclass of each bench, with `n` tokens, the `layers`
-            that are run, and `kind`, which is the same for cases that differ in these alone.
-        samples: Seconds a call, round by round, of those that took part.
-        first_call: Seconds of their very first call.
-        skipped: Why the others did not take part.
-        facts: What else is known about the case.
+        case: What was computed: a frozen dataclass with the number of tokens `n`, the number of
+            `layers` that ran, and `kind`, which is equal for cases that differ only in these.
+        samples: Seconds per call, round by round, by contestant.
+        first_call: Seconds of the first call of each contestant.
+        skipped: Reasons why other contestants did not take part.
+        facts: Other facts about the case.
     """
 
     case: Any
@@ -58,7 +61,7 @@ class Contest:
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def median(self, name: str) -> float:
-        """Median of a contestant's samples, in seconds."""
+        """Return the median of a contestant's samples, in seconds."""
         return Spread.of(self.samples[name]).median
 
 
@@ -68,12 +71,12 @@ def contest(
     """Time contestants side by side.
 
     Args:
-        case: What they do.
-        entries: By name, what makes a contestant's call ready, outside of all timing. Whatever it
-            or the first call fails with is the reason that a peer is left out.
-        mine: The contestant whose failure is an error.
-        budget: Seconds that the rounds may take; there are never fewer than three.
-        repeats: Most rounds.
+        case: What they compute.
+        entries: Functions by name that prepare a contestant's call, outside of all timing. If a
+            function or the first call fails, the contestant is left out with that reason.
+        mine: Name of the contestant whose failure is an error.
+        budget: Seconds for the rounds; at least three rounds are run.
+        repeats: Maximum number of rounds.
     """
     held = Contest(case, {}, {}, {})
     calls: dict[str, Call] = {}
@@ -93,7 +96,7 @@ def contest(
 
 
 def refuse_without_memory(needed: int) -> None:
-    """Raise `UnavailableError` if the machine does not have these bytes to spare."""
+    """Raise `UnavailableError` if less memory than this is free."""
     free = memory_bytes("MemAvailable")
     if free is not None and needed > 0.9 * free:
         raise UnavailableError(
@@ -102,7 +105,7 @@ def refuse_without_memory(needed: int) -> None:
 
 
 def refuse_if_too_slow(peer: Peer, case: Any, before: Sequence[Contest], limit: float) -> None:
-    """Raise `UnavailableError` if the last case of the kind predicts a call beyond a limit."""
+    """Raise `UnavailableError` if the last case of this kind predicts a call above the limit."""
     known = [x for x in before if x.case.kind == case.kind and peer.name in x.samples]
     if not known:
         return
@@ -116,7 +119,7 @@ def refuse_if_too_slow(peer: Peer, case: Any, before: Sequence[Contest], limit: 
 
 
 def reason(error: Exception) -> str:
-    """Why somebody did not take part, in one line, without paths of the machine."""
+    """Return the reason why a contestant did not take part, in one line, without paths."""
     if isinstance(error, UnavailableError):
         return str(error)
     lines = str(error).strip().splitlines() or ["no message"]

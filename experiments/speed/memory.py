@@ -1,9 +1,8 @@
-"""Time and peak memory of one call, each measured in a process of its own.
+"""Time and peak memory of one call, measured in a separate process.
 
-The peak of resident memory never falls in a process, so a fresh one runs every measurement: it
-makes the inputs, warms up with a small case (libraries, thread pools, an optimizer's state), notes
-what is resident, makes the call once, first use of its layouts included, and looks how far the
-peak rose.
+The peak of resident memory of a process never falls, so each measurement runs in a fresh process.
+It prepares the inputs, warms up with a small case (libraries, thread pools, the state of an
+optimizer), resets the peak, makes one call including its layouts, and reads how far the peak rose.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from experiments.speed.contest import Peer, UnavailableError, reason
 
 @dataclass(frozen=True)
 class Peak:
-    """One call of a peer in a process of its own; or why there was none.
+    """One call of a peer in a separate process.
 
     Attributes:
-        peer: Who ran.
-        case: What it did.
-        extra_bytes: How far the peak of resident memory rose above what was resident before.
-        result_bytes: Of these, the tensors that the call returned.
-        peak_bytes: That peak, inputs, weights and libraries included.
-        seconds: How long the call took, its layouts included.
-        skipped: Why it did not run.
+        peer: Name of the peer.
+        case: What it computed.
+        extra_bytes: Rise of the peak of resident memory.
+        result_bytes: Bytes of the returned tensors, which are part of it.
+        peak_bytes: The peak, including inputs, weights and libraries.
+        seconds: Time of the call, including its layouts.
+        skipped: Reason why it did not run.
     """
 
     peer: str
@@ -50,13 +49,13 @@ class Peak:
 
 
 def peak(find: Callable[[str], Peer], name: str, case: Any, small: Any) -> Peak:
-    """Make one call in a fresh process.
+    """Measure one call in a fresh process.
 
     Args:
-        find: Finds a peer by its name; a function of a module, as it is handed to the process.
-        name: The peer's.
-        case: What to measure.
-        small: What to warm up with.
+        find: Function of a module that returns a peer by its name; the process imports it.
+        name: Name of the peer.
+        case: Case to measure.
+        small: Case to warm up with.
     """
     child = subprocess.run(
         [sys.executable, "-c", "from experiments.speed.memory import answer; answer()"],
@@ -74,15 +73,15 @@ def peak(find: Callable[[str], Peer], name: str, case: Any, small: Any) -> Peak:
 
 
 def answer() -> None:
-    """What that process does: a request comes on its standard input, and the answer goes out."""
-    out, sys.stdout = sys.stdout, sys.stderr  # where libraries may print what they like
+    """Read a request from standard input, measure, and write the answer to standard output."""
+    out, sys.stdout = sys.stdout, sys.stderr  # libraries may print
     out.buffer.write(pickle.dumps(measure_here(*pickle.load(sys.stdin.buffer))))
 
 
 def measure_here(
     find: Callable[[str], Peer], name: str, case: Any, small: Any, threads: int
 ) -> Peak:
-    """The same in this very process, which should be a fresh one."""
+    """Measure one call in this process, which should be fresh."""
     torch.set_num_threads(threads)
     try:
         warm, call = find(name).calls(small, case)
@@ -100,7 +99,7 @@ def measure_here(
 
 
 def reset_peak() -> int:
-    """Make the peak of resident memory what is resident now, and return it."""
+    """Reset the peak of resident memory to the current value, and return it."""
     with suppress(AttributeError, OSError):  # not glibc
         # Memory the warm-up freed and the allocator kept would hide what the call takes.
         ctypes.CDLL(None).malloc_trim(0)
@@ -111,7 +110,7 @@ def reset_peak() -> int:
 
 
 def peak_resident_bytes() -> int:
-    """The most memory that was ever resident, since `reset_peak` where the system can."""
+    """Return the peak of resident memory, since `reset_peak` if the system supports that."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -1,4 +1,4 @@
-"""A run: the steps of a bench, one after the other, and the result that they fill in."""
+"""A comparison of times: its settings, its steps, and the result that they fill in."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ TOLERANCE = 1e-4  # of a peer's output in float32
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What every bench has to know; each adds what it measures.
+    """Settings of every comparison of times; each adds its own.
 
     Attributes:
         mine: Longbird.
-        peers: Whom it is compared with.
-        lengths: Lengths at which everybody takes part.
-        repeats: Most rounds of a comparison; slow ones have fewer, but never fewer than three.
-        limit: A peer whose call is predicted to take more seconds than this is left out, visibly.
-        budget: Seconds that the rounds of a comparison may take.
-        quick: Measure only what the README quotes.
+        peers: The contestants that it is compared with.
+        lengths: Lengths at which all contestants take part.
+        repeats: Maximum number of rounds; slow calls have fewer, but at least three.
+        limit: Peers whose call is predicted to take more seconds are left out.
+        budget: Seconds for the rounds of a comparison.
+        quick: Whether to measure only what the README quotes.
     """
 
     mine: Peer
@@ -59,16 +59,18 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """All that one run measured; written as JSON, it is the file of results.
+    """All measurements of a run, which become the JSON file.
 
     Attributes:
-        bench: Which bench it was.
-        command: The command that was run, and when.
+        bench: Name of the experiment.
+        command: The command.
+        date: Date of the command.
         environment: Machine, versions, commit, and load before and after.
-        settings: What was to be measured.
-        verified: How far each was from what it claims to compute, or why that was not looked at.
+        settings: Settings of the run.
+        verified: Deviation of each contestant from what it claims to compute, or why it was not
+            checked.
         contests: Comparisons of time.
-        peaks: Calls in processes of their own.
+        peaks: Calls in separate processes.
     """
 
     bench: str
@@ -82,21 +84,21 @@ class Result:
 
     @property
     def mine(self) -> str:
-        """Longbird's name among the contestants."""
+        """Name of Longbird among the contestants."""
         return self.settings.mine.name
 
     def contest(self, case: Any) -> Contest | None:
-        """The comparison of a case, if there was one."""
+        """Return the comparison of a case, or None."""
         return next((each for each in self.contests if each.case == case), None)
 
     def verify(self, *cases: Any) -> None:
-        """Hold everybody to what it claims to compute, by the first case that it can run."""
+        """Compare each contestant with what it claims, on the first case that it can run."""
         for peer in self.settings.everybody:
             for case in cases:
                 try:
                     self.verified[peer.name] = peer.difference(case)
                     break
-                except Exception as error:  # whatever a peer fails with is the reason
+                except Exception as error:  # the reason of a peer
                     if peer.name == self.mine and not isinstance(error, UnavailableError):
                         raise
                     self.verified[peer.name] = f"not checked: {reason(error)}"
@@ -110,7 +112,7 @@ class Result:
         limit: float | None = None,
         **facts: Any,
     ) -> Contest:
-        """Time peers side by side, and others by name; the result keeps what came out."""
+        """Time peers, and further calls by name, and store the comparison."""
         settings: Settings = self.settings
         most = settings.limit if limit is None else limit
         entries: dict[str, Callable[[], Call]] = {**(more or {})}
@@ -121,10 +123,11 @@ class Result:
         return held
 
     def ready(self, peer: Peer, case: Any, limit: float) -> Call:
-        """A peer's call, unless it does not compute what it claims, or would take too long.
+        """Return the call of a peer.
 
         Raises:
-            UnavailableError: One of these, or the peer cannot run here.
+            UnavailableError: The peer does not compute what it claims, would take too long, or
+                cannot run here.
         """
         deviation = self.verified.get(peer.name, 0.0)
         if not isinstance(deviation, str) and not deviation <= TOLERANCE:
@@ -136,7 +139,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a run: what is told to whoever waits, and what is done."""
+    """A part of a run with a title for the progress display."""
 
     title: str
     measure: Callable[[Result], object]
@@ -148,7 +151,7 @@ def run(
     steps: Sequence[Step],
     tell: Callable[[str], None] = lambda title: None,
 ) -> Result:
-    """Take all steps of a bench, telling the title of each before."""
+    """Run all steps, and pass the title of each to `tell` before it runs."""
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     result = Result(bench, command_line(), today, environment(), settings)
     for step in steps:

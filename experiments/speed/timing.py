@@ -1,7 +1,7 @@
 """Time callables in turns, so that all of them run under the same conditions.
 
-Measuring one contestant after the other credits the machine's mood (frequency, neighbours, page
-cache) to whoever happened to run. Here every round runs every contestant once.
+If contestants were measured one after the other, changes of the machine (frequency, other
+processes, page cache) would be attributed to one of them. Here every round runs each of them once.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# A sample shorter than this is mostly clock and scheduler: short calls are repeated up to it.
+# In shorter samples, clock and scheduler dominate, so short calls are repeated.
 SHORTEST_SAMPLE = 0.02
 
-# Below this, what the contestant before left in the caches shows in the sample, so an untimed call
-# goes first. Above it, the effect drowns and the extra call would only cost time.
+# In shorter calls, what the previous contestant left in the caches matters, so an untimed call
+# runs first. In longer calls the effect is negligible.
 CACHES_MATTER = 0.3
 
 Samples = Mapping[str, Sequence[float]]
@@ -39,7 +39,7 @@ class Spread:
 
     @classmethod
     def of(cls, samples: Sequence[float]) -> Spread:
-        """Summarise samples, of which there must be at least one."""
+        """Return the spread of at least one sample."""
         if not samples:
             raise ValueError("received no samples, expected at least one")
         return cls(statistics.median(samples), min(samples), max(samples))
@@ -47,10 +47,10 @@ class Spread:
 
 @contextmanager
 def garbage_collection_off() -> Generator[None, None, None]:
-    """Collect now, and not again by itself until the block is left."""
+    """Collect garbage now, and turn automatic collection off within the block."""
     was_on = gc.isenabled()
     gc.collect()
-    gc.freeze()  # collecting between rounds is then cheap: it looks at what is new alone
+    gc.freeze()  # makes collecting between rounds cheap
     gc.disable()
     try:
         yield
@@ -61,7 +61,7 @@ def garbage_collection_off() -> Generator[None, None, None]:
 
 
 def warm_up(call: Callable[[], object]) -> tuple[float, float]:
-    """Run a contestant until it is warm: seconds of its first call, and of a later one."""
+    """Warm a contestant up, and return the seconds of its first call and of a later one."""
     first = later = _seconds(call, 1)
     if first < 2.0:
         _seconds(call, 1)
@@ -72,13 +72,13 @@ def warm_up(call: Callable[[], object]) -> tuple[float, float]:
 def interleave(
     contestants: Mapping[str, Callable[[], object]], expected: Mapping[str, float], rounds: int
 ) -> dict[str, list[float]]:
-    """Seconds per call of every contestant, one sample a round, in turns.
+    """Return seconds per call of every contestant, with one sample per round.
 
     Args:
-        contestants: What to run, by name. They should be warm already.
-        expected: Rough seconds of a call of each, which decide how often it is repeated in a
+        contestants: Calls by name, which should be warm.
+        expected: Approximate seconds of a call, which determine how often it is repeated per
             sample.
-        rounds: Samples of each contestant; sample r of every name comes from round r.
+        rounds: Number of samples of each contestant; sample r of each comes from round r.
 
     Examples:
         >>> samples = interleave({"sum": lambda: sum(range(1000))}, {"sum": 1e-5}, rounds=3)
@@ -89,7 +89,7 @@ def interleave(
     names = list(contestants)
     with garbage_collection_off():
         for turn in range(rounds):
-            # Starting with another contestant each time, nobody always follows the same one.
+            # Each round starts with another contestant.
             shift = turn % max(1, len(names))
             for name in names[shift:] + names[:shift]:
                 call = contestants[name]
@@ -102,7 +102,7 @@ def interleave(
 
 
 def rounds_within(expected: Mapping[str, float], seconds: float, most: int, least: int = 3) -> int:
-    """How many rounds fit into a time, between `least` and `most`.
+    """Return the number of rounds that fit into a time, between `least` and `most`.
 
     Examples:
         >>> rounds_within({"a": 1.0, "b": 4.0}, seconds=20, most=9)
