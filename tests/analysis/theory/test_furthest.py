@@ -16,13 +16,11 @@ from longbird.analysis.theory.furthest import (
     bits,
     close,
     experiment,
-    hops,
-    measure,
     planted,
-    share_within,
     solve,
     solved,
 )
+from longbird.analysis.theory.limits import hops, measure, share_within
 from longbird.analysis.theory.pictures import draw_furthest
 
 

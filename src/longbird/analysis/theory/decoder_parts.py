@@ -1,4 +1,4 @@
-"""The graph, the layers and the coordinates of the decoder that runs a Turing machine."""
+"""The graph, the layers and the coordinates of the decoder that runs Turing machines."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from longbird.core.graph import Edges
 from longbird.core.operator.api import attention
 
 HARD = 1000.0
-"""What scores are multiplied by: exp(-1000) is 0 in float64."""
+"""Factor of scores: exp(-1000) is 0 in float64."""
 
 
 ROWS = 8192
-"""Nodes that a feed-forward layer takes at a time, so that wide ones need little memory."""
+"""Number of nodes that a feed-forward layer computes at a time, to save memory."""
 
 
 Nodes = npt.NDArray[np.int64]
@@ -29,21 +29,21 @@ Name: TypeAlias = str | tuple[str, str]
 
 
 def first_node(step: int) -> int:
-    """T(step), where the block of a step begins: its compute node."""
+    """Return T(step), the first node of the block of a step: its compute node."""
     return step * (step + 1) // 2
 
 
 def places(nodes: Nodes) -> tuple[Nodes, Nodes]:
-    """The step that each node belongs to, and its place in the block: 0 is the compute node."""
+    """Return the step of each node, and its place in the block: 0 for the compute node."""
     steps = ((np.sqrt(8.0 * nodes + 1) - 1) // 2).astype(np.int64)
-    # A root that was rounded to the wrong side of an integer.
+    # Corrects roots that were rounded to the wrong side of an integer.
     steps += (steps + 1) * (steps + 2) // 2 <= nodes
     steps -= steps * (steps + 1) // 2 > nodes
     return steps, nodes - steps * (steps + 1) // 2
 
 
 def self_edges(nodes: Nodes) -> Nodes:
-    """Each node sees itself; a scan node also the compute node of step k - 1: [edges, 2]."""
+    """Return edges [edges, 2] from nodes to themselves, and from scan nodes to records."""
     _, place = places(nodes)
     scan, k = nodes[place > 0], place[place > 0]
     records = np.stack([scan, (k - 1) * k // 2], axis=1)
@@ -51,7 +51,7 @@ def self_edges(nodes: Nodes) -> Nodes:
 
 
 def cross_edges(nodes: Nodes, cells: int) -> Nodes:
-    """A scan node sees cell k - 1 of the input, a compute node cell t: [edges, 2]."""
+    """Return edges [edges, 2] to the input: scan nodes see cell k - 1, compute nodes cell t."""
     step, place = places(nodes)
     cell = np.where(place > 0, place - 1, step)
     return np.stack([nodes, cell], axis=1)[cell < cells]
@@ -59,14 +59,14 @@ def cross_edges(nodes: Nodes, cells: int) -> Nodes:
 
 @dataclass(frozen=True)
 class TableLayer:
-    """x + W relu(V x + b): one hidden unit for each line of a table."""
+    """The layer x + W relu(V x + b), with one hidden unit for each line of a table."""
 
     inward: Tensor  # [hidden, width]
     bias: Tensor  # [hidden]
     outward: Tensor  # [hidden, width]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Applied to each node: [nodes, width] to the same."""
+        """Apply the layer to nodes [nodes, width]."""
         return torch.cat(
             [
                 rows + torch.relu(rows @ self.inward.T + self.bias) @ self.outward
@@ -77,7 +77,7 @@ class TableLayer:
 
 @dataclass(frozen=True)
 class Attention:
-    """What a node reads over a graph: O attention(Q x, K y, V y), in float64."""
+    """The attention layer O attention(Q x, K y, V y) over a graph, in float64."""
 
     query: Tensor  # [head_dim, width]
     key: Tensor
@@ -85,13 +85,13 @@ class Attention:
     output: Tensor  # [head_dim, width]
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, edges: Nodes) -> Tensor:
-        """The operator over tokens [tokens, head_dim] and the graph of these edges."""
+        """Run the operator over tokens [tokens, head_dim] and the graph of these edges."""
         read = attention(q[None, None], k[None, None], v[None, None], Edges(edges), scale=HARD)
         return read[0, 0] @ self.output
 
 
 class Coordinates:
-    """The names of the coordinates that a node has; what is handed on comes first."""
+    """The named coordinates of nodes; those that are passed to the next node come first."""
 
     def __init__(self, states: Sequence[str], symbols: Sequence[str]) -> None:
         self.state = [("state", state) for state in states]
@@ -107,20 +107,20 @@ class Coordinates:
         self.symbols = slice(len(states), len(states) + len(symbols))
 
     def vector(self, weights: Mapping[Name, float]) -> Tensor:
-        """A vector that is 0 but for these coordinates."""
+        """Return a vector with these coordinates, and 0 elsewhere."""
         vector = torch.zeros(len(self.names), dtype=torch.float64)
         for name, weight in weights.items():
             vector[self.index[name]] += weight
         return vector
 
     def matrix(self, rows: Iterable[Name]) -> Tensor:
-        """A row for each name, which picks its coordinate."""
+        """Return a matrix whose rows select these coordinates."""
         return torch.stack([self.vector({name: 1.0}) for name in rows])
 
     def feed_forward(
         self, units: Iterable[tuple[Mapping[Name, float], float, Mapping[Name, float]]]
     ) -> TableLayer:
-        """The layer of hidden units: what goes in, the bias, and what is added for it."""
+        """Return the layer of hidden units: their input weights, biases and output weights."""
         into, bias, out = zip(*units, strict=True)
         inward, outward = torch.zeros(2, len(bias), len(self.names), dtype=torch.float64)
         for unit, (reads, adds) in enumerate(zip(into, out, strict=True)):
@@ -129,6 +129,6 @@ class Coordinates:
 
 
 def is_zero(weights: Mapping[Name, float], name: Name) -> Iterable[Any]:
-    """Units that add 1 if an integer is 0: relu(x + 1) - 2 relu(x) + relu(x - 1)."""
+    """Yield units that add 1 if an integer is 0: relu(x + 1) - 2 relu(x) + relu(x - 1)."""
     for bias, weight in ((1, 1), (0, -2), (-1, 1)):
         yield weights, bias, {name: weight}

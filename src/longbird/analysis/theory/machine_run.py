@@ -1,4 +1,4 @@
-"""What a decoder did when it ran a Turing machine."""
+"""The result of running a Turing machine with a decoder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longbird.analysis.theory.decoder_parts import (
 )
 from longbird.analysis.theory.machines import Configuration, Machine
 
-# Where the symbol under the head is from, if not from a step of the machine.
+# Source of the symbol under the head, if it is not a step of the machine.
 BLANK = -1
 
 
@@ -23,17 +23,17 @@ INPUT = -2
 
 @dataclass(frozen=True)
 class MachineRun:
-    """What a decoder did; prints as a summary.
+    """The run of a decoder; prints as a summary.
 
     Attributes:
-        machine: The machine.
-        text: The symbols of the input.
-        configurations: State, symbol and cell as the decoder had them, from the first on.
-        sources: For each, the step of the machine that wrote the symbol under the head, or
-            `INPUT` or `BLANK`.
-        halted: Whether the machine came to its end.
-        nodes: Nodes that were decoded.
-        problem: What is different from the direct simulation, if anything is.
+        machine: Machine that was run.
+        text: Symbols of the input.
+        configurations: State, symbol and cell of the decoder at each step.
+        sources: For each configuration, the step that wrote the symbol under the head, or `INPUT`
+            or `BLANK`.
+        halted: Whether the machine halted.
+        nodes: Number of decoded nodes.
+        problem: First difference from the direct simulation, or None.
     """
 
     machine: Machine
@@ -46,38 +46,38 @@ class MachineRun:
 
     @property
     def ok(self) -> bool:
-        """Was every step that of the direct simulation?"""
+        """Whether every step equals that of the direct simulation."""
         return self.problem is None
 
     @property
     def stuck(self) -> bool:
-        """Did it stop because the table has no line, in a state that is not named by 'halt'?"""
+        """Whether it stopped for lack of a transition in a state that is not a halt state."""
         last = self.configurations[-1] if self.configurations else None
         named = self.machine.halts
         return self.halted and last is not None and bool(named) and last.state not in named
 
     @property
     def steps(self) -> int:
-        """Steps of the machine."""
+        """Number of steps of the machine."""
         return len(self.configurations) - 1
 
     @cached_property
     def edges(self) -> int:
-        """Edges of all nodes, to nodes and to the input."""
+        """Number of edges of all nodes, to nodes and to the input."""
         nodes = np.arange(self.nodes)
         return len(self_edges(nodes)) + len(cross_edges(nodes, len(self.text)))
 
     @cached_property
     def most_edges(self) -> int:
-        """Edges of the node that has the most."""
+        """Maximum number of edges of a node."""
         nodes = np.arange(self.nodes)
         edges = np.concatenate([self_edges(nodes), cross_edges(nodes, len(self.text))])
         return int(np.bincount(edges[:, 0]).max(initial=0))
 
     def tapes(self) -> Iterator[dict[int, str]]:
-        """What is on the tape at each configuration, from what the decoder had; blanks left out.
+        """Yield the tape of the decoder at each configuration, without blanks.
 
-        The same dictionary each time, changed.
+        It is the same dictionary each time, modified in place.
         """
         blank = self.machine.blank
         tape = {cell: symbol for cell, symbol in enumerate(self.text) if symbol != blank}
@@ -88,20 +88,20 @@ class MachineRun:
                 del tape[cell]
 
     def tape(self) -> dict[int, str]:
-        """What is on the tape in the end, by cell; blanks are left out."""
+        """Return the final tape by cell, without blanks."""
         last: dict[int, str] = {}
         for tape in self.tapes():
             last = dict(tape)
         return dict(sorted(last.items()))
 
     def raise_if_failed(self) -> MachineRun:
-        """Returns the run, or raises an AssertionError that says what is different."""
+        """Return the run, or raise an AssertionError that describes the difference."""
         if self.problem is not None:
             raise AssertionError(f"{self.machine.name}: {self.problem}")
         return self
 
     def __repr__(self) -> str:
-        """The run as a few lines."""
+        """Return a summary in a few lines."""
         if not self.configurations:
             return f"{self.machine.name}: FAILED  {self.problem}"
         last = self.configurations[-1]

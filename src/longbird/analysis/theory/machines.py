@@ -1,25 +1,25 @@
-"""Turing machines: a small language to write them in, and their direct simulation.
+"""Turing machines: a small language for their description, and direct simulation.
 
 A machine is a text file. A line that begins with `#` is a comment; every other line is a setting
 or a transition:
 
-    # The state that it starts in, on the first symbol of the input.
+    # Initial state; the head is on the first symbol of the input.
     start: right
-    # The states that it stops in; may be left out.
+    # Halt states (optional).
     halt: done
-    # What is on every cell that was never written.
+    # Symbol on every cell that has not been written.
     blank: _
-    # What it runs on if nothing else is given; may be left out.
+    # Default input (optional).
     input: 1011
-    # All its states, and all its symbols, so that others are mistakes; may be left out.
+    # All states and all symbols, so that others are reported as errors (optional).
     states: right done
     symbols: 0 1 _
-    # In `right` on a 1: write 1, move right, go on in `right`.
+    # In state `right` on symbol 1: write 1, move right, stay in state `right`.
     right 1 -> 1 R right
     right _ -> 1 S done
 
-A move is L, R or S (stay). The tape has no end on either side. Where there is no transition the
-machine stops, as in a state that is named by `halt`.
+A move is L, R or S (stay). The tape is infinite in both directions. The machine stops if there is
+no transition, as in halt states.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from longbird.errors import InvalidValueError
 PROGRAMS = Path(__file__).with_name("programs")
 MOVES = {"L": -1, "S": 0, "R": 1}
 BEGIN = "before the input"
-"""A decoder's first state, left of the input: it moves right, into the machine's own first."""
+"""First state of a decoder, left of the input, from which it moves into the initial state."""
 
 SETTING = re.compile(r"(start|halt|blank|input|states|symbols)\s*:(.*)")
 
 
 class Transition(NamedTuple):
-    """What a machine does in a state on a symbol."""
+    """The action of a machine in a state on a symbol."""
 
     write: str
     move: int
@@ -50,7 +50,7 @@ class Transition(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """A machine between two steps: its state, the symbol under its head, and the head's cell."""
+    """A machine between two steps: its state, the symbol under its head, and the cell."""
 
     state: str
     symbol: str
@@ -59,16 +59,16 @@ class Configuration(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    r"""A Turing machine with one tape, which goes on without end on both sides.
+    r"""A Turing machine with one tape, which is infinite in both directions.
 
     Attributes:
-        states: Its states, in the order in which they are met.
-        symbols: Its symbols, the blank first.
-        start: The state that it starts in.
-        halts: The states that it stops in.
-        table: What it does, for each state and symbol; where there is nothing it stops.
-        usual_input: What it runs on if nothing else is given.
-        name: What messages and pictures call it.
+        states: States in the order of their appearance.
+        symbols: Symbols, with the blank first.
+        start: Initial state.
+        halts: Halt states.
+        table: Transitions by state and symbol; the machine stops if there is none.
+        usual_input: Default input.
+        name: Name in messages and pictures.
 
     Examples:
         >>> machine = Machine.parse("start: go\nblank: _\ngo 0 -> 1 R go\ngo 1 -> 0 R go")
@@ -88,28 +88,28 @@ class Machine:
 
     @property
     def blank(self) -> str:
-        """What is on every cell that was never written."""
+        """Symbol on every cell that has not been written."""
         return self.symbols[0]
 
     @staticmethod
     def parse(text: str, name: str = "machine") -> Machine:
-        """The machine that a text describes.
+        """Return the machine that a text describes.
 
         Args:
-            text: The description, as at the top of this module.
-            name: What errors call the text: the name of its file.
+            text: Description in the format of this module.
+            name: Name of the text in error messages.
 
         Raises:
-            ValueError: The text is not a machine; the message has the number of the line.
+            ValueError: The text does not describe a machine; the message has the line number.
         """
         return _Parser(name).parse(text)
 
     @staticmethod
     def load(source: str | Path) -> Machine:
-        """A machine from a file, or a built-in one by its name.
+        """Return a machine from a file, or a built-in machine by its name.
 
         Raises:
-            ValueError: There is no such file or machine, or the file is not a machine.
+            ValueError: There is no such file or machine, or the file does not describe a machine.
 
         Examples:
             >>> Machine.load("increment").states
@@ -130,12 +130,12 @@ class Machine:
         return Machine.parse(text, str(source))
 
     def read(self, text: str | Sequence[str] | None = None) -> tuple[str, ...]:
-        """The symbols of an input: its characters, or its words if it has spaces.
+        """Return the symbols of an input: its characters, or its words if it has spaces.
 
         A single word that is a symbol is that symbol.
 
         Raises:
-            ValueError: It has a symbol that the machine does not know, or can be read both ways.
+            ValueError: A symbol is unknown, or the input is ambiguous.
         """
         text = self.usual_input if text is None else text
         symbols = self._split(text) if isinstance(text, str) else tuple(text)
@@ -163,20 +163,20 @@ class Machine:
         return words
 
     def transition(self, state: str, symbol: str) -> Transition:
-        """What it does in a state on a symbol; where it stops, it stays as it is."""
+        """Return the transition in a state on a symbol; if there is none, nothing changes."""
         return self.table.get((state, symbol), Transition(symbol, 0, state))
 
     def simulate(
         self, text: str | Sequence[str] | None = None, steps: int = 1000
     ) -> Iterator[Configuration]:
-        """The configurations from the first on: at most `steps` steps, fewer if it halts."""
+        """Yield the configurations of at most `steps` steps, from the first on."""
         tape = dict(enumerate(self.read(text)))
         return self._run(tape, steps)
 
     def tape_after(
         self, text: str | Sequence[str] | None = None, steps: int = 1000
     ) -> dict[int, str]:
-        """What is on the cells that are not blank, when it halts or after `steps` steps."""
+        """Return the cells that are not blank when it halts or after `steps` steps."""
         tape = dict(enumerate(self.read(text)))
         for _ in self._run(tape, steps):
             pass
@@ -195,7 +195,7 @@ class Machine:
 
 
 def built_in() -> dict[str, str]:
-    """The machines that come along: for each name, what the machine does."""
+    """Return the built-in machines: names, and what each machine does."""
     return {
         path.stem: path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
         for path in sorted(PROGRAMS.glob("*.tm"))
@@ -203,7 +203,7 @@ def built_in() -> dict[str, str]:
 
 
 class _Parser:
-    """Reads a description line by line; errors name the line."""
+    """Parses a description line by line; errors have the line number."""
 
     def __init__(self, name: str) -> None:
         self.name = name

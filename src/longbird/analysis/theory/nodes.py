@@ -1,9 +1,8 @@
-"""Nodes of the decoder one by one: each does what the table says, whatever it is given and reads.
+"""A test of single nodes of the decoder on all possible inputs.
 
-A run on one input takes few lines of the table, and leaves the weights of the others alone. Here a
-compute node is given every state and symbol, and a scan node every state and symbol with every
-record and every cell of the input, near the head and on its cell. What it hands on must be what
-the table says.
+A run on one input uses few lines of the table and leaves the weights of the others untested. Here,
+a compute node is tested with every state and symbol, and a scan node with every state, symbol,
+record and cell of the input, near the head and on its cell. Outputs must agree with the table.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from longbird.analysis.theory.turing import Decoder, Nodes
 
 MOST_NODES = 1 << 12
-"""Cases of each kind of node that are tried; of more, as many are drawn."""
+"""Maximum number of tested cases of each kind of node; if there are more, they are sampled."""
 NEAR = (-2, -1, 0, 1, 2)
-"""Cells from the head to what a node reads: farther is no different."""
+"""Distances in cells from the head to what a node reads; longer ones do not differ."""
 
 
 class Given(NamedTuple):
-    """What a node is given, and hands on."""
+    """The input or output of a node."""
 
     state: str
     symbol: str
@@ -39,7 +38,7 @@ class Given(NamedTuple):
 
 
 def drawn(*choices: Sequence[Any]) -> Iterator[Any]:
-    """All combinations; if they are more than `MOST_NODES`, as many at random.
+    """Yield all combinations, or a random sample of `MOST_NODES` if there are more.
 
     Examples:
         >>> list(drawn("ab", (0, 1)))
@@ -58,25 +57,25 @@ def drawn(*choices: Sequence[Any]) -> Iterator[Any]:
 
 
 def wrong_node(decoder: Decoder) -> str | None:
-    """The first node of either kind that does something wrong, and what, in words."""
+    """Return a description of the first node with a wrong output, or None."""
     return _wrong_compute(decoder) or _wrong_scan(decoder)
 
 
 def _wrong_compute(decoder: Decoder) -> str | None:
     machine, blank = decoder.machine, decoder.machine.blank
     lines = [(q, a) for q in machine.states for a in machine.symbols] + [(BEGIN, blank)]
-    # A cell of the input with each symbol, read from so far off; None: from beyond its end.
+    # A cell of the input with each symbol at each distance; None if it is beyond the end.
     reads = [None, *itertools.product(range(len(machine.symbols)), NEAR)]
     given: list[Given] = []
     wanted: list[Given] = []
     seen: list[tuple[int, int]] = []
-    # Every line once; then, as far as there is room, each with all that a node may read.
+    # Every line once, then combinations of lines with what a node may read.
     taken = [(line, 0, None) for line in lines]
     for (q, a), stayed, read in itertools.chain(taken, drawn(lines, (0, 1), reads)):
         write, move, then = machine.transition(q, a)
         if q == BEGIN:
             write, move, then = blank, 1, machine.start
-        cell = 5 if read is None else read[0] + read[1]  # that the head comes to
+        cell = 5 if read is None else read[0] + read[1]  # to which the head moves
         symbol = blank if move else write
         if read is not None:
             seen.append((len(given), read[0]))
@@ -98,7 +97,7 @@ def _wrong_scan(decoder: Decoder) -> str | None:
     wanted: list[Given] = []
     records: list[Given] = []
     seen: list[tuple[int, int]] = []
-    # Every line as the record that is taken, and all that may be.
+    # Every line once as the record that is found, then combinations.
     taken = [
         (line, 0, record, 0, None) for line, record in zip(lines, [*lines[1:], first], strict=True)
     ]
@@ -122,7 +121,7 @@ def _wrong_scan(decoder: Decoder) -> str | None:
     recorded = decoder.step(
         decoder.embedded(_rows(decoder, records), np.ones(len(given), np.bool_))
     )
-    # Each sees itself, and the compute node behind all of these that is its record.
+    # Each node sees itself, and the compute node of its record, which follows after all nodes.
     edges = np.concatenate([np.stack([nodes, nodes], 1), np.stack([nodes, nodes + len(nodes)], 1)])
     return _wrong(decoder, "scan", x, torch.cat([x, recorded]), edges, seen, given, wanted)
 
@@ -137,17 +136,17 @@ def _wrong(
     given: list[Given],
     wanted: list[Given],
 ) -> str | None:
-    """The first node that hands on something else than wanted, in words.
+    """Return a description of the first node with another output than wanted, or None.
 
     Args:
-        decoder: Whose nodes they are.
-        kind: Of node.
-        x: The nodes after `step`.
-        tokens: The same, and behind them the nodes that they see.
-        edges: From nodes to tokens.
-        seen: From nodes to cells of the input, which has each symbol once.
-        given: What the nodes were given.
-        wanted: What they are to hand on.
+        decoder: Decoder of the nodes.
+        kind: Kind of the nodes, for the message.
+        x: Nodes after `step`.
+        tokens: The same nodes, followed by the nodes that they see.
+        edges: Edges from nodes to tokens.
+        seen: Edges from nodes to cells of the input, which has each symbol once.
+        given: Inputs of the nodes.
+        wanted: Expected outputs of the nodes.
     """
     q = torch.zeros(len(tokens), len(decoder.recall.query), dtype=torch.float64)
     q[: len(x)] = x @ decoder.recall.query.T
@@ -173,7 +172,7 @@ def _wrong(
 
 
 def _rows(decoder: Decoder, given: Sequence[Given]) -> Tensor:
-    """What nodes are given, as vectors [nodes, handed_on]."""
+    """Return the inputs of nodes as vectors [nodes, handed_on]."""
     rows = torch.zeros(len(given), decoder.stream.handed_on, dtype=torch.float64)
     at, index = np.arange(len(given)), decoder.stream.index
     rows[at, [index["state", each.state] for each in given]] = 1

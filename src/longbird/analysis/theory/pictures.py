@@ -1,4 +1,4 @@
-"""Pictures of the experiments: a machine's tape, the codes of tokens, the furthest vectors."""
+"""Pictures of the demonstrations: the tape of a machine, codes of tokens, furthest vectors."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from longbird.analysis.theory.furthest import Outcome
+from longbird.analysis.theory.limits import Outcome
 from longbird.analysis.theory.turing import INPUT, MachineRun
 from longbird.analysis.theory.universality import Report
 from longbird.files.paths import check_picture
 
-# Colours that colour-blind eyes tell apart (Okabe-Ito).
+# Colours that can be distinguished by the colour-blind (Okabe-Ito).
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442", "#999999")
 WARNING = "#d55e00"
 PALE = "#f2f2f2"
 
 
 def draw_run(run: MachineRun, path: str | Path) -> None:
-    """Writes a PNG, SVG or PDF file, by the ending of its name.
+    """Draw a run into a PNG, SVG or PDF file, according to the extension of its name.
 
-    On the left is the tape, a row for each step, with the head's way over it. On the right, for
-    each step, the earlier steps whose records its scan nodes read (grey), and the one whose symbol
-    the head then found (coloured by the symbol).
+    The left panel shows the tape, a row for each step, with the path of the head. The right panel
+    shows for each step the earlier steps whose records its scan nodes read (grey), and the step
+    whose symbol the head then found (in the colour of the symbol).
 
     Raises:
-        ValueError: The name has another ending.
+        ValueError: The name has another extension.
     """
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
@@ -65,7 +65,7 @@ def draw_run(run: MachineRun, path: str | Path) -> None:
 
 
 def _tape_image(run: MachineRun) -> tuple[Any, int]:
-    """The number of the symbol on each cell at each step: [rows, cells], and the first cell."""
+    """Return the number of the symbol on each cell at each step, and the first cell."""
     visited = [each.cell for each in run.configurations]
     first = min([0, *visited]) - 1
     last = max([0, len(run.text) - 1, *visited]) + 1
@@ -107,13 +107,13 @@ def _draw_attention(axes: Any, run: MachineRun, colours: list[str]) -> None:
 
 
 def draw_codes(reports: Sequence[Report], path: str | Path) -> None:
-    """Writes a PNG, SVG or PDF file, by the ending of its name: a panel for each report.
+    """Draw a panel for each report into a PNG, SVG or PDF file, according to its extension.
 
-    Sequences are across, in lexicographic order. A dot is a token, as high as the rank of its code
-    among all codes: dots at one height have one code, and are ringed.
+    The x axis has the sequences in lexicographic order. A dot is a token; its height is the rank
+    of its code among all codes. Dots with the same code as another are ringed.
 
     Raises:
-        ValueError: The name has another ending.
+        ValueError: The name has another extension.
     """
     from matplotlib.figure import Figure
 
@@ -161,14 +161,15 @@ def draw_codes(reports: Sequence[Report], path: str | Path) -> None:
 
 
 def draw_furthest(outcomes: Sequence[Outcome], path: str | Path) -> None:
-    """Writes a PNG, SVG or PDF file, by the ending of its name.
+    """Draw outcomes into a PNG, SVG or PDF file, according to the extension of its name.
 
-    On the left, at the largest n, the share of vectors that have found the furthest after each
-    layer; dashed, the share whose furthest is within as many hops. On the right, layers against n;
-    dotted, the lower bound n (n - 1) / edges; grey, n, the order of the paper's bound.
+    The left panel shows for the largest n the share of vectors that have found the furthest after
+    each layer and, dashed, the share whose furthest is within as many hops. The right panel shows
+    the layers by n, dotted the lower bound n (n - 1) / edges, and grey n, the order of the bound
+    in the paper.
 
     Raises:
-        ValueError: The name has another ending.
+        ValueError: The name has another extension.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D

@@ -1,22 +1,21 @@
-"""A Turing machine run by a sparse decoder: hand-built weights, hardmax, three edges a node.
+"""A sparse decoder that runs a Turing machine: constructed weights, hardmax, three edges a node.
 
 The decoder generates nodes one after the other. Step t of the machine is a block of t + 1 nodes: a
-compute node, which takes the step, and t scan nodes, which find out what is on the cell that the
-head has come to. Block t begins at node T(t) = t (t + 1) / 2.
+compute node, which executes the step, and t scan nodes, which find the symbol on the cell to which
+the head has moved. Block t begins at node T(t) = t (t + 1) / 2.
 
-    compute node T(t)        applies the table: new state, symbol written, head moved
-    scan node T(t) + k       reads what compute node T(k - 1) wrote, and where; if that was the
-                             cell the head is on now, this is the symbol, so far
+    compute node T(t)        applies the table: new state, written symbol, movement of the head
+    scan node T(t) + k       reads what compute node T(k - 1) wrote, and where; if that is the
+                             cell of the head, it is the symbol found so far
 
-Records are read oldest first, so that the last write wins. The input is read in the same way:
-the node reads cell k - 1 of it by cross-attention (a compute node cell t), always before the first
-record of that cell, because no head gets there sooner. A node has at most two edges to nodes, of
-which one is to itself, and one to the input.
+Records are read from the oldest on, so that the last write wins. The input is read in the same
+way: the node reads cell k - 1 by cross-attention (a compute node cell t), always before the first
+record of that cell, because the head cannot be there earlier. A node has at most two edges to
+nodes, one of them to itself, and one to the input.
 
-Everything that a node knows, and everything that it hands on, is an integer: one-hots of state
-and symbol, the head's cell, and a bit that says whether the head stayed. float64 holds integers
-exactly, and a score that is lower by one is lower by `HARD` after scaling, where exp is 0 in
-float64: softmax is then hardmax, exactly.
+All values of nodes are integers: one-hot vectors of state and symbol, the cell of the head, and a
+bit for whether the head stayed. float64 represents integers exactly, and scores that differ by one
+differ by `HARD` after scaling, where exp is 0 in float64: softmax is exactly hardmax.
 
 The idea is that of Zaheer et al. 2020 (appendix B), after Pérez et al. 2019.
 """
@@ -49,11 +48,11 @@ from longbird.core.graph.arguments import integer
 from longbird.core.machine import check_memory
 
 MOST_STEPS = 100_000
-"""Five billion nodes, for which no machine has the memory."""
+"""Maximum number of steps: they take five billion nodes, more than fit into memory."""
 AT_ONCE = 1 << 17
-"""Nodes whose attention is one call of the operator; more take as many calls as are needed."""
+"""Maximum number of nodes in one call of the operator."""
 CELLS = ("cell", "cell before", "record cell", "input cell")
-"""Coordinates that are any integer; all others are 0 or 1."""
+"""Coordinates that can be any integer; all others are 0 or 1."""
 
 
 # ---- The graph ----
@@ -65,11 +64,11 @@ CELLS = ("cell", "cell before", "record cell", "input cell")
 class Decoder:
     """The decoder that runs a machine.
 
-    A node goes through six layers: `step` (the table), `recall` (attention to nodes), `look`
-    (attention to the input), then `compare`, `match` and `choose`.
+    A node passes through six layers: `step` (the table), `recall` (attention to nodes), `look`
+    (attention to the input), `compare`, `match` and `choose`.
 
     Args:
-        machine: The machine.
+        machine: Machine to run.
 
     Examples:
         >>> run = Decoder(Machine.load("increment")).run("1011")
@@ -96,7 +95,7 @@ class Decoder:
             value=self._heads([*(("written", a) for a in symbols), "cell before", "compute"]),
             output=self._heads([*(("record", a) for a in symbols), "record cell", "record there"]),
         )
-        # One key for each query: there is nothing to choose, so queries and keys are 0.
+        # Each query has one key, so nothing is selected, and queries and keys are 0.
         head_dim = len(symbols) + 2
         self.look = Attention(
             query=self._heads([]),
@@ -123,7 +122,7 @@ class Decoder:
     def _step_units(
         self,
     ) -> Iterable[tuple[Mapping[Name, float], float, Mapping[Name, float]]]:
-        """A unit for each line of the table, which is on in one state and symbol alone."""
+        """Yield a unit for each line of the table, which is active for one state and symbol."""
         blank = self.machine.blank
         table = {
             (q, a): self.machine.transition(q, a)
@@ -141,12 +140,12 @@ class Decoder:
             added["stayed"] += then.move == 0
             yield {("state", q): 1, ("symbol", a): 1, "compute": 1}, -2, added
         yield {"stayed": 1, "compute": 1}, -1, {"stayed": -1}
-        # The cell that the head leaves: c = relu(c) - relu(-c).
+        # The cell that the head leaves, c = relu(c) - relu(-c).
         yield {"cell": 1}, 0, {"cell before": 1}
         yield {"cell": -1}, 0, {"cell before": -1}
 
     def _heads(self, names: Sequence[Name]) -> Tensor:
-        """A matrix [head_dim, width] that picks these coordinates, filled up with zeros."""
+        """Return a matrix [head_dim, width] that selects coordinates, padded with zeros."""
         head_dim = len(self.machine.symbols) + 2
         rows = torch.zeros(head_dim, len(self.stream.names), dtype=torch.float64)
         if names:
@@ -154,7 +153,7 @@ class Decoder:
         return rows
 
     def weights(self) -> dict[str, Tensor]:
-        """All weights by name."""
+        """Return all weights by name."""
         layers = ("step", "recall", "look", "compare", "match", "choose")
         return {
             f"{layer}.{name}": weight
@@ -162,10 +161,10 @@ class Decoder:
             for name, weight in vars(getattr(self, layer)).items()
         }
 
-    # A pass over nodes.
+    # Layers over nodes.
 
     def memory(self, symbols: Sequence[str]) -> Tensor:
-        """The input as the encoder hands it over: one-hot, cell, 1: [cells, symbols + 2]."""
+        """Return the encoded input, with one-hot symbol, cell and 1: [cells, symbols + 2]."""
         rows = torch.zeros(len(symbols), len(self.machine.symbols) + 2, dtype=torch.float64)
         for cell, symbol in enumerate(symbols):
             rows[cell, self.machine.symbols.index(symbol)] = 1
@@ -173,11 +172,11 @@ class Decoder:
         return rows
 
     def forward(self, y: Tensor, memory: Tensor) -> Iterator[tuple[str, Tensor]]:
-        """All nodes 0, 1, ... at once, from what each is given, [nodes, handed_on].
+        """Compute all nodes 0, 1, ... at once from their inputs [nodes, handed_on].
 
         Yields:
-            The name of each layer, and the coordinates of the nodes after it, [nodes, width]; the
-            first coordinates after the last layer are handed on.
+            Name of each layer and the coordinates of the nodes after it, [nodes, width]; the first
+            coordinates after the last layer are the inputs of the next nodes.
         """
         nodes = np.arange(len(y))
         x = self.step(self.embedded(y, places(nodes)[1] == 0))
@@ -203,7 +202,7 @@ class Decoder:
             yield name, x
 
     def embedded(self, y: Tensor, compute: npt.NDArray[np.bool_]) -> Tensor:
-        """Nodes before their first layer: what each is given, and whether it computes."""
+        """Return nodes before their first layer, from their inputs and whether they compute."""
         x = y.new_zeros(len(y), len(self.stream.names))
         x[:, : self.stream.handed_on] = y
         x[:, self.stream.index["compute"]] = torch.from_numpy(compute).double()
@@ -213,8 +212,8 @@ class Decoder:
     def _attended(
         self, x: Tensor, nodes: Nodes, keys: Tensor, values: Tensor, memory: Tensor
     ) -> Tensor:
-        """Both attentions of consecutive nodes; keys and values are those of all nodes so far."""
-        # Only the nodes that are seen or see: a decoder's cache.
+        """Apply both attentions to consecutive nodes, with keys and values of all nodes so far."""
+        # Only nodes that see or are seen, like the cache of a decoder.
         edges = self_edges(nodes)
         tokens = np.union1d(nodes, edges[:, 1])
         k, v = keys[tokens], values[tokens]
@@ -226,8 +225,8 @@ class Decoder:
         return x + record + self.looked(x, memory, read)
 
     def looked(self, x: Tensor, memory: Tensor, edges: Nodes) -> Tensor:
-        """What nodes [nodes, width] read of the input; edges are from a node to a cell."""
-        # The cells of the input, then the nodes.
+        """Return what nodes [nodes, width] read of the input over edges from nodes to cells."""
+        # The cells of the input, followed by the nodes.
         q = torch.cat([torch.zeros_like(memory), x @ self.look.query.T])
         k, v = torch.zeros_like(q), torch.zeros_like(q)
         k[: len(memory)], v[: len(memory)] = memory @ self.look.key.T, memory @ self.look.value.T
@@ -242,22 +241,22 @@ class Decoder:
         *,
         at_once: bool = True,
     ) -> MachineRun:
-        """Decodes node after node until the machine halts, and compares every step.
+        """Decode node after node until the machine halts, and compare every step.
 
         Args:
-            text: The input; by default the machine's own.
-            steps: Steps of the machine at most; t steps take (t + 1) (t + 2) / 2 nodes.
-            at_once: In the end, also run all nodes at once over the whole graph, and compare; and
-                `check` that a node is right on whatever else it can be given.
+            text: Input; by default that of the machine.
+            steps: Maximum number of steps; t steps take (t + 1) (t + 2) / 2 nodes.
+            at_once: Whether to also compute all nodes at once over the whole graph and compare,
+                and to `check` nodes on all other inputs.
 
         Returns:
-            What happened. It says itself whether every step was that of the direct simulation.
+            Run, which states whether every step equals that of the direct simulation.
 
         Raises:
-            ValueError: The input has an unknown symbol, or there is no memory for so many nodes.
+            ValueError: The input has an unknown symbol, or the nodes do not fit into memory.
         """
         symbols = self.machine.read(text)
-        # Fewer where it halts, so that there may be room for them.
+        # If the machine halts earlier, its nodes take less memory.
         steps = min(integer(steps, "steps"), MOST_STEPS)
         steps = sum(1 for _ in self.machine.simulate(symbols, steps)) - 1
         self._check_memory(steps)
@@ -299,10 +298,10 @@ class Decoder:
     def _block(
         self, step: int, given: Tensor, keys: Tensor, values: Tensor, memory: Tensor
     ) -> tuple[Tensor, int]:
-        """What the nodes of a step hand on, and which record or input its symbol is from.
+        """Return the outputs of the nodes of a step, and the source of its symbol.
 
-        Up to `choose`, scan nodes depend on the compute node alone, and go together. Then the
-        symbol is handed on from node to node.
+        Up to `choose`, scan nodes depend only on the compute node and are computed together. Then
+        the symbol is passed from node to node.
         """
         nodes = np.arange(first_node(step), first_node(step + 1))
         symbols, index = self.stream.symbols, self.stream.index
@@ -326,13 +325,14 @@ class Decoder:
         if x[0, index["stayed"]]:
             source = step - 1
         elif len(record):
-            source = int(record[-1]) - 2  # node k has record k - 1, and the first is BEGIN's blank
+            # Node k has record k - 1, and the first record is the blank of BEGIN.
+            source = int(record[-1]) - 2
         elif len(read):
             source = INPUT
         return x[:, : self.stream.handed_on], source
 
     def _configuration(self, y: Tensor) -> Configuration | None:
-        """What a compute node is given, if state and symbol are exactly one-hot."""
+        """Return the input of a compute node, or None if state or symbol is not one-hot."""
         states, symbols = self.machine.states, self.machine.symbols
         state, symbol = y[: len(states) + 1], y[self.stream.symbols]
         cell = float(y[self.stream.index["cell"]])
@@ -343,11 +343,10 @@ class Decoder:
         return Configuration(states[int(state.argmax())], symbols[int(symbol.argmax())], int(cell))
 
     def _difference(self, y: Tensor, memory: Tensor) -> str | None:
-        """Where all nodes at once, over the whole graph, hand on something else, if anywhere.
+        """Return where the outputs of all nodes, computed at once, differ; None if nowhere.
 
-        A node sees none that come later. So if every node hands on what the next was given, then
-        these are the nodes that decoding one by one gives, and no others. What is not a cell has
-        to be 0 or 1 everywhere.
+        No node sees a later one. So if every node outputs the input of the next, the nodes are
+        those that decoding one by one gives. Coordinates other than cells have to be 0 or 1.
         """
         x = y
         for layer, x in self.forward(y[:-1], memory):
@@ -359,7 +358,7 @@ class Decoder:
         return None
 
     def no_bit(self, x: Tensor, layer: str) -> tuple[int, str] | None:
-        """The first node that has something else than 0 or 1 where it should, and what."""
+        """Return the first node with another value than 0 or 1 in a bit, and a description."""
         bits = [place for name, place in self.stream.index.items() if name not in CELLS]
         wrong = ((x[:, bits] != 0) & (x[:, bits] != 1)).nonzero()
         if not len(wrong):
@@ -371,17 +370,17 @@ class Decoder:
         )
 
     def check(self) -> str | None:
-        """What a node does wrong on something that it can be given and can read, if anything.
+        """Return what a node does wrong on any input that it can have; None if nothing.
 
-        A run on one input takes few lines of the table, and leaves the weights of the others
-        alone: `longbird.analysis.theory.nodes` tries them all.
+        A run on one input uses few lines of the table and leaves the weights of the others
+        untested: `longbird.analysis.theory.nodes` tests them all.
         """
         return wrong_node(self)
 
     def _check_memory(self, steps: int) -> None:
         nodes = first_node(steps + 1)
-        # Coordinates of all nodes, a few times; and the tiles of a call, of which there are about
-        # as many as nodes, each of 16 x 16 scores with its keys and values.
+        # Several copies of the coordinates of all nodes, and the tiles of a call: about one for
+        # each node, with 16 x 16 scores, keys and values.
         tile = 8 * 16 * (4 * 16 + 3 * len(self.recall.key))
         needed = 8 * 6 * len(self.stream.names) * nodes + tile * min(nodes, AT_ONCE)
         what = f"{steps:,} steps take {nodes:,} nodes, which"

@@ -1,17 +1,17 @@
 """Universality: a contextual mapping by attention over any graph that contains a star.
 
 Sparse attention can approximate every continuous function of sequences if its graph contains a
-star: a token that sees all, is seen by all, and every token sees itself. The heart of the proof is
-a contextual mapping: after a few layers of attention every token of every sequence has a value of
-its own, from which feed-forward layers can then look up any output. Here it is run, in fractions,
-over the edges of a graph, on all sequences over a small alphabet.
+star: a token that sees all and is seen by all, while every token sees itself. The core of the
+proof is a contextual mapping: after a few layers of attention, every token of every sequence has a
+unique value, from which feed-forward layers can look up any output. Here it is computed in
+fractions over the edges of a graph, for all sequences over a small alphabet.
 
-A token holds a number z, first its place and its symbol. Layer after layer, one token is shifted:
-token k far up, by its distance to the centre; then the centre, by its distance to token k. When
-all have had their turn, the centre knows the sequence, and every token adds what the centre has.
+A token holds a number z, initially its position and its symbol. Each layer shifts one token:
+token k by its distance to the centre, then the centre by its distance to token k. In the end, the
+centre identifies the sequence, and every token adds the value of the centre.
 
-The construction is that of Zaheer et al. 2020 (appendix A), after Yun et al. 2020, with
-the bias on the query and a factor of a + 1 instead of a, without which two sequences can collide.
+The construction is that of Zaheer et al. 2020 (appendix A), after Yun et al. 2020, with the bias
+on the query and a factor of a + 1 instead of a, without which two sequences can collide.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from longbird.core.operator.api import attention
 from longbird.errors import InvalidValueError
 
 MOST_SEQUENCES = 1 << 12
-"""More would take minutes: a sequence of twelve tokens takes a hundredth of a second."""
+"""Maximum number of sequences: a sequence of twelve tokens takes a hundredth of a second."""
 BELOW = -1
-"""The bias of the last layer: below every z, all of which are 0 or more."""
+"""Bias of the last layer, below every z, all of which are at least 0."""
 
 Number = Fraction | float
 
@@ -51,7 +51,7 @@ Number = Fraction | float
 def hardmax_shift(
     z: Sequence[Number], seen: Sequence[Sequence[int]], shift: Shift
 ) -> list[Number]:
-    """What the layer adds to each token."""
+    """Return what the layer adds to each token."""
     exact = isinstance(z[0], Fraction)
     low, high = (shift.low, shift.high) if exact else (float(shift.low), float(shift.high))
     return [
@@ -61,7 +61,7 @@ def hardmax_shift(
 
 
 def _head(z: Sequence[Number], query: Number, keys: Sequence[int]) -> Number:
-    """Hardmax: the mean of those keys whose product with the query is the largest."""
+    """Return hardmax attention: the mean of the keys with the largest product."""
     if not keys:
         return query * 0
     best = max(query * z[j] for j in keys)
@@ -72,7 +72,7 @@ def _head(z: Sequence[Number], query: Number, keys: Sequence[int]) -> Number:
 def softmax_shift(
     z: Sequence[Number], seen: Sequence[Sequence[int]], shift: Shift, scale: float
 ) -> list[Number]:
-    """The same with softmax at this scale, by `longbird.attention` in float64."""
+    """Return the same with softmax at this scale, by `longbird.attention` in float64."""
     values = torch.tensor([float(each) for each in z], dtype=torch.float64)
     biases = torch.tensor([float(shift.low), float(shift.high)], dtype=torch.float64)
     q = (values - biases[:, None])[None, :, :, None]  # [1, 2 heads, tokens, 1]
@@ -86,13 +86,13 @@ def softmax_shift(
 
 @dataclass(frozen=True)
 class Result:
-    """One sequence: what tokens and centre had before the last layer, and the codes after it."""
+    """The result of one sequence: z before the last layer, and the codes after it."""
 
     tokens: tuple[Number, ...]
     centre: Number
     codes: tuple[Number, ...]
     wrong: str | None = None
-    """The first shift that did not do what it is meant to, if there is one."""
+    """Description of the first shift with a wrong result, or None."""
 
 
 def run(
@@ -104,15 +104,15 @@ def run(
     numbers: Literal["exact", "float64"] = "exact",
     softmax: float | None = None,
 ) -> Result:
-    """The layers on one sequence.
+    """Run the layers on one sequence.
 
     Args:
-        construction: The layers.
-        digits: The sequence.
-        seen: For each token, which tokens it sees.
-        centre: Which token is the centre; the others, in order, are tokens 1 to n.
-        numbers: Fractions, or floating-point numbers.
-        softmax: Softmax with this scale instead of hardmax, in float64.
+        construction: Layers.
+        digits: Sequence.
+        seen: Tokens that each token sees.
+        centre: Token that is the centre; the others, in order, are tokens 1 to n.
+        numbers: "exact" (fractions), or "float64".
+        softmax: Scale of a softmax that replaces hardmax, in float64.
     """
     exact = numbers == "exact" and softmax is None
     order = [centre, *(token for token in range(construction.n + 1) if token != centre)]
@@ -140,7 +140,7 @@ def run(
             continue
         wanted = tokens[shift.token - 1] if shift.token else middle
         wrong = _wrong(shift, inside, before, z, wanted)
-    # One head whose bias is below every z: the largest that a token sees, which is the centre's.
+    # One head with a bias below every z returns the largest that a token sees: the centre.
     factor = construction.last_factor
     largest = [_head(z, z[i] - BELOW, keys) for i, keys in enumerate(seen)]
     codes = tuple(own + factor * top for own, top in zip(z, largest, strict=True))[1:]
@@ -155,7 +155,7 @@ def run(
 def _wrong(
     shift: Shift, inside: list[int], before: list[Any], after: list[Any], wanted: Number
 ) -> str | None:
-    """What a shift did that it is not meant to do, if anything."""
+    """Return a description of what a shift did wrong, or None."""
     if inside != [shift.token]:
         return f"{shift} found the tokens {inside} in its window, expected [{shift.token}]"
     moved = [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
@@ -167,7 +167,7 @@ def _wrong(
 
 
 def neighbours(graph: Graph | str, n: int) -> list[list[int]]:
-    """Which tokens each of `n` tokens sees, in all heads."""
+    """Return which tokens each of `n` tokens sees in all heads."""
     return [np.flatnonzero(row).tolist() for row in _in_all_heads(as_graph(graph), n)]
 
 
@@ -180,13 +180,13 @@ def _in_all_heads(graph: Graph, n: int) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Report:
-    """What `check` found; prints as a summary.
+    """The result of `check`; prints as a summary.
 
     Attributes:
-        graph: The graph.
-        construction: The layers.
-        star: Whether it contains a star, and what is missing.
-        results: For each sequence, in lexicographic order, what came out.
+        graph: Graph of the attention.
+        construction: Layers.
+        star: Whether the graph contains a star, and what is missing.
+        results: Results by sequence, in lexicographic order.
     """
 
     graph: Graph
@@ -196,12 +196,12 @@ class Report:
 
     @property
     def centre(self) -> int | None:
-        """The centre of the star; None if there is none."""
+        """Centre of the star; None if there is none."""
         return self.star.centre if self.star else None
 
     @cached_property
     def collision(self) -> tuple[tuple[Digits, int], tuple[Digits, int]] | None:
-        """Two pairs of a sequence and a token (from 1 on) with one code, if there are any."""
+        """Two pairs of a sequence and a token (from 1 on) with the same code, or None."""
         owners: dict[Number, tuple[Digits, int]] = {}
         for digits, result in self.results.items():
             for token, code in enumerate(result.codes, start=1):
@@ -212,12 +212,12 @@ class Report:
 
     @cached_property
     def distinct(self) -> int:
-        """How many different codes there are."""
+        """Number of different codes."""
         return len({code for result in self.results.values() for code in result.codes})
 
     @cached_property
     def error(self) -> float:
-        """How far the centre is at most from what it should have; 0 for an exact run."""
+        """Maximum error of the centre; 0 for an exact run."""
         return max(
             float(abs(Fraction(result.centre) - self.construction.expected(digits)[1]))
             for digits, result in self.results.items()
@@ -225,9 +225,9 @@ class Report:
 
     @cached_property
     def out_of_order(self) -> tuple[Digits, Digits] | None:
-        """Two sequences, the later of which has no smaller number at the centre; None if all have.
+        """Two sequences of which the later has no smaller centre, or None.
 
-        Two that have the same number, if there are such.
+        If two sequences have the same centre, they are returned.
         """
         first: dict[Number, Digits] = {}
         for digits, result in self.results.items():
@@ -241,15 +241,15 @@ class Report:
 
     @property
     def falls(self) -> bool:
-        """Does the centre have less for each sequence than for the one before it?"""
+        """Whether the centre decreases from each sequence to the next."""
         return self.out_of_order is None
 
     @cached_property
     def separates(self) -> bool:
-        """Is R so large that no token of one sequence can have the code of another's?
+        """Whether R is so large that no tokens of two sequences can have the same code.
 
-        By the proof, for exact numbers: R times the smallest difference of two centres is more
-        than any token has.
+        By the proof, for exact numbers, R times the smallest difference of two centres has to
+        exceed every token.
         """
         centres = sorted(Fraction(result.centre) for result in self.results.values())
         gap = min(after - before for before, after in itertools.pairwise(centres))
@@ -258,24 +258,24 @@ class Report:
 
     @property
     def wrong(self) -> tuple[Digits, str] | None:
-        """The first sequence for which a shift went wrong, and how."""
+        """First sequence for which a shift was wrong, and a description."""
         found = ((digits, each.wrong) for digits, each in self.results.items() if each.wrong)
         return next(found, None)
 
     @property
     def ok(self) -> bool:
-        """Has every token of every sequence a code of its own, and did all layers work?"""
+        """Whether all codes are distinct, and all layers worked."""
         told_apart = self.collision is None and self.falls
         return told_apart and self.wrong is None and (self.error > 0 or self.separates)
 
     def raise_if_failed(self) -> Report:
-        """Returns the report, or raises an AssertionError that shows it."""
+        """Return the report, or raise an AssertionError that shows it."""
         if not self.ok:
             raise AssertionError(str(self))
         return self
 
     def __repr__(self) -> str:
-        """The report as a few lines."""
+        """Return a summary in a few lines."""
         n, sequences = self.construction.n, len(self.results)
         star = f"contains a star around position {self.centre}"
         if not self.star:  # tokens are those of a sequence here
@@ -328,19 +328,19 @@ def check(
     numbers: Literal["exact", "float64"] = "exact",
     softmax: float | None = None,
 ) -> Report:
-    """Runs the construction over a graph, on all sequences.
+    """Run the construction over a graph for all sequences.
 
     Args:
-        graph: A graph, or its expression, over n + 1 tokens: one is the centre.
-        n: Tokens of a sequence.
-        values: Values of a coordinate.
-        dimension: Coordinates of a token.
-        rho: The factor of the shifts of tokens, if not that of the construction.
+        graph: Graph or its expression, over n + 1 tokens, one of which is the centre.
+        n: Number of tokens of a sequence.
+        values: Number of values of a coordinate.
+        dimension: Number of coordinates of a token.
+        rho: Factor of the shifts of tokens; by default that of the construction.
         numbers: "exact" (fractions), or "float64".
-        softmax: Softmax with this scale instead of hardmax, in float64.
+        softmax: Scale of a softmax that replaces hardmax, in float64.
 
     Raises:
-        ValueError: There are too many sequences, or the scale of softmax is of no use.
+        ValueError: There are too many sequences, or the scale of the softmax is invalid.
 
     Examples:
         >>> check("Full()")

@@ -1,4 +1,4 @@
-"""Vectors of which each one is to find the furthest other, and the check of what was found."""
+"""Instances of the furthest-vector task, and the check of their solutions."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from longbird.core.graph.arguments import integer
 from longbird.errors import InvalidTypeError, InvalidValueError
 
 HARD = 1e9
-"""What scores are multiplied by: one that is lower by a millionth has weight 0 in float64."""
+"""Factor of scores: a score that is lower by a millionth has weight 0 in float64."""
 ALIKE = 746 / HARD
-"""Inner products that differ by less are the same: both keys have a weight above 0 in float64."""
+"""Difference below which inner products are equal: both keys have a positive weight."""
 MEAN = 1e-9
-"""By how much a mean of several vectors may be off."""
+"""Maximum error of a mean of several vectors."""
 ROUNDING = 1e-12
-"""By how much one vector may be off: where it was met twice, it is a mean of itself and itself."""
+"""Maximum error of one vector, which is a mean if it was read twice."""
 UNIT = 1e-6
-"""By how much the length of a unit vector may be off: that of float32."""
+"""Maximum error of the length of a unit vector, for float32."""
 CLOSE = 2.0**-20
-"""By how much the furthest of `close` is further than the next: 1000 after scaling."""
+"""Difference between the furthest of `close` and the next: 1000 after scaling."""
 
 
 def _size(n: int) -> int:
-    """About log2(n)^2, as a power of 4, so that 1 / sqrt(size) is exact."""
+    """Return about log2(n)^2, as a power of 4, so that 1 / sqrt(size) is exact."""
     return 4 ** max(2, math.ceil(math.log2(max(2.0, math.log2(n) ** 2)) / 2))
 
 
 def planted(n: int, seed: int = 0) -> Tensor:
-    """Unit vectors [n, size] in pairs: i + 1 is minus i, but for one coordinate, for even i.
+    """Return unit vectors [n, size] in pairs: i + 1 is minus i except in one coordinate.
 
-    That coordinate is drawn, so that no token knows its answer without having met it. Each pair
-    is neighbours on the ring, the one behind the other, which is what the ring comes to last. The
-    coordinates are plus or minus a power of two: all products are exact.
+    That coordinate is random, so that a token cannot know its answer without reading it. The two
+    vectors of a pair are neighbours on the ring such that the ring compares them last. Coordinates
+    are plus or minus a power of two, so that all products are exact.
     """
     integer(n, "n", least=2)
     size = _size(n)
@@ -46,7 +46,7 @@ def planted(n: int, seed: int = 0) -> Tensor:
     pairs, made = np.empty((n + 1, size)), 0
     while made < n:
         drawn = generator.choice([-1.0, 1.0], size)
-        if (np.abs(pairs[:made] @ drawn) <= size / 2).all():  # others stay far from opposite
+        if (np.abs(pairs[:made] @ drawn) <= size / 2).all():  # others are far from opposite
             pairs[made], pairs[made + 1] = drawn, -drawn
             pairs[made + 1, generator.integers(size)] *= -1
             made += 2
@@ -54,10 +54,10 @@ def planted(n: int, seed: int = 0) -> Tensor:
 
 
 def close(n: int, seed: int = 0) -> Tensor:
-    """Random unit vectors [n, size], for a third of which the choice is close.
+    """Return random unit vectors [n, size], for a third of which the choice is close.
 
-    Of three vectors, the second is the furthest from the first, and the third is less far by a
-    millionth. Almost any weight that is changed by a hundredth makes one of them choose wrongly.
+    Of three vectors, the second is the furthest from the first, and the third is closer by a
+    millionth. Almost any weight that changes by a hundredth makes one of them choose wrongly.
     """
     integer(n, "n", least=2)
     size = _size(n)
@@ -75,9 +75,9 @@ def close(n: int, seed: int = 0) -> Tensor:
 
 
 def bits(n: int, seed: int = 0) -> Tensor:
-    """Random bits, normalised, so sparse that about one pair is orthogonal: [n, size].
+    """Return normalised random bits [n, size], so sparse that about one pair is orthogonal.
 
-    To tell whether there is such a pair at all is the problem of the conjecture.
+    Deciding whether there is such a pair is the problem of the conjecture.
     """
     integer(n, "n", least=2)
     size = _size(n)
@@ -96,10 +96,10 @@ INSTANCES: dict[str, Callable[[int, int], Tensor]] = {
 
 
 def solved(u: Tensor, found: Tensor) -> Tensor:
-    """Which vectors have found the furthest, to rounding: bool [n].
+    """Return which vectors have found the furthest, up to rounding: bool [n].
 
-    Where several are equally far, hardmax gives a mean of them. Then it has to be of these and no
-    others: a mean of vectors, with weights that are not negative.
+    If several are equally far, hardmax returns a mean of them, which has to be a mean of these
+    vectors alone, with non-negative weights.
     """
     products = u @ u.T
     furthest = products - products.amin(dim=1, keepdim=True) < ALIKE  # [n, n]
@@ -112,13 +112,13 @@ def solved(u: Tensor, found: Tensor) -> Tensor:
 
 
 def _is_mean(found: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> bool:
-    """Whether a vector is a mean of others: weights of at least 0 that add up to 1."""
+    """Return whether a vector is a mean of others, with weights of at least 0 that sum to 1."""
     _, error = nnls(np.vstack([of.T, np.ones(len(of))]), np.append(found, 1.0))
     return bool(error < MEAN)
 
 
 def unit_vectors(u: Tensor | npt.ArrayLike) -> Tensor:
-    """The vectors in float64; only among unit vectors is the smallest product the furthest."""
+    """Return unit vectors in float64; only for them is the smallest product the furthest."""
     try:
         found = torch.as_tensor(u)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -133,7 +133,7 @@ def unit_vectors(u: Tensor | npt.ArrayLike) -> Tensor:
         )
     found = found.double()
     lengths = found.norm(dim=1)
-    wrong = ~((lengths - 1).abs() < UNIT)  # also where it is not a number
+    wrong = ~((lengths - 1).abs() < UNIT)  # also for NaN
     if wrong.any():
         first = int(wrong.nonzero()[0, 0])
         raise InvalidValueError(
