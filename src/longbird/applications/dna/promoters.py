@@ -104,7 +104,7 @@ class Promoters(Genomic):
             interval = feature.interval
             if interval.strand == ".":
                 raise InvalidValueError(
-                    f"the {feature.kind} at {interval} has no strand (+ or -): promoters must have one"
+                    f"the {feature.kind} at {interval} has no strand (+ or -): promoters need one"
                 )
             if not len(interval):
                 raise InvalidValueError(

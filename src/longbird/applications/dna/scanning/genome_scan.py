@@ -127,34 +127,51 @@ def scan(
         check_new(drawing.file, overwrite)
     budget = tokens_per_batch or trained.settings.tokens_per_batch
     scanner = _Scanner(trained, opened, budget, both_strands, step, prevalence)
-    if not outs:
-        assert drawing is not None
+    if outs:
+        _write_files(scanner, outs, settings, channel, drawing, threshold, force, say)
+    elif drawing is not None:
         drawing.draw(scanner.score_region, task, threshold)
         say(f"the picture is {drawing.file}")
-        return
 
+
+def _write_files(
+    scanner: _Scanner,
+    outs: Sequence[Path],
+    settings: CallSettings,
+    channel: int | None,
+    drawing: _Picture | None,
+    threshold: float,
+    force: bool,
+    say: Callable[[str], None],
+) -> None:
+    """Score the whole genome, and write all files and the picture."""
+    task, genome = scanner.trained.task, scanner.genome
     determining = scan_settings(
-        trained.folder, Path(genome), opened,
-        step=step, both_strands=both_strands, tokens_per_batch=budget,
-    )  # fmt: skip
-    files = outs if drawing is None else [*outs, drawing.file]
+        scanner.trained.folder,
+        Path(genome.file),
+        genome,
+        step=scanner.step,
+        both_strands=scanner.both_strands,
+        tokens_per_batch=scanner.tokens_per_batch,
+    )
+    files = list(outs) if drawing is None else [*outs, drawing.file]
     with resumable(files, determining, force, say) as folder:
         stored = folder / "scores.f32"
-        score_genome(stored, scanner.sweeps, len(task.channels), opened, scanner.scores, say)
+        score_genome(stored, scanner.sweeps, len(task.channels), genome, scanner.scores, say)
         bins = sum(sweep.first_bin(sweep.jobs) for sweep in scanner.sweeps)
         scores = np.memmap(stored, np.float32, "r", shape=(bins, len(task.channels)))
-        whole = Track(
-            opened, scanner.sweeps, scores, task.channels, task.label, threshold, scanner.shift
+        track = Track(
+            genome, scanner.sweeps, scores, task.channels, task.label, threshold, scanner.shift
         )
-        scored, counts = whole.count_scored(), list[int | None]()
+        scored, counts = track.count_scored(), list[int | None]()
         if scored:
             if drawing is not None:
-                drawing.draw(whole.region, task, threshold)
+                drawing.draw(track.region, task, threshold)
                 say(f"the picture is {drawing.file}")
-            counts = [write_file(Content(whole, settings, channel), file) for file in outs]
+            counts = [write_file(Content(track, settings, channel), file) for file in outs]
     if not scored:  # genome browsers do not open a bigWig file without numbers
         raise InvalidValueError(
-            f"{genome} has nothing but N, which has no scores: nothing was written"
+            f"{genome.file} has nothing but N, which has no scores: nothing was written"
         )
     unscored = f"; {bins - scored:,} without a score, as all is N there" if scored < bins else ""
     for file, count in zip(outs, counts, strict=True):
