@@ -41,7 +41,9 @@ FEWEST_STEPS = 32
 MOST_PLAIN_STEPS = 128
 # Maximum number of steps along edges in all products of Lanczos with restarts.
 MOST_STEPS = 2**31
-_eigsh: Any = eigsh  # its stubs ask for an integer tolerance
+# The stubs of SciPy require an integer tolerance, and do not know the arguments of operators.
+_eigsh: Any = eigsh
+_operator_of: Any = LinearOperator
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def _operator(graph: Digraph) -> tuple[LinearOperator, Floats]:
         return found - first * (first @ found)
 
     size = graph.n, graph.n
-    return LinearOperator(size, matvec=product, dtype=np.float64), first  # type: ignore[call-arg]
+    return _operator_of(size, matvec=product, dtype=np.float64), first
 
 
 def _start(graph: Digraph, first: Floats) -> Floats:
@@ -254,7 +256,7 @@ def _banded(graph: Digraph) -> Eigenvalue | None:
 
     start = np.zeros(n)
     start[place] = _start(graph, np.sqrt(graph.degrees / edges))
-    operator = LinearOperator((n, n), matvec=inverse, dtype=np.float64)  # type: ignore[call-arg]
+    operator = _operator_of((n, n), matvec=inverse, dtype=np.float64)
     try:
         (value,), _ = _eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE)
     except (ArpackNoConvergence, ArpackError):

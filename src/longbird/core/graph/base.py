@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from longbird.core.graph import identity, jsonform, rules
 from longbird.core.graph.arguments import MOST_SEED, MOST_TOKENS, integer, shown
-from longbird.core.graph.fields import fields_of, graphs_in, with_graphs
+from longbird.core.graph.fields import fields_of, graphs_in, replaced, with_graphs
 from longbird.core.graph.reach import Reach
 from longbird.core.graph.rules import Positions, edges_between, spans_of_tiles
 from longbird.errors import InvalidTypeError, InvalidValueError
@@ -178,7 +178,7 @@ class Graph(ABC):
             return graph
         seed = fields["seed"]
         try:
-            return dataclasses.replace(graph, seed=seed + offset)  # type: ignore[type-var]
+            return replaced(graph, seed=seed + offset)
         except (TypeError, ValueError) as error:
             raise type(error)(f"reseed adds {offset} to the seed {seed!r}, but {error}") from None
 

@@ -143,7 +143,7 @@ class ByLength(Graph):
         """Check the graphs and sort the lengths."""
         given = up_to.items() if isinstance(up_to, Mapping) else up_to
         try:
-            pairs = [(length, graph) for length, graph in given]  # type: ignore[union-attr]
+            pairs = [(length, graph) for length, graph in given]
         except (TypeError, ValueError):
             raise InvalidTypeError(
                 "ByLength up_to must be a dictionary from lengths to graphs, such as "

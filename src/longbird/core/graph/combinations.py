@@ -57,7 +57,8 @@ class Combination(Graph, abstract=True):
         found = tuple(dict.fromkeys(cls._flat(parts)))
         if not found:
             raise InvalidValueError(f"{cls.__name__} needs at least one part")
-        return found[0] if len(found) == 1 else cls(found)  # type: ignore[call-arg]
+        combine: Any = cls  # the constructor, which the dataclass adds to the subclass
+        return found[0] if len(found) == 1 else combine(found)
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> Graph:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from longbird.core.graph.base import Graph
 
 
 def fields_of(graph: Graph) -> dict[str, Any]:
     """Return the arguments that a graph was made from, by name."""
-    fields = dataclasses.fields(graph)  # type: ignore[arg-type]
+    fields = dataclasses.fields(cast("DataclassInstance", graph))
     return {field.name: getattr(graph, field.name) for field in fields if field.init}
+
+
+def replaced(graph: Graph, /, **fields: object) -> Graph:
+    """Return the same piece with other values in some of its fields."""
+    return cast("Graph", dataclasses.replace(cast("DataclassInstance", graph), **fields))
 
 
 def graphs_in(value: Any) -> Iterator[Graph]:
@@ -31,7 +38,7 @@ def with_graphs(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
     fields = fields_of(graph)
     changed = {name: _map_graphs(value, function) for name, value in fields.items()}
     changed = {name: changed[name] for name in fields if changed[name] is not fields[name]}
-    return dataclasses.replace(graph, **changed) if changed else graph  # type: ignore[type-var]
+    return replaced(graph, **changed) if changed else graph
 
 
 def _map_graphs(value: Any, function: Callable[[Graph], Graph]) -> Any:

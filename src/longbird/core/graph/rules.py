@@ -74,7 +74,8 @@ def spans_of_tiles(
 def check_declaration(graph: Graph, clash: frozenset[str]) -> None:
     """Check what the class of a piece declares; `clash` has fields whose name is taken."""
     name = type(graph).__name__
-    if not type(graph).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    parameters: Any = getattr(type(graph), "__dataclass_params__")  # noqa: B009
+    if not parameters.frozen:
         raise InvalidTypeError(f"{name} can be changed: use @dataclass(frozen=True)")
     if clash:
         raise InvalidTypeError(

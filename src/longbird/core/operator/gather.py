@@ -59,7 +59,7 @@ def run(call: Call) -> tuple[Tensor, Tensor]:
     padding, which gives the same result for a graph that does not change as sequences grow.
     """
     # Not `is_exporting()`, which is always true under torch.compile of torch 2.9.
-    exporting = torch.compiler._is_exporting_flag  # pyright: ignore[reportPrivateUsage]
+    exporting = torch.compiler._is_exporting_flag
     if exporting and call.global_tokens is not None:
         raise InvalidValueError(
             "gather is exported without global_tokens, which would change the graph with every "

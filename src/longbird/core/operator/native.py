@@ -117,7 +117,8 @@ def is_transformed(*tensors: Tensor) -> bool:
     """
     if torch.compiler.is_compiling():
         return False
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore
+    functorch: Any = getattr(torch._C, "_functorch")  # noqa: B009
+    wrapped = functorch.is_functorch_wrapped_tensor
     dual = forward_ad._current_level >= 0
     return any(
         wrapped(x) or (dual and forward_ad.unpack_dual(x).tangent is not None) for x in tensors
@@ -203,7 +204,8 @@ def _(
     grad_bias = _empty_bias_gradient(q, relative_bias)
     if relative_bias is not None:
         grad_bias = grad_bias.to(relative_bias.dtype)
-    return *(torch.empty_like(_rows(x)) for x in (q, k, v)), grad_bias  # type: ignore[return-value]
+    grad_q, grad_k, grad_v = (torch.empty_like(_rows(x)) for x in (q, k, v))
+    return grad_q, grad_k, grad_v, grad_bias
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

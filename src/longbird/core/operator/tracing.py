@@ -27,5 +27,5 @@ def constant(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
 
     Equivalent to torch.compiler.assume_constant_result, which imports the compiler (1.5 s).
     """
-    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    vars(function)["_dynamo_marked_constant"] = True
     return function
