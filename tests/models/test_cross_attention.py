@@ -300,7 +300,7 @@ def test_what_was_read_of_other_documents():
     writer = lb.LongbirdForConditionalGeneration(lb.LongbirdSeq2SeqConfig(**SIZES)).eval()
     long = draw(3, 20)
     cache = writer(long, decoder_input_ids=TEXT, use_cache=True).past_key_values
-    with pytest.raises(ValueError, match=r"20 tokens that an encoder read, .* has 15"):
+    with pytest.raises(ValueError, match=r"20 encoder states, .* has 15"):
         writer(long[:, :15], decoder_input_ids=TEXT[:, :1], past_key_values=cache)
 
 

@@ -180,7 +180,7 @@ def test_the_trainer_does_not_take_it():
 
 
 def test_other_types_and_models():
-    with pytest.raises(ValueError, match=r"float32 ones, received torch.bfloat16"):
+    with pytest.raises(ValueError, match=r"float32 weights, received torch.bfloat16"):
         lb.quantize(model_of("bigbird", "Model").to(torch.bfloat16))
     with pytest.raises(ValueError, match=r"computes in float32 on a CPU, received torch.bfloat16"):
         run(lb.quantize(model_of("bigbird", "Model")).to(torch.bfloat16), input_ids=ids_of())

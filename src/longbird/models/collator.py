@@ -1,7 +1,4 @@
-"""Examples to batches: padding for the inputs that tokenizers do not know."""
-
-# transformers writes its types more narrowly than its classes are.
-# pyright: reportArgumentType=false, reportUnknownParameterType=false
+"""Make padded batches of examples, including the inputs that tokenizers do not know."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.layers.checks import IGNORED
 
 PER_TOKEN = {"global_attention_mask": 0, "position_ids": 0, "segment_ids": -1}
-"""Inputs with a number for each token, and what padding has."""
+"""Inputs with a number for each token, and their padding."""
 
 COLUMNS = {
     "edges": -1,
@@ -27,26 +24,25 @@ COLUMNS = {
     "start_positions": None,
     "end_positions": None,
 }
-"""Inputs that are columns of the batch, which move if padding comes first; and their padding."""
+"""Inputs that are columns of the batch, which move with padding on the left; and their padding."""
 
 LABELS = ("labels", "label", "label_ids")
-"""The names that data sets give to labels; those of a batch are `labels`."""
+"""Names of labels in datasets; a batch calls them `labels`."""
 
 MARKS = {"sentence_support": 0}
-"""Inputs of another length than the text, and their padding."""
+"""Inputs whose length is not that of the text, and their padding."""
 
 
 @dataclass
 class LongbirdCollator:
-    """Makes a padded batch of examples, for the `Trainer` or a `DataLoader`.
+    """Make a padded batch of examples, for the `Trainer` or a `DataLoader`.
 
-    The tokenizer pads what it knows. `segment_ids`, `global_attention_mask`, `edges`,
-    `sentence_positions`, `paragraph_positions` and labels of tokens are padded with it, on the
-    same side.
+    The tokenizer pads the inputs that it knows. `segment_ids`, `global_attention_mask`, `edges`,
+    `sentence_positions`, `paragraph_positions` and labels of tokens are padded on the same side.
 
     Args:
-        tokenizer: Of transformers.
-        pad_to_multiple_of: Length of the batch.
+        tokenizer: A tokenizer of transformers.
+        pad_to_multiple_of: Number that the length of the batch is a multiple of.
 
     Examples:
         >>> import longbird as lb, tokenizers, transformers
@@ -72,7 +68,7 @@ class LongbirdCollator:
     pad_to_multiple_of: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the arguments, which would fail with the first batch."""
+        """Check the arguments, which would otherwise fail with the first batch."""
         if not hasattr(self.tokenizer, "pad") or not hasattr(self.tokenizer, "padding_side"):
             raise InvalidTypeError(
                 "tokenizer must be one of transformers, as AutoTokenizer.from_pretrained(...) "
@@ -87,7 +83,7 @@ class LongbirdCollator:
             raise InvalidValueError(f"pad_to_multiple_of must be at least 1, received {multiple}")
 
     def __call__(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
-        """A batch of tensors [batch, ...] of all that the examples have."""
+        """Make a batch of tensors [batch, ...] of all inputs of the examples."""
         rows = _rows(examples)
         own = [*PER_TOKEN, *COLUMNS, *MARKS, "labels"]
         taken = {name: [row.pop(name) for row in rows] for name in own if self._has(rows, name)}
@@ -119,7 +115,7 @@ class LongbirdCollator:
 
     @staticmethod
     def _has(rows: list[dict[str, Any]], name: str) -> bool:
-        """Do the examples have an input of this name? All of them must, or none."""
+        """Whether the examples have an input of this name; all of them must, or none."""
         there = [row.get(name) is not None for row in rows]
         if any(there) and not all(there):
             raise InvalidValueError(
@@ -145,7 +141,7 @@ class LongbirdCollator:
 
 
 def _rows(examples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The examples as dicts of their own, with one name for labels."""
+    """Copy the examples, with one name for labels."""
     if isinstance(examples, (Mapping, str)) or not isinstance(examples, Iterable):
         raise InvalidTypeError(
             f"the collator takes a list of examples, received {type(examples).__name__}"
@@ -189,7 +185,7 @@ def _rows(examples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _numbers(name: str, number: int, value: Any) -> Tensor:
-    """What an example has of an input, as a tensor of the type and shape that it must have."""
+    """An input of an example as a tensor, of the type and shape that it must have."""
     where = f"{name} of example {number}"
     try:
         x = torch.as_tensor(value)
@@ -209,7 +205,7 @@ def _numbers(name: str, number: int, value: Any) -> Tensor:
 
 
 def _of_tokens(labels: list[Tensor], lengths: list[int]) -> bool:
-    """Is there an integer label for every token?"""
+    """Whether there is an integer label for every token."""
     return all(
         x.shape == (length,) and not x.is_floating_point()
         for x, length in zip(labels, lengths, strict=True)
@@ -217,7 +213,7 @@ def _of_tokens(labels: list[Tensor], lengths: list[int]) -> bool:
 
 
 def _stacked(name: str, given: list[Tensor], filler: int | None) -> Tensor:
-    """[batch, ...]: of the same shape, or filled up along the first axis."""
+    """[batch, ...]: tensors of the same shape, or padded along the first axis."""
     if filler is not None and all(x.ndim for x in given):
         return torch.nn.utils.rnn.pad_sequence(given, batch_first=True, padding_value=filler)
     if len({x.shape for x in given}) > 1:

@@ -1,4 +1,4 @@
-"""The configurations of the two architectures: encoders and decoders, and encoder-decoders."""
+"""The configurations of both architectures: encoders or causal decoders, and encoder-decoders."""
 
 from __future__ import annotations
 
@@ -46,81 +46,85 @@ def _field_names(cls: type[PreTrainedConfig]) -> frozenset[str]:
 class LongbirdConfig(PreTrainedConfig):
     """Configuration of an encoder, or of a causal decoder, over any graph.
 
-    The defaults are those of BigBird-base. Every field is checked when it is set, whether it comes
-    from a call or from `config.json`: its type, that it is finite, and its range.
+    The defaults are those of BigBird-base. The type and the range of every field are checked when
+    it is set, whether it comes from a call or from `config.json`.
 
     Args:
-        vocab_size: Tokens of the vocabulary.
-        hidden_size: Width of the hidden states; a multiple of the heads.
-        num_hidden_layers: Layers of the encoder.
-        num_attention_heads: Heads of each layer.
+        vocab_size: Number of tokens in the vocabulary.
+        hidden_size: Width of the hidden states, a multiple of `num_attention_heads`.
+        num_hidden_layers: Number of layers.
+        num_attention_heads: Number of attention heads in each layer.
         intermediate_size: Width inside the feed-forward blocks.
-        hidden_act: The activation of the feed-forward blocks, by its name in transformers.
-        hidden_dropout_prob: Dropout of embeddings and of what each block adds.
+        hidden_act: Activation of the feed-forward blocks, by its name in transformers.
+        hidden_dropout_prob: Dropout of embeddings and of the output of each block.
         attention_probs_dropout_prob: Dropout of attention probabilities.
         activation_dropout: Dropout inside the feed-forward blocks.
-        max_position_embeddings: Rows of the position table: the longest document, and for
-            "padding-aware" positions the rows up to the padding id besides.
-        type_vocab_size: Token types (`token_type_ids`); 0 for none.
+        max_position_embeddings: Number of rows of the position table: the length of the longest
+            document, plus the rows up to the padding id for "padding-aware" positions.
+        type_vocab_size: Number of token types (`token_type_ids`); 0 for none.
         initializer_range: Standard deviation of new weights.
-        layer_norm_eps: What norms add to the variance.
-        pad_token_id: The token of padding, None for none.
-        bos_token_id: The token that begins a text.
-        eos_token_id: The token that ends a text, or a list of such tokens.
-        sep_token_id: The token between a question and its context; by default None where the
-            vocabulary has no token 66, which is BigBird's.
-        tie_word_embeddings: Do the vocabularies of input and output share their weights?
-        use_cache: Causal models: return the cache that the next step goes on from.
-        is_decoder: Is the model causal? `LongbirdForCausalLM` sets it.
-        graph: Which token sees which: a graph, its JSON or its expression as text, or a list with
-            one for each layer. A single graph is reseeded with the number of the layer.
-            `longbird.bigbird()` by default.
-        norm: "post" (BERT) or "pre" (Pegasus): where the norm of a block stands.
-        positions: "absolute" (from 0), "padding-aware" (RoBERTa: from pad_token_id + 1) or
-            "none".
-        position_padding_id: "padding-aware": the id that has no position; pad_token_id by default.
-        relative_buckets: Buckets of a bias by distance, shared by all layers (MPNet, T5); 0 for
-            none.
-        relative_max_distance: Distance from which all keys share a bucket.
+        layer_norm_eps: Number that norms add to the variance.
+        pad_token_id: Token of padding; None for none.
+        bos_token_id: Token at the beginning of a text.
+        eos_token_id: Token at the end of a text, or a list of such tokens.
+        sep_token_id: Token between a question and its context. The default is BigBird's token 66,
+            or None if the vocabulary does not have it.
+        tie_word_embeddings: Whether the vocabularies of input and output share their weights.
+        use_cache: Whether causal models return the cache from which the next step continues.
+        is_decoder: Whether the model is causal; `LongbirdForCausalLM` sets it.
+        graph: The graph that decides which token sees which: a graph, its JSON, its expression as
+            text, or a list with a graph for each layer. A single graph is reseeded with the number
+            of the layer. The default is `longbird.bigbird()`.
+        norm: Place of the norm of a block: "post" (after it, BERT) or "pre" (before it, Pegasus).
+        positions: Position embeddings: "absolute" (from 0), "padding-aware" (RoBERTa: from
+            pad_token_id + 1) or "none".
+        position_padding_id: Token that has no position if positions are "padding-aware";
+            pad_token_id by default.
+        relative_buckets: Number of buckets of a bias by distance, which all layers share (MPNet,
+            T5); 0 for none.
+        relative_max_distance: Distance beyond which all keys share a bucket.
         embedding_norm: "before_dropout" (BERT), "after_dropout" (BigBird) or "none".
-        rescale_embeddings: Multiply token embeddings by sqrt(hidden_size).
-        attention_bias: Do queries, keys and values have a bias?
-        attention_output_bias: Does the attention output have a bias?
-        global_projections: Longformer: global tokens, given by `global_attention_mask`, look at
-            all tokens through projections of their own.
-        num_global_tokens: BigBird-ETC: learned global tokens added to every document, one for
-            each segment where `segment_ids` are given; 0 for none.
-        global_max_distance: BigBird-ETC: global tokens further apart share a label.
-        add_cross_attention: A causal decoder also looks at what an encoder read, which is given as
-            `encoder_hidden_states`.
-        attention_impl: "auto", or the implementation that attention must run on.
-        quantize: "int8" for layers with int8 weights, for inference alone; `longbird.quantize`
-            sets it, and so does `from_pretrained(folder, quantize="int8")`.
-        classifier_activation: Between the two layers of a classification head.
+        rescale_embeddings: Whether token embeddings are multiplied by sqrt(hidden_size).
+        attention_bias: Whether queries, keys and values have a bias.
+        attention_output_bias: Whether the output of attention has a bias.
+        global_projections: Whether global tokens, given by `global_attention_mask`, attend to all
+            tokens with projections of their own (Longformer).
+        num_global_tokens: Number of learned global tokens that are added to every document
+            (BigBird-ETC), or their maximum if `segment_ids` are given; 0 for none.
+        global_max_distance: Distance beyond which global tokens share a label (BigBird-ETC).
+        add_cross_attention: Whether a causal decoder also attends to the states of an encoder,
+            which are given as `encoder_hidden_states`.
+        attention_impl: Implementation of attention: "auto", or the name of one.
+        quantize: "int8" for layers with int8 weights, for inference only; `longbird.quantize` and
+            `from_pretrained(folder, quantize="int8")` set it.
+        classifier_activation: Activation between the two layers of a classification head.
         classifier_dropout: Dropout of heads; `hidden_dropout_prob` by default.
-        lm_transform: Does the language-model head have a layer of its own before the vocabulary?
-        lm_activation: The activation of that layer; `hidden_act` by default.
-        qa_feed_forward: BigBird: a feed-forward block before the span outputs.
-        qa_hides_question: BigBird: an answer cannot start or end in the question.
-        num_answer_types: Question answering: outputs for the type of answer (such as span, yes,
-            no); 0 for none.
-        supporting_sentences: Question answering: an output for each sentence.
-        pooling: Sentence embedding: "mean", "first" or "globals".
-        sparse_prediction: Language modelling: with labels, predict labelled tokens alone.
-        num_labels: Labels that a classification head tells apart; not stored, but counted in
+        lm_transform: Whether a language-model head has a layer before the vocabulary.
+        lm_activation: Activation of that layer; `hidden_act` by default.
+        qa_feed_forward: Whether question answering has a feed-forward block before the span
+            outputs (BigBird).
+        qa_hides_question: Whether answers cannot start or end in the question (BigBird).
+        num_answer_types: Number of types of answers (such as span, yes, no) in question answering;
+            0 for none.
+        supporting_sentences: Whether question answering has an output for each sentence.
+        pooling: Pooling of embeddings: "mean", "first" or "globals".
+        sparse_prediction: Whether language models with labels compute logits of labelled tokens
+            only.
+        num_labels: Number of labels of a classification head; not stored, but counted in
             `id2label`.
         id2label: The label of each number from 0 on.
-        label2id: The number of each label; of the two, either follows from the other.
-        problem_type: Classification of documents: "regression", "single_label_classification" or
-            "multi_label_classification"; by default decided by the labels given.
-        output_hidden_states: Return the hidden states of all layers.
-        output_attentions: Return the attention weights of all layers.
-        return_dict: Return named outputs rather than a tuple.
-        dtype: The type of the weights, as transformers notes it when it saves.
-        is_encoder_decoder: True for `LongbirdSeq2SeqConfig` alone.
-        chunk_size_feed_forward: Without effect: feed-forward blocks run in pieces where it helps.
-        architectures: The class that was saved, as transformers notes it.
-        transformers_version: The version that saved it, likewise.
+        label2id: The number of each label; it follows from `id2label`, and the other way round.
+        problem_type: Kind of classification of documents: "regression",
+            "single_label_classification" or "multi_label_classification"; by default it is decided
+            by the labels that are given.
+        output_hidden_states: Whether to return the hidden states of all layers.
+        output_attentions: Whether to return the attention weights of all layers.
+        return_dict: Whether to return named outputs rather than a tuple.
+        dtype: Type of the weights, which transformers stores when it saves a model.
+        is_encoder_decoder: True for `LongbirdSeq2SeqConfig` only.
+        chunk_size_feed_forward: Without effect: feed-forward blocks run in pieces when it helps.
+        architectures: Name of the class that was saved, which transformers stores.
+        transformers_version: Version of transformers that saved the model.
 
     Examples:
         >>> import longbird as lb
@@ -183,7 +187,7 @@ class LongbirdConfig(PreTrainedConfig):
     sparse_prediction: bool = False
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Sets a field, if its rule allows the value."""
+        """Set a field if its rule accepts the value."""
         if name in RULES:
             RULES[name].check(name, value)
         if name == "graph":
@@ -192,10 +196,10 @@ class LongbirdConfig(PreTrainedConfig):
         super().__setattr__(name, value)
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Names the labels, and checks how fields go together."""
+        """Complete the names of labels, and check the relations between fields."""
         saved = "model_type" in kwargs
         if saved and self.id2label is not None:
-            self.label2id = None  # a file may contradict itself: what is shown is id2label
+            self.label2id = None  # a file may contradict itself: id2label counts
         kwargs = self._known(kwargs)
         rules = {**SAVED_RULES, **RULES} if saved else RULES
         for name in rules.keys() & kwargs.keys():
@@ -213,7 +217,7 @@ class LongbirdConfig(PreTrainedConfig):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
-        """The configuration in a folder or on the hub, with these fields in place of its own."""
+        """Load the configuration of a folder or a model on the hub, and change these fields."""
         check_path(pretrained_model_name_or_path)
         unknown = cls._unknown_options(kwargs)
         if unknown and not kwargs.get("return_unused_kwargs"):
@@ -222,24 +226,24 @@ class LongbirdConfig(PreTrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
-        """A configuration of a dictionary, with these fields in place of its own.
+        """Build a configuration from a dictionary, and change these fields.
 
-        They are put in before anything is checked: transformers would set them afterwards.
+        The fields are changed before anything is checked; transformers would set them afterwards.
         """
         own = _field_names(cls) - {"dtype"}
         given = {name: kwargs.pop(name) for name in (own | {"model_type"}) & kwargs.keys()}
-        if kwargs.get("num_labels", 0) is None:  # nothing is asked for
+        if kwargs.get("num_labels", 0) is None:  # not given
             del kwargs["num_labels"]
-        if LABEL_FIELDS & (given.keys() | kwargs.keys()):  # then those of the file are others
+        if LABEL_FIELDS & (given.keys() | kwargs.keys()):  # those of the file do not count
             named = label_names(
                 given.get("id2label"), given.get("label2id"), kwargs.get("num_labels")
             )
             given["id2label"], given["label2id"] = named
         for name in ("dtype", "torch_dtype"):
-            if kwargs.get(name) == "auto":  # a wish about loading, and not a type
+            if kwargs.get(name) == "auto":  # about loading, and not a type
                 del kwargs[name]
-        # transformers would also set what is a method here. AutoTokenizer hands over its own
-        # options, too, so that only what is nearly a field is reported.
+        # transformers would overwrite methods of these names. AutoTokenizer passes its own options
+        # too, so that only names similar to a field are reported.
         unused = {name: kwargs.pop(name) for name in cls._unknown_options(kwargs)}
         near = [name for name in unused if nearest(name, own, 0.8)]
         if near and not kwargs.get("return_unused_kwargs"):
@@ -250,7 +254,7 @@ class LongbirdConfig(PreTrainedConfig):
 
     @classmethod
     def unknown_names(cls, names: Iterable[str]) -> list[str]:
-        """Those that are neither fields nor kept in configurations by other libraries."""
+        """Return the names that are neither fields nor stored by other libraries."""
         known = _field_names(cls) | KEPT
         return [name for name in names if name not in known]
 
@@ -260,13 +264,13 @@ class LongbirdConfig(PreTrainedConfig):
 
     @classmethod
     def has_no(cls, names: Iterable[str]) -> str:
-        """A message about names that are not fields, with the fields that may have been meant."""
+        """Return a message about names that are not fields, with similar fields."""
         fields = _field_names(cls) | {"num_labels"}  # which is counted rather than kept
         texts = [f"{name}{nearest(name, fields)}" for name in names]
         return f"{cls.__name__} has no field {', '.join(texts)}."
 
     def _check_token(self, name: str) -> None:
-        """Raises for a token beyond the vocabulary; one that is there by default becomes None."""
+        """Raise for a token beyond the vocabulary; a default beyond it becomes None."""
         value = getattr(self, name, None)
         default = next((each.default for each in fields(self) if each.name == name), None)
         tokens = value if isinstance(value, list) else [value]
@@ -281,11 +285,11 @@ class LongbirdConfig(PreTrainedConfig):
             )
 
     def _known(self, more: dict[str, Any]) -> dict[str, Any]:
-        """What was given beyond the fields, without what has no meaning here.
+        """Return the values of names that are not fields, without those that mean nothing here.
 
-        A name that nobody knows is an error in a call. In a saved configuration, which has its
-        model type in it, a newer version or another library may have put it there: then it is kept
-        for the next to read, and a line says that it is not used.
+        An unknown name is an error in a call. A saved configuration, which states its model type,
+        may come from a newer version or another library: then the name is kept, and a logged line
+        says that it is not used.
         """
         name = type(self).__name__
         saved = "model_type" in more
@@ -313,18 +317,18 @@ class LongbirdConfig(PreTrainedConfig):
 
     @property
     def absent_id(self) -> int | None:
-        """The id that has no position of its own, where positions are padding-aware."""
+        """The token id that has no position of its own, if positions are padding-aware."""
         given = self.position_padding_id
         return self.pad_token_id if given is None else given
 
     @property
     def first_position(self) -> int:
-        """The row of the position table that the first token of a document has."""
+        """The row of the position table for the first token of a document."""
         return (self.absent_id or 0) + 1 if self.positions == "padding-aware" else 0
 
     @property
     def longest_document(self) -> int:
-        """Tokens that the position table has rows for."""
+        """Number of tokens that the position table has rows for."""
         return self.max_position_embeddings - self.first_position
 
     @property
@@ -335,12 +339,12 @@ class LongbirdConfig(PreTrainedConfig):
 
     @property
     def causal(self) -> bool:
-        """Is this the configuration of a causal decoder?"""
+        """Whether this is the configuration of a causal decoder."""
         return self.is_decoder and not self.is_encoder_decoder
 
     @property
     def layer_graphs(self) -> list[Graph]:
-        """The graph of every layer; of a causal decoder, what it has of the past."""
+        """The graph of every layer, restricted to earlier tokens in a causal decoder."""
         if isinstance(self.graph, list):
             graphs = self.graph
         else:
@@ -348,9 +352,9 @@ class LongbirdConfig(PreTrainedConfig):
         return [_past_of(graph) for graph in graphs] if self.causal else graphs
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration as plain values; graphs as their JSON objects."""
+        """Return the configuration as plain values, with graphs as JSON objects."""
         values = super().to_dict()
-        if values.get("quantize") is None:  # as in folders that were written before there was int8
+        if values.get("quantize") is None:  # as in folders from before int8
             values.pop("quantize", None)
         many = isinstance(self.graph, list)
         graphs = [json.loads(graph.to_json()) for graph in (self.graph if many else [self.graph])]
@@ -360,16 +364,17 @@ class LongbirdConfig(PreTrainedConfig):
 class LongbirdSeq2SeqConfig(LongbirdConfig):
     """Configuration of an encoder-decoder: any graph in the encoder, a full causal decoder.
 
-    The defaults are those of BigBird-Pegasus-large. Fields of `LongbirdConfig` describe the
+    The defaults are those of BigBird-Pegasus-large. The fields of `LongbirdConfig` describe the
     encoder; the decoder shares its width, norms and activation.
 
     Args:
-        decoder_layers: Layers of the decoder; as many as the encoder has by default.
-        decoder_attention_heads: Heads of its self-attention and cross-attention; likewise.
-        decoder_intermediate_size: Width inside its feed-forward blocks; likewise.
-        max_decoder_positions: Longest output.
-        decoder_start_token_id: The token that every output begins after.
-        is_encoder_decoder: Always True; it tells transformers what the model is.
+        decoder_layers: Number of layers of the decoder; by default that of the encoder.
+        decoder_attention_heads: Number of its heads; by default that of the encoder.
+        decoder_intermediate_size: Width inside its feed-forward blocks; by default that of the
+            encoder.
+        max_decoder_positions: Maximum number of tokens of an output.
+        decoder_start_token_id: Token before the first token of an output.
+        is_encoder_decoder: Always True, for transformers.
 
     Examples:
         >>> import longbird as lb
@@ -401,7 +406,7 @@ class LongbirdSeq2SeqConfig(LongbirdConfig):
     decoder_start_token_id: int | None = 2
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Gives the decoder the sizes of the encoder, where it has none of its own."""
+        """Give the decoder the sizes of the encoder by default, and check its heads."""
         if self.decoder_layers is None:
             self.decoder_layers = self.num_hidden_layers
         if self.decoder_attention_heads is None:

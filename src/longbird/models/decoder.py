@@ -35,7 +35,7 @@ from longbird.models.pretrained import LongbirdPreTrainedModel
 
 
 class DecoderAttention(Projections):
-    """Full attention over what the decoder wrote."""
+    """Full causal attention over the output so far."""
 
     def __init__(self, config: LongbirdSeq2SeqConfig, layer: int) -> None:
         heads = config.decoder_attention_heads or config.num_attention_heads
@@ -45,7 +45,7 @@ class DecoderAttention(Projections):
     def forward(
         self, x: Tensor, mask: Tensor, cache: EncoderDecoderCache | None, weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """[b, s, w] to [b, s, w], and the weights if asked for; mask bool [b or 1, 1, s, m]."""
+        """[b, s, w] to [b, s, w], and optionally the weights; mask bool [b or 1, 1, s, m]."""
         q, k, v = (y.transpose(1, 2) for y in self.projected(x))  # [b, h, s, d]
         if cache is not None:
             k, v = cache.self_attention_cache.update(k, v, self.layer)
@@ -72,7 +72,7 @@ class DecoderLayer(CrossLayer):
         weights: tuple[list[Tensor], list[Tensor]] | None = None,
         documents: Documents | None = None,
     ) -> Tensor:
-        """[b, s, w] to [b, s, w], with what the encoder read, [b, n, w]; collects the weights."""
+        """[b, s, w] to [b, s, w], with states of the encoder [b, n, w]; collects weights."""
 
         def own(y: Tensor) -> Tensor:
             out, p = self.attention(y, mask, past_key_values, weights is not None)
@@ -126,7 +126,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> BaseModelOutputWithPastAndCrossAttentions:
-        """Output tokens [b, s] after an input [b, n, w]; masks [b, past + s] and [b, n]."""
+        """Decode output tokens [b, s] for an input [b, n, w]; masks are [b, past + s], [b, n]."""
         config = self.config
         if (input_ids is None) == (inputs_embeds is None):
             raise InvalidValueError(
@@ -232,7 +232,7 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
 
 
 def mostly_padding(mask: Tensor) -> Documents | None:
-    """The documents of a mask [b, n], if a quarter of it or more is padding."""
+    """Return the documents of a mask [b, n] if at least a quarter of it is padding."""
     if not readable(mask):
         return None
     lengths = (mask != 0).sum(1)
@@ -241,7 +241,7 @@ def mostly_padding(mask: Tensor) -> Documents | None:
 
 
 def check_cache(cache: Any, rows: int) -> None:
-    """Raises unless a cache can be that of the decoder, for this many documents."""
+    """Raise unless this is a cache of the decoder for this many documents."""
     if cache is None:
         return
     parts = (

@@ -1,4 +1,4 @@
-"""The structure of a document as edges of its own: added to the graph of every layer."""
+"""The edges of one document, such as links and citations, in addition to the graph."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from longbird.errors import InvalidTypeError, InvalidValueError
 def document_edges(
     edges: Tensor | Sequence[Any], ranks: Tensor, causal: bool
 ) -> tuple[Edges | None, ...] | None:
-    """A graph for each document from pairs (query, key) of columns of the batch.
+    """Build a graph for each document from pairs (query, key) of columns of the batch.
 
     Args:
         edges: int64 [batch, e, 2], (-1, -1) where a document has fewer; or an array [e, 2], or
             None, for each document.
         ranks: int64 [batch, n], the number of every token in its document, -1 for padding.
-        causal: Must a key not follow its query?
+        causal: Whether keys must not follow their queries.
 
     Returns:
-        The edges between tokens of each document, None where there are none; None without any.
+        The edges between tokens of each document, None if it has none; None if no document has.
     """
     if torch.compiler.is_exporting():
         raise InvalidValueError(
-            "edges are values of their documents, which an exported program does not know: put "
+            "an exported program cannot take edges, because they depend on the documents: put "
             "Edges(...) into the graph instead"
         )
     rows = ranks.shape[0]
@@ -52,9 +52,9 @@ def document_edges(
 
 
 def choice_edges(edges: Sequence[Any], rows: int, choices: int) -> list[Any]:
-    """The edges of every choice of every row, one after the other.
+    """Flatten the edges of every choice of every row, as given for multiple choice.
 
-    They are given as a list of choices, or None, for each row; or already one after the other.
+    Each row has a list with the edges of its choices, or None; or the list is already flat.
     """
     check_list(edges)
     if len(edges) == rows * choices != rows:
@@ -77,7 +77,7 @@ def choice_edges(edges: Sequence[Any], rows: int, choices: int) -> list[Any]:
 
 
 def check_list(edges: Any) -> None:
-    """Raises unless there can be edges for each document."""
+    """Raise unless this can hold edges for each document."""
     if not isinstance(edges, (Tensor, np.ndarray, Sequence)) or isinstance(edges, (str, bytes)):
         raise InvalidTypeError(
             "edges must be a tensor [batch, e, 2], or a list with pairs (query, key) or None for "
@@ -86,7 +86,7 @@ def check_list(edges: Any) -> None:
 
 
 def _edges_of(number: int, given: Any, rank: npt.NDArray[np.int64], causal: bool) -> Edges | None:
-    """The edges of one document, whose columns have these token numbers."""
+    """Build the edges of one document, whose columns have these token numbers."""
     where, n = f"edges of document {number}", len(rank)
     try:
         pairs = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
@@ -125,7 +125,6 @@ def _edges_of(number: int, given: Any, rank: npt.NDArray[np.int64], causal: bool
     if causal and (tokens[:, 1] > tokens[:, 0]).any():
         ahead = tokens[:, 1] > tokens[:, 0]
         raise InvalidValueError(
-            f"{where}: in {first(ahead)} a token sees one that follows it, which a causal model "
-            "must not"
+            f"{where}: in {first(ahead)} a token sees a later token, which a causal model must not"
         )
     return Edges(tokens)

@@ -1,4 +1,4 @@
-"""Names in a configuration that are not fields of it: whose they are, and what was meant."""
+"""Names in a configuration that are not its fields: those of other libraries, and mistakes."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ FOREIGN = {
     "scale_embedding": "rescale_embeddings",
     "use_bias": "attention_bias",
 }
-"""Names that other models in transformers have, and words of graphs, and our fields for them."""
+"""Names of fields in other models of transformers, and our fields for them."""
 
 KEPT = frozenset(GenerationConfig().to_dict()) | {
-    # what transformers reads or notes beside the fields of a configuration
+    # what transformers reads or stores beside the fields of a configuration
     "model_type", "name_or_path", "_name_or_path", "_commit_hash", "num_labels", "torch_dtype",
     "output_attentions", "_output_attentions", "attn_implementation", "experts_implementation",
     "_attn_implementation", "_attn_implementation_internal", "_attn_implementation_autoset",
     "_experts_implementation", "_experts_implementation_internal", "per_layer_config",
     "auto_map", "custom_pipelines", "quantization_config", "task_specific_params", "prefix",
     "tokenizer_class", "tie_last_hidden_states",
-    # what earlier versions of it noted in every configuration
+    # what earlier versions of it stored in every configuration
     "finetuning_task", "pruned_heads", "torchscript", "tf_legacy_loss", "use_bfloat16",
     "tie_encoder_decoder", "cross_attention_hidden_size",
-    # what CrossEncoder of sentence-transformers notes
+    # what CrossEncoder of sentence-transformers stores
     "sentence_transformers",
 }  # fmt: skip
-"""Names that transformers, and libraries on top of it, keep in any configuration."""
+"""Names that transformers and libraries on top of it store in any configuration."""
 
 LOADING = (
     "cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder", "proxies",
     "trust_remote_code", "code_revision", "return_unused_kwargs", "_from_auto", "_from_pipeline",
     "_configuration_file",
 )  # fmt: skip
-"""Options of a configuration's `from_pretrained` that are not fields, but about its file."""
+"""Options of a configuration's `from_pretrained` about its file."""
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """A question after the field that was meant, if one is near.
+    """Return a question about the field that was probably meant; empty if no field is similar.
 
     Examples:
         >>> nearest("graf", ["graph", "norm"])

@@ -1,7 +1,7 @@
-"""Losses over the labels that count, and the checks of these labels.
+"""Losses over the labels that count, and checks of these labels.
 
-Labels of -100 do not count. Where none counts, the loss is 0 and so is its gradient: transformers
-gives NaN there, and one such batch would end a training run.
+Labels of -100 do not count. If no label counts, the loss and its gradient are 0; in transformers
+they are NaN, and one such batch would ruin a training run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from longbird.models.outputs import Floats
 def prediction_loss(
     logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None
 ) -> Floats:
-    """Mean cross-entropy of [..., vocabulary] over the labels [...] that count."""
+    """Return the mean cross-entropy of [..., vocabulary] over the labels [...] that count."""
     check_tensor("labels", labels)
     if logits.shape[:-1] != labels.shape:
         raise InvalidValueError(
@@ -60,17 +60,17 @@ def token_loss(
     config: LongbirdConfig,  # noqa: ARG001
     num_items_in_batch: Tensor | int | None = None,
 ) -> Floats:
-    """`class_loss` of tokens, with the arguments that transformers gives to a loss function."""
+    """Return `class_loss` of tokens; the arguments are those of loss functions of transformers."""
     return class_loss(logits, labels, num_items_in_batch=num_items_in_batch)
 
 
 def answer_loss(
     start: Tensor, end: Tensor, start_positions: Tensor, end_positions: Tensor
 ) -> Floats:
-    """Mean cross-entropy of both ends [rows, n] of an answer.
+    """Return the mean cross-entropy of both ends [rows, n] of an answer.
 
     As in transformers, an end at column n or beyond it, which was cut off, does not count, and
-    nor does one of -100.
+    neither does -100.
     """
     rows, n = start.shape
     losses: list[Tensor] = []
@@ -95,10 +95,10 @@ def answer_loss(
 
 
 def document_loss(logits: Tensor, labels: Tensor, config: LongbirdConfig) -> Floats:
-    """The loss of documents, by `problem_type`, or by the type of the labels where it is None.
+    """Return the loss of documents, by `problem_type` or, if that is None, by the type of labels.
 
-    transformers writes what it has guessed into the configuration, and takes it for granted in
-    every later call; here a call says nothing about the next.
+    transformers stores its guess in the configuration, where it decides all later calls. Here each
+    call is decided by its own labels.
     """
     check_tensor("labels", labels)
     problem = config.problem_type
@@ -128,7 +128,7 @@ def document_loss(logits: Tensor, labels: Tensor, config: LongbirdConfig) -> Flo
 
 
 def mark_loss(logits: Tensor, marks: Tensor, counted: Tensor, name: str) -> Floats:
-    """Mean binary cross-entropy of logits over marks of 0 and 1, where they are counted."""
+    """Return the mean binary cross-entropy of logits over the counted marks of 0 and 1."""
     check_tensor(name, marks)
     if marks.shape != logits.shape:
         raise InvalidValueError(
@@ -146,9 +146,9 @@ def mark_loss(logits: Tensor, marks: Tensor, counted: Tensor, name: str) -> Floa
 def mean_cross_entropy(
     logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None
 ) -> Tensor:
-    """Over the labels [t] of logits [t, classes] that count, or as many as the caller counts.
+    """Return the cross-entropy of logits [t, classes], divided by the number of labels that count.
 
-    The Trainer counts the labels of all batches that it adds up.
+    The `Trainer` gives that number if it accumulates several batches.
     """
     if len(logits) == 0 or logits.shape[1] == 0:  # no label can count
         return logits.sum().float()
@@ -158,7 +158,7 @@ def mean_cross_entropy(
 
 
 def beside(logits: Tensor, labels: Tensor, name: str) -> Tensor:
-    """The labels on the device of the logits, where a model that is split ends."""
+    """Move labels to the device of the logits, which may differ in a model that is split."""
     if labels.is_meta and not logits.is_meta:
         raise InvalidValueError(
             f"{name} must have values, received a tensor on the meta device; move it to "

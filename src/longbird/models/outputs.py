@@ -1,8 +1,8 @@
-"""What the models return: the outputs of transformers, and what Longbird has beyond them.
+"""The outputs of the models: those of transformers, with fields of Longbird's own.
 
-Attention weights are `attentions`, one `SparseRows` for each layer: `.row(batch, head, token)` has
-the keys and weights of a token, and `.dense(n)` the matrix. In `global_attentions`, Longformer's
-global tokens have theirs as tensors [batch, heads, n, g], as transformers gives them.
+`attentions` has one `SparseRows` for each layer: `.row(batch, head, token)` returns the keys and
+weights of a token, and `.dense(n)` the matrix. `global_attentions` has the weights of Longformer's
+global tokens as tensors [batch, heads, n, g], as in transformers.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ Floats: TypeAlias = Any
 
 @dataclass
 class LongbirdModelOutput(ModelOutput):
-    """Output of `LongbirdModel`; padded places are zeros."""
+    """Output of `LongbirdModel`; padding is zeros."""
 
     last_hidden_state: Tensor | None = None
     """[batch, n, width]."""
     pooler_output: Tensor | None = None
-    """[batch, width]: the first token of every document through a layer of its own."""
+    """[batch, width]: the first token of every document after the pooling layer."""
     global_hidden_state: Tensor | None = None
     """[batch, g, width]: the added global tokens of BigBird-ETC."""
     past_key_values: Any = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Any, ...] | None = None
-    """One `SparseRows` for each layer; `.dense(n)` gives the matrix."""
+    """One `SparseRows` for each layer; `.dense(n)` returns the matrix."""
     global_attentions: tuple[Tensor, ...] | None = None
     """[batch, heads, n, g] for each layer: the weights of Longformer's global tokens."""
     cross_attentions: tuple[Tensor, ...] | None = None
-    """[batch, heads, n, m] for each layer, of a decoder over what an encoder read."""
+    """[batch, heads, n, m] for each layer: the weights of a decoder over states of an encoder."""
 
 
 @dataclass
@@ -93,12 +93,12 @@ class LongbirdForQuestionAnsweringOutput(ModelOutput):
 
     loss: Tensor | None = None
     start_logits: Tensor | None = None
-    """[batch, n]; -1e6 where an answer cannot start: padding, and the question if it is hidden."""
+    """[batch, n]; -1e6 for padding, and for the question if it is hidden."""
     end_logits: Tensor | None = None
     answer_type_logits: Tensor | None = None
     """[batch, num_answer_types]."""
     sentence_logits: Tensor | None = None
-    """[batch, sentences]: above 0 for a supporting sentence; -1e6 where there is no sentence."""
+    """[batch, sentences]: above 0 for a supporting sentence; -1e6 for padding."""
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Any, ...] | None = None
     global_attentions: tuple[Tensor, ...] | None = None

@@ -1,26 +1,30 @@
-"""Models with int8 weights, made of models with float32 ones."""
+"""Make models with int8 weights from models with float32 weights."""
 
 from __future__ import annotations
 
 import copy
 from typing import Any
 
-from longbird.errors import InvalidTypeError
-from longbird.models.pretrained import LongbirdPreTrainedModel
+import torch
+
+from longbird.errors import InvalidTypeError, InvalidValueError
+from longbird.models.layers.int8 import Int8Linear
+from longbird.models.layers.int8_kernels import WEIGHT_STEPS
+from longbird.models.pretrained import LoadingError, LongbirdPreTrainedModel
 
 
 def quantize(model: Any) -> Any:
-    """The same model with int8 weights in its layers, for faster inference on a CPU.
+    """Return a copy of a model with int8 weights in its layers, for faster inference on a CPU.
 
-    Queries, keys, values, attention outputs and feed-forward blocks become int8, as do the rows
-    that they are given; embeddings, norms, attention and heads stay in float32. Such a model is
-    saved and loaded like any other, with the same results to the last bit. It cannot be trained.
+    The weights of queries, keys, values, attention outputs and feed-forward blocks become int8, as
+    do their inputs. Embeddings, norms, attention and heads stay in float32. Such a model is saved
+    and loaded like any other, with the same results to the last bit. It cannot be trained.
 
     Args:
-        model: A Longbird model with float32 weights, which stays as it is.
+        model: A Longbird model with float32 weights, which is not changed.
 
     Returns:
-        A copy with int8 weights, in evaluation mode; the model itself, if it has them already.
+        The copy, in evaluation mode; or the model itself, if its weights are int8 already.
 
     Raises:
         TypeError: `model` is not a Longbird model.
@@ -44,3 +48,30 @@ def quantize(model: Any) -> Any:
             f"{type(model).__name__}"
         )
     return model if model.quantized else copy.deepcopy(model).to_int8()
+
+
+def as_float32(options: dict[str, Any]) -> None:
+    """Ask for float32, which is the type beside int8 weights; raise if another type was given."""
+    name = "torch_dtype" if "torch_dtype" in options else "dtype"
+    given = options.setdefault(name, torch.float32)
+    if given == "auto":
+        options[name] = torch.float32
+    elif given not in (None, torch.float32, "float32", "torch.float32"):
+        raise InvalidValueError(
+            f'quantize="int8" goes with float32 beside the int8 weights, received {name}={given}; '
+            f"leave {name} out"
+        )
+
+
+def check_int8(path: Any, model: Any) -> None:
+    """Raise for weights that Longbird does not write, and that some processors would cut off."""
+    for name, layer in model.named_modules():
+        if not isinstance(layer, Int8Linear) or layer.weight.is_meta:
+            continue
+        least, most = (int(x) for x in layer.weight.aminmax())
+        if least < -WEIGHT_STEPS or most > WEIGHT_STEPS:
+            raise LoadingError(
+                f"{name}.weight of {path} must be integers from {-WEIGHT_STEPS} to "
+                f"{WEIGHT_STEPS}, received {least} to {most}; make the folder again, with "
+                "longbird.quantize of the model that it was made from"
+            )

@@ -1,7 +1,7 @@
-"""The key and value cache of a causal decoder over a sparse graph: as large as the graph reaches.
+"""The key and value cache of a causal decoder over a sparse graph.
 
-A graph that sees the last `reach` tokens and the first `sinks` tokens needs no other keys for any
-later token, so that generation takes constant memory however long it runs.
+If tokens see at most the last `reach` tokens and the first `sinks` tokens, no other keys are
+needed, so that generation takes constant memory however long it runs.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from longbird.models.layers.context import Context
 from longbird.models.layers.packing import Documents
 
 NOWHERE = -1
-"""The position of a slot without a token."""
+"""The position of an empty slot."""
 
 
 def last_of(positions: Tensor) -> Tensor:
-    """The last position of every row of [rows, slots], [rows]; NOWHERE where there is none."""
+    """Return the last position of every row of [rows, slots]; NOWHERE for an empty row."""
     if positions.shape[1] == 0:
         return positions.new_full((len(positions),), NOWHERE)
     return positions.amax(1)
 
 
 class RollingLayer(CacheLayerMixin):
-    """What later tokens of one layer can still see: [rows, heads, slots, head_dim]."""
+    """The keys and values of a layer that later tokens see, [rows, heads, slots, head_dim]."""
 
     is_sliding, is_croppable = True, True
 
@@ -39,13 +39,13 @@ class RollingLayer(CacheLayerMixin):
         super().__init__()
         self.graph, self.stream = graph, stream(graph)
         self.positions: Tensor | None = None  # [rows, slots]
-        self.lengths: Tensor | None = None  # [rows]: tokens of each document so far
-        self.absent: Tensor | None = None  # [rows]: those that have no position of their own
+        self.lengths: Tensor | None = None  # [rows]: number of tokens of each document so far
+        self.absent: Tensor | None = None  # [rows]: number of tokens without a position
         self.seen = 0  # columns of the batch, padding included
         self.record_past = False  # keep everything until `crop`, for tokens that may be taken back
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> Any:
-        """Appends keys and values [rows, heads, t, head_dim] at `positions` [rows, t]."""
+        """Append keys and values [rows, heads, t, head_dim] at `positions` [rows, t]."""
         positions: Tensor = kwargs["positions"]
         lengths = last_of(positions) + 1  # 0 where there is no token
         if self.positions is not None:
@@ -60,14 +60,14 @@ class RollingLayer(CacheLayerMixin):
         return key_states, value_states
 
     def activate_past_recording(self) -> None:
-        """From now on nothing is forgotten before `crop` says what is not taken back."""
+        """Keep everything until `crop`, for tokens that may be taken back."""
         self.record_past = True
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Takes back the last tokens (a negative number), then forgets what is out of reach."""
+        """Remove the last tokens (a negative number), then what is out of reach."""
         if tokens_to_remove and not self.record_past:
             raise UnsupportedError(
-                "a rolling cache has forgotten what older tokens need: call "
+                "a rolling cache no longer has what older tokens need: call "
                 "activate_past_recording() before the tokens that may be taken back"
             )
         if self.positions is None:
@@ -79,7 +79,7 @@ class RollingLayer(CacheLayerMixin):
         self.drop()
 
     def drop(self) -> None:
-        """Forgets what no later token can see: keeps the sinks and the last `reach` tokens."""
+        """Keep the sinks and the last `reach` tokens, which later tokens can see."""
         assert self.positions is not None
         if self.stream.reach is None:
             return
@@ -97,40 +97,40 @@ class RollingLayer(CacheLayerMixin):
         self.values = self.values.transpose(1, 2)[rows, order].transpose(1, 2)  # type: ignore[union-attr]
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Chooses rows, for beam search."""
+        """Select rows, for beam search."""
         self.batch_select_indices(beam_idx)
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Chooses rows."""
+        """Select rows."""
         if self.positions is not None:
             self.keys, self.values = self.keys[indices], self.values[indices]  # type: ignore[index]
             self.positions, self.lengths = self.positions[indices], self.lengths[indices]  # type: ignore[index]
             self.absent = None if self.absent is None else self.absent[indices]
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeats every row."""
+        """Repeat every row."""
         if self.positions is not None:
             rows = torch.arange(len(self.positions), device=self.positions.device)
             self.batch_select_indices(rows.repeat_interleave(repeats))
 
     def reset(self) -> None:
-        """Forgets everything."""
+        """Remove everything."""
         self.keys = self.values = self.positions = self.lengths = self.absent = None
         self.seen, self.is_initialized = 0, False
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing has to be prepared."""
+        """Do nothing: layers are initialized by their first update."""
 
     def get_seq_length(self) -> int:
-        """How many columns of the batch have been seen."""
+        """Return the number of columns of the batch so far, padding included."""
         return self.seen
 
     def get_max_length(self) -> int:
-        """-1: there is no longest sequence."""
+        """Return -1, for no limit."""
         return -1
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """As transformers asks; the mask itself comes from the graph."""
+        """Return the sizes that transformers asks for; the mask itself comes from the graph."""
         return self.seen + query_length, 0
 
 
@@ -145,7 +145,7 @@ class RollingCache(Cache):
     """
 
     def __init__(self, graphs: list[Graph]) -> None:
-        """Takes the causal graph of every layer; a ValueError says why one cannot be streamed."""
+        """Take the causal graph of every layer; a ValueError says why one cannot be streamed."""
         super().__init__(layers=[RollingLayer(graph) for graph in graphs])
 
     @property
@@ -166,7 +166,7 @@ class RollingCache(Cache):
         return 0 if absent is None else absent
 
     def count_absent(self, documents: Documents, absent: Tensor) -> None:
-        """Counts new tokens without a position, bool [t]."""
+        """Count new tokens without a position, bool [t]."""
         counts = [int(absent[a:b].sum()) for a, b in documents.bounds]
         new = torch.tensor(counts, dtype=torch.int64)
         self.rolling_layers[0].absent = self.absent + new.to(absent.device)
@@ -174,7 +174,7 @@ class RollingCache(Cache):
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, context: Context, layer: int, dropout_p: float
     ) -> Tensor:
-        """Attention of new tokens [t, h, d] over themselves and over what is kept."""
+        """Attend from new tokens [t, h, d] to themselves and to the cache."""
         state, documents = self.rolling_layers[layer], context.documents
         past = state.lengths
         place = documents.counted(torch.ones(len(q), dtype=torch.bool, device=q.device)) - 1
@@ -189,7 +189,7 @@ class RollingCache(Cache):
             out = context.attend(q, k, v, state.graph, dropout_p=dropout_p)
         else:
             i, j = place[:, None, :, None], positions[:, None, None, :]
-            # Padding sees anything, so that its rows are not empty; nobody looks at them.
+            # Padding sees everything, so that its rows are not empty; they are not used.
             head = torch.arange(q.shape[1], device=q.device)[:, None, None]
             seen = state.stream.sees(i, j, head)  # [rows, 1 or heads, n, slots]
             mask = seen & (j != NOWHERE) | (i == NOWHERE)

@@ -1,7 +1,7 @@
-"""The segments of a text, sentences or paragraphs, as numbers of its tokens (BigBird-ETC).
+"""Number the segments of a text, its sentences or paragraphs, for BigBird-ETC.
 
-The rule for sentences is a simple one: they say which tokens share a global token, and a boundary
-too few or too many changes little. It needs no model, no data to download and no other package.
+The rule for sentences is simple: segments only decide which tokens share a global token, so that a
+missing or additional boundary changes little. It needs no model, no download and no other package.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ BEFORE_NUMBERS = frozenset(
     "approx art arts ca ch eq eqs fig figs no nos p pp sec secs vol vols "
     "jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
-"""Abbreviations: a full stop after one of these does not end a sentence."""
+"""Abbreviations; a full stop after one of them does not end a sentence."""
 
-# A mark, what closes after it, space, what may open a sentence, and its first character. The marks
-# of Chinese, Japanese and Hindi need no space after them, and empty lines need no mark. A run of
-# marks is tried from its first one alone: from each of them, it would take quadratic time.
+# A mark, closing characters, space, opening characters, and the first character of a sentence.
+# Marks of Chinese, Japanese and Hindi need no space after them, and empty lines need no mark. A
+# run of marks is only tried from its first one, because trying each would take quadratic time.
 END = re.compile(
     r"""(?<![.!?…؟])[.!?…؟]+["'”’»)\]]*(?=\s+["'“‘«(\[¿¡]*(\S))"""  # noqa: RUF001
     r"|[。！？।॥]+[”’」』）]*"  # noqa: RUF001
@@ -40,27 +40,27 @@ def segments(
     by: Literal["sentence", "paragraph"] = "sentence",
     most: int | None = None,
 ) -> list[int]:
-    """The segment of every token of a text: `segment_ids` for BigBird-ETC.
+    """Return the segment of every token of a text, the `segment_ids` of BigBird-ETC.
 
     Paragraphs are separated by empty lines, or by line ends where no line is empty. Sentences end
-    at `.`, `!`, `?` and their kin before a space and something other than a small letter, and at
-    empty lines; the full stops of initials (J. Smith, U.S.) and of abbreviations such as Dr., Fig.
-    and et al. are not ends.
+    at `.`, `!`, `?` and similar marks before a space and a character that is not a lowercase
+    letter, and at empty lines. The full stops of initials (J. Smith, U.S.) and of abbreviations
+    such as Dr., Fig. and et al. do not end a sentence.
 
     Args:
         text: The text.
-        offsets: Where every token starts and ends in it, as tokenizers give it with
-            `return_offsets_mapping=True`. A token of no text, (0, 0) or None, has no segment. Of a
-            pair of texts, put None for the tokens of the other one.
+        offsets: The start and the end of every token in the text, which tokenizers return with
+            `return_offsets_mapping=True`. A token without text, (0, 0) or None, has no segment. In
+            a pair of texts, use None for the tokens of the other one.
         by: "sentence" or "paragraph".
-        most: The most segments, `num_global_tokens` of the model; neighbours are merged.
+        most: Maximum number of segments, `num_global_tokens` of the model; neighbours are merged.
 
     Returns:
-        A number for each token, from 0 on without gaps, -1 for those without text.
+        A number for each token, from 0 without gaps, -1 for tokens without text.
 
     Raises:
         TypeError: The text, an offset or `most` is of another type.
-        ValueError: `by` is neither, `most` is below 1, or an offset is beyond the text.
+        ValueError: `by` is another word, `most` is below 1, or an offset is beyond the text.
 
     Examples:
         >>> import longbird as lb
@@ -98,7 +98,7 @@ def segments(
 
 
 def _pairs(offsets: Iterable[Any]) -> Iterator[tuple[int, int]]:
-    """Where every token starts and ends; (0, 0) for None."""
+    """Yield the start and the end of every token, (0, 0) for None."""
     given: Any = offsets.tolist() if hasattr(offsets, "tolist") else offsets  # type: ignore[attr-defined]
     if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
         raise InvalidTypeError(
@@ -117,7 +117,7 @@ def _pairs(offsets: Iterable[Any]) -> Iterator[tuple[int, int]]:
 
 
 def spans(text: str, by: str) -> list[tuple[int, int]]:
-    """Where the segments of a text start and end; together they are the whole text."""
+    """Return the starts and ends of the segments of a text, which cover the whole text."""
     if by == "paragraph":
         breaks = [m.end() for m in re.finditer(r"\n\s*\n", text)]
         ends = breaks or [m.end() for m in re.finditer(r"\n", text)]

@@ -1,7 +1,4 @@
-"""Encoder-decoders made of an encoder, with its weights on both sides (Rothe et al. 2020)."""
-
-# transformers writes its types more narrowly than its classes are.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+"""Encoder-decoders that start with the weights of an encoder on both sides (Rothe et al. 2020)."""
 
 from __future__ import annotations
 
@@ -19,20 +16,20 @@ OF_A_MODEL = (
     "model_type", "architectures", "is_decoder", "is_encoder_decoder", "dtype", "_name_or_path",
     "id2label", "label2id", "problem_type",
 )  # fmt: skip
-"""What says which model a configuration is of, rather than how large that is."""
+"""Fields that identify the model of a configuration, rather than its architecture."""
 
 
 def seq2seq_config(encoder: LongbirdConfig, **fields: Any) -> LongbirdSeq2SeqConfig:
-    """The configuration of an encoder-decoder with this encoder, and a decoder of its sizes.
+    """Return the configuration of an encoder-decoder with this encoder and a decoder of its sizes.
 
     Args:
         encoder: The configuration of an encoder.
-        **fields: What is different, such as `decoder_start_token_id`.
+        **fields: Fields with other values, such as `decoder_start_token_id`.
     """
     if encoder.causal:
         raise InvalidValueError(
-            "an encoder-decoder cannot be made of a causal model, whose tokens do not see those "
-            "after them: start from an encoder"
+            "an encoder-decoder cannot be made from a causal model, whose tokens do not see later "
+            "tokens: start from an encoder"
         )
     kept = {name: x for name, x in encoder.to_dict().items() if name not in OF_A_MODEL}
     return LongbirdSeq2SeqConfig.from_dict({**kept, "tie_word_embeddings": True, **fields})
@@ -41,22 +38,22 @@ def seq2seq_config(encoder: LongbirdConfig, **fields: Any) -> LongbirdSeq2SeqCon
 def warm_started(
     encoder: LongbirdModel, config: LongbirdSeq2SeqConfig
 ) -> tuple[LongbirdForConditionalGeneration, list[str]]:
-    """An encoder-decoder whose encoder and decoder have the weights of an encoder.
+    """Build an encoder-decoder whose encoder and decoder have the weights of an encoder.
 
-    The decoder sees its own tokens through the attention of the encoder, and what the encoder read
-    through a copy of that. Rothe et al. let the copy be random, and then it has to be found out
-    first that there is a document: with MiniLM and 1,400 manual pages, 160 steps of 16 gave a loss
-    of 5.20, and 5.24 with the pages exchanged; with the copy 4.77, and 5.95.
+    The self-attention of the decoder has the weights of the encoder's attention, and its cross
+    attention has a copy of them. In Rothe et al. the cross attention is random, and the model has
+    to learn first that there is a document: with MiniLM and 1,400 manual pages, 160 steps of 16
+    gave a loss of 5.20, and 5.24 with the pages exchanged; with the copy 4.77, and 5.95.
 
-    Where the encoder adds the same to every token (its first token type), the positions of the
-    decoder have it in them.
+    If the encoder adds the same embedding to every token (its first token type), the positions of
+    the decoder include it.
 
     Args:
         encoder: The encoder.
-        config: As `seq2seq_config` makes it.
+        config: The configuration, from `seq2seq_config`.
 
     Returns:
-        The model, and the names of the tensors that are new, with random weights.
+        The model, and the names of its new tensors, which have random weights.
 
     Examples:
         >>> import longbird as lb
@@ -64,7 +61,7 @@ def warm_started(
         >>> encoder = lb.LongbirdModel(lb.LongbirdConfig(**sizes))
         >>> config = seq2seq_config(encoder.config, decoder_start_token_id=1)
         >>> model, new = warm_started(encoder, config)
-        >>> new  # MPNet has no positions that a decoder could start with
+        >>> new  # with MPNet, the positions of the decoder would be new
         []
     """
     model = LongbirdForConditionalGeneration(config)
@@ -100,7 +97,7 @@ def warm_started(
 
 
 def _positions(body: dict[str, Tensor], config: LongbirdSeq2SeqConfig) -> Tensor:
-    """The position table of the decoder, [max_decoder_positions, w], from that of the encoder."""
+    """Make the position table of the decoder, [max_decoder_positions, w], from the encoder's."""
     table = body["embeddings.positions.weight"]
     table = table[len(table) - config.longest_document :]  # RoBERTa's first rows are padding's
     rows = torch.arange(config.max_decoder_positions, device=table.device) % len(table)

@@ -17,7 +17,8 @@ from longbird.models import (
     LongbirdForTokenClassification,
     LongbirdModel,
 )
-from longbird.models.checkpoints.names import Family, ModelClass
+from longbird.models.checkpoints.names import Family, ForeignConfig, ModelClass
+from longbird.models.config import LongbirdConfig
 
 SHARED = (
     "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size hidden_act "
@@ -25,7 +26,7 @@ SHARED = (
     "layer_norm_eps pad_token_id bos_token_id eos_token_id tie_word_embeddings id2label label2id "
     "problem_type"
 ).split()
-"""Fields that mean the same in their configurations and in ours."""
+"""Fields that mean the same in the configurations of these libraries and in ours."""
 
 EMBEDDINGS = {
     "embeddings.tokens": "embeddings.word_embeddings",
@@ -67,12 +68,12 @@ NEXT_SENTENCE = {"next_sentence": "cls.seq_relationship"}
 
 
 def pooled(prefix: str) -> dict[str, str]:
-    """A classifier over the pooler: the two layers of ours."""
+    """Return the names of a classifier over the pooler, which are two layers of ours."""
     return {"classifier.dense": f"{prefix}pooler.dense", "classifier.out": "classifier"}
 
 
 def architectures(theirs: str) -> dict[ModelClass, str]:
-    """Our classes and theirs, which all families have."""
+    """Return the classes that all families have, by ours."""
     return {
         LongbirdModel: f"{theirs}Model",
         # A sentence embedding is the model without a head, and pooling without weights.
@@ -85,13 +86,13 @@ def architectures(theirs: str) -> dict[ModelClass, str]:
     }
 
 
-def shared(config: Any) -> dict[str, Any]:
-    """The fields that both configurations have."""
+def shared(config: ForeignConfig | LongbirdConfig) -> dict[str, Any]:
+    """Return the fields that both configurations have."""
     return {name: getattr(config, name) for name in SHARED}
 
 
-def read_bert(theirs: Any, _random_blocks: str) -> dict[str, Any]:
-    """Our fields."""
+def read_bert(theirs: ForeignConfig, _random_blocks: str) -> dict[str, Any]:
+    """Translate a configuration of the library into fields of ours."""
     rate = getattr(theirs, "classifier_dropout", None)
     return {
         **shared(theirs),
@@ -103,12 +104,12 @@ def read_bert(theirs: Any, _random_blocks: str) -> dict[str, Any]:
     }
 
 
-def write_bert(ours: Any) -> dict[str, Any]:
-    """Their fields, if the graph is full."""
+def write_bert(ours: LongbirdConfig) -> dict[str, Any]:
+    """Translate our configuration into fields of the library."""
     dense = Causal() if ours.causal else Full()
     if any(graph != dense for graph in ours.layer_graphs):
         raise InvalidValueError(
-            f"this model type has dense attention alone, {dense}, and the model has the graph "
+            f"this model type has dense attention only, {dense}, and the model has the graph "
             f"{ours.graph}; save it with save_pretrained instead"
         )
     return {
@@ -120,8 +121,8 @@ def write_bert(ours: Any) -> dict[str, Any]:
     }
 
 
-def read_roberta(theirs: Any, random_blocks: str) -> dict[str, Any]:
-    """Our fields."""
+def read_roberta(theirs: ForeignConfig, random_blocks: str) -> dict[str, Any]:
+    """Translate a configuration of the library into fields of ours."""
     return {
         **read_bert(theirs, random_blocks),
         "positions": "padding-aware",
@@ -130,11 +131,11 @@ def read_roberta(theirs: Any, random_blocks: str) -> dict[str, Any]:
 
 
 MPNET_BUCKETS = 32
-"""What MPNet of transformers computes with, whatever its configuration says."""
+"""Number of buckets in MPNet of transformers, whatever its configuration says."""
 
 
-def read_mpnet(theirs: Any, _random_blocks: str) -> dict[str, Any]:
-    """Our fields; some are numbers in MPNet's code, whatever its configuration says."""
+def read_mpnet(theirs: ForeignConfig, _random_blocks: str) -> dict[str, Any]:
+    """Translate a configuration of the library into fields of ours."""
     if theirs.relative_attention_num_buckets < MPNET_BUCKETS:
         raise InvalidValueError(
             f"MPNet of transformers looks up {MPNET_BUCKETS} buckets, and the configuration has "
@@ -153,8 +154,8 @@ def read_mpnet(theirs: Any, _random_blocks: str) -> dict[str, Any]:
     }
 
 
-def write_mpnet(ours: Any) -> dict[str, Any]:
-    """Their fields."""
+def write_mpnet(ours: LongbirdConfig) -> dict[str, Any]:
+    """Translate our configuration into fields of the library."""
     if ours.relative_buckets != MPNET_BUCKETS:
         raise InvalidValueError(
             f"mpnet has a bias by distance of {MPNET_BUCKETS} buckets, and the model has "

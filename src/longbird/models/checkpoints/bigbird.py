@@ -27,7 +27,7 @@ from longbird.models.checkpoints.bert import (
     architectures,
     shared,
 )
-from longbird.models.checkpoints.names import Family
+from longbird.models.checkpoints.names import Family, ForeignConfig
 from longbird.models.checkpoints.seq2seq import (
     DECODER,
     SEQ2SEQ_HEADS,
@@ -35,21 +35,22 @@ from longbird.models.checkpoints.seq2seq import (
     seq2seq_architectures,
     write_seq2seq,
 )
+from longbird.models.config import LongbirdConfig
 
 PLANS = {"seeded": "huggingface", "hf_eval": "huggingface_eval", "google": "google"}
 
 
 def check_plan(random_blocks: Any) -> None:
-    """Raises unless this is one of the meanings that random blocks have."""
+    """Raise unless this is one of the meanings of random blocks."""
     if random_blocks not in tuple(PLANS):
         raise InvalidValueError(
             f"random_blocks must be one of {', '.join(PLANS)}, received {random_blocks!r:.80}"
         )
 
 
-def read_graph(theirs: Any, random_blocks: str) -> Graph:
-    """The pattern of the checkpoint; `random_blocks` says which meaning random blocks have."""
-    # With cross attention, transformers computes the other type as this one.
+def read_graph(theirs: ForeignConfig, random_blocks: str) -> Graph:
+    """Return the graph of a checkpoint, with this meaning of its random blocks."""
+    # With cross attention, transformers always computes full attention.
     if theirs.attention_type == "original_full" or getattr(theirs, "add_cross_attention", False):
         return Full()
     if theirs.attention_type != "block_sparse":
@@ -66,7 +67,7 @@ def read_graph(theirs: Any, random_blocks: str) -> Graph:
 
 
 def write_graph(graph: Any) -> dict[str, Any]:
-    """The fields that say the pattern, which must be a legacy one."""
+    """Return the fields for a graph, which must be a published one."""
     if graph in (Full(), Causal()):
         return {"attention_type": "original_full"}
     if isinstance(graph, LegacyBigBird):
@@ -81,8 +82,8 @@ def write_graph(graph: Any) -> dict[str, Any]:
     )
 
 
-def read_bigbird(theirs: Any, random_blocks: str) -> dict[str, Any]:
-    """Our fields."""
+def read_bigbird(theirs: ForeignConfig, random_blocks: str) -> dict[str, Any]:
+    """Translate a configuration of the library into fields of ours."""
     return {
         **shared(theirs),
         "type_vocab_size": theirs.type_vocab_size,
@@ -94,7 +95,7 @@ def read_bigbird(theirs: Any, random_blocks: str) -> dict[str, Any]:
         "embedding_norm": "after_dropout",
         "qa_feed_forward": True,
         "qa_hides_question": True,
-        # Its sparse attention shows a decoder what is to come.
+        # Its sparse attention shows later tokens to a decoder.
         "is_decoder": theirs.is_decoder
         and (theirs.attention_type == "original_full" or theirs.add_cross_attention),
         "add_cross_attention": theirs.add_cross_attention,
@@ -102,8 +103,8 @@ def read_bigbird(theirs: Any, random_blocks: str) -> dict[str, Any]:
     }
 
 
-def write_bigbird(ours: Any) -> dict[str, Any]:
-    """Their fields."""
+def write_bigbird(ours: LongbirdConfig) -> dict[str, Any]:
+    """Translate our configuration into fields of the library."""
     return {
         **shared(ours),
         **write_graph(ours.layer_graphs[0] if ours.causal else ours.graph),
@@ -117,8 +118,8 @@ def write_bigbird(ours: Any) -> dict[str, Any]:
     }
 
 
-def read_pegasus(theirs: Any, random_blocks: str) -> dict[str, Any]:
-    """Our fields."""
+def read_pegasus(theirs: ForeignConfig, random_blocks: str) -> dict[str, Any]:
+    """Translate a configuration of the library into fields of ours."""
     return {
         **read_seq2seq(theirs),
         "max_position_embeddings": theirs.max_position_embeddings,
@@ -132,8 +133,8 @@ def read_pegasus(theirs: Any, random_blocks: str) -> dict[str, Any]:
     }
 
 
-def write_pegasus(ours: Any) -> dict[str, Any]:
-    """Their fields."""
+def write_pegasus(ours: LongbirdConfig) -> dict[str, Any]:
+    """Translate our configuration into fields of the library."""
     return {
         **write_seq2seq(ours),
         **write_graph(ours.graph),

@@ -1,7 +1,7 @@
-"""Reading files that may be broken or hostile: safetensors, .npz and JSON alone, never pickle.
+"""Read untrusted files: safetensors, .npz and JSON only, never pickle.
 
-Of tensors the headers come first: names, shapes and types are compared with the model before any
-number is read, and what has no place in the model is never read.
+Only headers are read at first. Names, shapes and types are compared with the model before any
+tensor is read, and tensors that have no place in the model are never read.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from torch import Tensor
 from longbird.errors import InvalidValueError, MissingFileError
 
 LARGEST_JSON = 64_000_000
-"""Bytes; the largest index of shards and the largest tokenizer that we know have 20 MB."""
+"""Maximum size in bytes; the largest known indexes of shards and tokenizers have 20 MB."""
 
 MOST_TENSORS = 100_000
-"""Of a model; each name is compared with a table."""
+"""Maximum number of tensors of a model; each name is compared with a table."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor in a file: what its header says, and where it is read from."""
+    """A tensor in a file, as its header describes it."""
 
     file: Path
     name: str
     stored_shape: tuple[int, ...]
     is_real: bool
-    """Is it of real numbers?"""
+    """Whether it is in floating point."""
     is_int8: bool = False
-    """Is it of int8, as the weights of quantised layers are?"""
+    """Whether it is int8, like the weights of quantised layers."""
     transposed: bool = False
-    """Is it stored transposed, as kernels of TensorFlow are?"""
+    """Whether it is stored transposed, like kernels of TensorFlow."""
     rows: int | None = None
-    """Take only this many rows, the first ones."""
+    """Number of first rows to read; None for all."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what `read` gives."""
+        """The shape of the tensor that `read` returns."""
         shape = self.stored_shape[::-1] if self.transposed else self.stored_shape
         return shape if self.rows is None else (min(self.rows, *shape[:1]), *shape[1:])
 
     def read(self) -> Tensor:
-        """The tensor."""
+        """Read the tensor."""
         is_array = self.file.suffix == ".npz"
         tensor = _read_array(self) if is_array else _read_safetensor(self)
         tensor = tensor.T if self.transposed else tensor
@@ -61,8 +61,8 @@ class Stored:
 
 
 def read_json(file: Path, kind: type = dict) -> Any:
-    """A JSON object (or another `kind`); raises if it is none, is huge, or has a key twice."""
-    if not file.is_file():  # a device or a pipe would be read for ever
+    """Read a JSON object, or another `kind`; raise if it is huge or has a key twice."""
+    if not file.is_file():  # a device or a pipe could block for ever
         raise MissingFileError(f"{file} is missing, or is not a file")
     if file.stat().st_size > LARGEST_JSON:
         raise InvalidValueError(
@@ -90,7 +90,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The safetensors files of a folder: model.safetensors, or those that its index names."""
+    """Return model.safetensors of a folder, or the files that its index names."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file():
         return [folder / "model.safetensors"]
@@ -99,7 +99,7 @@ def files_of(folder: Path) -> list[Path]:
         if not isinstance(files, dict) or not files:
             raise InvalidValueError(f"{index} must have a weight_map, from tensors to files")
         for name in files.values():
-            # A name with a folder in it could lead anywhere.
+            # A name with a folder in it could lead out of the folder.
             plain = isinstance(name, str) and Path(name).name == name
             if not plain or not name.endswith(".safetensors"):
                 raise InvalidValueError(
@@ -118,14 +118,14 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def stored_tensors(folder: Path) -> dict[str, Stored]:
-    """The tensors of a folder by their names; reads headers alone."""
+    """Return the tensors of a folder by their names; only headers are read."""
     found: dict[str, Stored] = {}
     for file in files_of(folder):
         with _reading(file), safe_open(file, "np") as tensors:
             for name in tensors.keys():  # noqa: SIM118
-                if name in found:  # which of them counts would be a guess
+                if name in found:  # it would be a guess which of them counts
                     raise InvalidValueError(
-                        f"it has {name}, which {found[name].file.name} has, too"
+                        f"it has {name}, which {found[name].file.name} also has"
                     )
                 header = tensors.get_slice(name)
                 if len(found) >= MOST_TENSORS:
@@ -143,7 +143,7 @@ def _read_safetensor(stored: Stored) -> Tensor:
 
 @contextmanager
 def _reading(file: Path) -> Generator[None, None, None]:
-    """Whatever safetensors fails with names the file."""
+    """Add the name of the file to errors of safetensors."""
     try:
         yield
     except (SafetensorError, OSError, ValueError, TypeError, RuntimeError) as error:
@@ -154,10 +154,10 @@ def _reading(file: Path) -> Generator[None, None, None]:
 
 
 def stored_arrays(file: Path) -> dict[str, Stored]:
-    """The arrays of an .npz file by their names; reads the headers in it alone.
+    """Return the arrays of an .npz file by their names; only headers are read.
 
-    A few kilobytes of zip can be gigabytes of zeros. So the size that a header gives must be that
-    of the member of the zip file, and nothing is unpacked here.
+    A few kilobytes of zip can be gigabytes of zeros. So the size in a header must be that of the
+    member of the zip file, and nothing is unpacked here.
     """
     if not file.is_file():
         raise MissingFileError(f"there is no file {file}")
@@ -173,7 +173,7 @@ def stored_arrays(file: Path) -> dict[str, Stored]:
 def _stored_array(file: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Stored:
     name = member.filename.removesuffix(".npy")
     with archive.open(member) as stream:
-        # Version 1 alone: the header of a later one may have 4 GB, and plain arrays need none.
+        # Only version 1: later headers may have 4 GB, and plain arrays do not need them.
         if np.lib.format.read_magic(stream) != (1, 0):
             raise InvalidValueError(f"{name} is not a plain array")
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
@@ -199,7 +199,7 @@ def _read_array(stored: Stored) -> Tensor:
 
 @contextmanager
 def _unpacking(file: Path) -> Generator[None, None, None]:
-    """Whatever zipfile, zlib and NumPy fail with names the file."""
+    """Add the name of the file to errors of zipfile, zlib and NumPy."""
     try:
         yield
     except Exception as error:

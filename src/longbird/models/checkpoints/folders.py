@@ -135,7 +135,7 @@ class Checkpoint:
         if unknown := ours.unknown_names(changes):
             raise no_option(ours, unknown)
         try:
-            theirs = CONFIG_MAPPING[family.model_type](**self.saved)
+            theirs: Any = CONFIG_MAPPING[family.model_type](**self.saved)
         except Exception as error:  # each configuration checks itself in its own way
             raise InvalidValueError(
                 f"{self.folder / 'config.json'} is not a configuration of {family.model_type}: "

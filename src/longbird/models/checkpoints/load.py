@@ -45,9 +45,8 @@ from longbird.models.checkpoints.sources import (
 )
 from longbird.models.config import LABEL_FIELDS, LongbirdConfig
 from longbird.models.field_rules import RULES, shown
-from longbird.models.layers.int8 import Int8Linear
-from longbird.models.layers.int8_kernels import WEIGHT_STEPS
-from longbird.models.pretrained import LoadingError, LongbirdPreTrainedModel
+from longbird.models.pretrained import LongbirdPreTrainedModel
+from longbird.models.quantize import as_float32, check_int8
 
 DEVICES = ("device_map", "max_memory", "offload_folder", "offload_buffers")
 """Options of `from_pretrained` about where tensors go, which transformers takes care of."""
@@ -205,33 +204,6 @@ class _Found:
         return fit
 
 
-def _as_float32(options: dict[str, Any]) -> None:
-    """Ask for float32, which is the type beside int8 weights; raise if another type was given."""
-    name = "torch_dtype" if "torch_dtype" in options else "dtype"
-    given = options.setdefault(name, torch.float32)
-    if given == "auto":
-        options[name] = torch.float32
-    elif given not in (None, torch.float32, "float32", "torch.float32"):
-        raise InvalidValueError(
-            f'quantize="int8" goes with float32 beside the int8 weights, received {name}={given}; '
-            f"leave {name} out"
-        )
-
-
-def _check_int8(path: Any, model: Any) -> None:
-    """Raise for weights that Longbird does not write, and that some processors would cut off."""
-    for name, layer in model.named_modules():
-        if not isinstance(layer, Int8Linear) or layer.weight.is_meta:
-            continue
-        least, most = (int(x) for x in layer.weight.aminmax())
-        if least < -WEIGHT_STEPS or most > WEIGHT_STEPS:
-            raise LoadingError(
-                f"{name}.weight of {path} must be integers from {-WEIGHT_STEPS} to "
-                f"{WEIGHT_STEPS}, received {least} to {most}; make the folder again, with "
-                "longbird.quantize of the model that it was made from"
-            )
-
-
 # ---- folders that Longbird saved
 
 
@@ -265,7 +237,7 @@ def _load_own(
             "load the folder that it was made from"
         )
     if config.quantize:
-        _as_float32(options)
+        as_float32(options)
     rounding = bool(config.quantize) and not stored_type
     if rounding:
         config = copy.deepcopy(config)  # the caller's configuration does not change
@@ -299,7 +271,7 @@ def _load_own(
             raise
         raise no_option(model_class.config_class, [unknown[1]]) from None
     model.config.name_or_path = path
-    _check_int8(path, model)
+    check_int8(path, model)
     fit.report(path)
     if rounding:
         model.to_int8()
@@ -366,7 +338,7 @@ def _load_foreign(
     quantize = changes.pop("quantize", None if config is None else config.quantize)
     RULES["quantize"].check("quantize", quantize)
     if quantize:
-        _as_float32(kind)
+        as_float32(kind)
     wanted = FitOptions.taken_from(changes, strict=strict)
     if wanted.info:
         raise InvalidTypeError(

@@ -29,7 +29,7 @@ from longbird.models.checkpoints.bert import (
     pooled,
     shared,
 )
-from longbird.models.checkpoints.names import Family
+from longbird.models.checkpoints.names import Family, ForeignConfig
 from longbird.models.checkpoints.seq2seq import (
     DECODER,
     SEQ2SEQ_HEADS,
@@ -37,10 +37,11 @@ from longbird.models.checkpoints.seq2seq import (
     seq2seq_architectures,
     write_seq2seq,
 )
+from longbird.models.config import LongbirdConfig
 
 
-def read_windows(theirs: Any, layers: int) -> Graph | list[Graph]:
-    """A window for all layers, or one for each."""
+def read_windows(theirs: ForeignConfig, layers: int) -> Graph | list[Graph]:
+    """Return a window for all layers, or a list with one for each."""
     windows = theirs.attention_window
     windows = windows if isinstance(windows, (list, tuple)) else [windows] * layers
     if len(windows) != layers:
@@ -51,19 +52,21 @@ def read_windows(theirs: Any, layers: int) -> Graph | list[Graph]:
     return graphs[0] if len(set(graphs)) == 1 else graphs
 
 
-def write_windows(ours: Any) -> list[int]:
-    """The two-sided windows of the layers."""
+def write_windows(ours: LongbirdConfig) -> list[int]:
+    """Return the two-sided windows of the layers."""
+    windows: list[int] = []
     for graph in ours.layer_graphs:
         if not isinstance(graph, Window) or graph.dilation != 1 or graph.radius < 1:
             raise InvalidValueError(
-                f"Longformer of transformers has windows alone, and the model has the graph "
+                f"Longformer of transformers has windows only, and the model has the graph "
                 f"{graph}; save it with save_pretrained instead"
             )
-    return [2 * graph.radius for graph in ours.layer_graphs]
+        windows.append(2 * graph.radius)
+    return windows
 
 
-def read_longformer(theirs: Any, _random_blocks: str) -> dict[str, Any]:
-    """Our fields."""
+def read_longformer(theirs: ForeignConfig, _random_blocks: str) -> dict[str, Any]:
+    """Translate a configuration of the library into fields of ours."""
     return {
         **shared(theirs),
         "type_vocab_size": theirs.type_vocab_size,
@@ -75,8 +78,8 @@ def read_longformer(theirs: Any, _random_blocks: str) -> dict[str, Any]:
     }
 
 
-def write_longformer(ours: Any) -> dict[str, Any]:
-    """Their fields."""
+def write_longformer(ours: LongbirdConfig) -> dict[str, Any]:
+    """Translate our configuration into fields of the library."""
     return {
         **shared(ours),
         "type_vocab_size": ours.type_vocab_size,
@@ -85,8 +88,8 @@ def write_longformer(ours: Any) -> dict[str, Any]:
     }
 
 
-def read_led(theirs: Any, _random_blocks: str) -> dict[str, Any]:
-    """Our fields."""
+def read_led(theirs: ForeignConfig, _random_blocks: str) -> dict[str, Any]:
+    """Translate a configuration of the library into fields of ours."""
     return {
         **read_seq2seq(theirs),
         "max_position_embeddings": theirs.max_encoder_position_embeddings,
@@ -101,8 +104,8 @@ def read_led(theirs: Any, _random_blocks: str) -> dict[str, Any]:
     }
 
 
-def write_led(ours: Any) -> dict[str, Any]:
-    """Their fields."""
+def write_led(ours: LongbirdConfig) -> dict[str, Any]:
+    """Translate our configuration into fields of the library."""
     return {
         **write_seq2seq(ours),
         "max_encoder_position_embeddings": ours.max_position_embeddings,

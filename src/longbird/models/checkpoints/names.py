@@ -1,7 +1,7 @@
-"""How a name table works: patterns of module names, ours and theirs, and the tensors under them.
+"""Tables that map our names of modules to those of other libraries, and back.
 
-A table maps our module names to theirs; `*` stands for the number of a layer. A tensor has the
-name of its module and ".weight" or ".bias" behind it (a table may also name a tensor itself).
+In a table, `*` stands for the number of a layer. The name of a tensor is that of its module,
+followed by ".weight" or ".bias"; a table may also name a tensor itself.
 """
 
 from __future__ import annotations
@@ -9,31 +9,42 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from longbird.errors import InvalidValueError
+from longbird.models.config import LongbirdConfig
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 Table = Mapping[str, str]
+
+
+class ForeignConfig(Protocol):
+    """A configuration of another library, whose fields differ between model types."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the value of a field."""
+        ...
+
+
 ModelClass = type[LongbirdPreTrainedModel]
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class NameMap:
-    """Which tensor is which."""
+    """The result of mapping names."""
 
     origins: dict[str, str]
-    """By the new name: the name before."""
+    """The old names, by the new ones."""
     unknown: list[str]
-    """Names that no pattern of the table matches."""
+    """Old names that no pattern of the table matches."""
 
 
 def map_names(names: Iterable[str], table: Table) -> NameMap:
-    """What a table of patterns (old: new) makes of names.
+    """Map names by a table of patterns (old: new).
 
     Raises:
-        ValueError: Two of the names would be one.
+        ValueError: Two of the names map to one.
     """
     rules = [(_pattern(old), new) for old, new in table.items()]
     origins: dict[str, str] = {}
@@ -50,7 +61,7 @@ def map_names(names: Iterable[str], table: Table) -> NameMap:
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Does the name match one of the patterns?"""
+    """Return whether a name matches one of the patterns."""
     return any(_pattern(pattern).fullmatch(name) for pattern in patterns)
 
 
@@ -60,7 +71,7 @@ def _replaced(name: str, pattern: re.Pattern[str], new: str) -> str | None:
         return None
     *numbers, tail = match.groups()
     first, *rest = new.split("*")
-    # "*" stands as often in the one name as in the other.
+    # Both names have "*" the same number of times.
     return first + "".join(n + part for n, part in zip(numbers, rest, strict=True)) + tail
 
 
@@ -70,40 +81,39 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def for_class(values: Mapping[ModelClass, Value], model_class: ModelClass) -> Value | None:
-    """What stands for a class, or for the nearest class that it inherits from."""
+    """Return the value for a class, or for the nearest class that it inherits from."""
     return next((values[each] for each in model_class.__mro__ if each in values), None)
 
 
 @dataclass(frozen=True)
 class Family:
-    """A foreign model type: its names and its configuration."""
+    """A model type of another library: its names and its configuration."""
 
     model_type: str
-    """As `config.json` says it."""
+    """The model type in `config.json`."""
     prefix: str
-    """Of the names of the body (the model without a head) in models with a head."""
+    """The prefix of the body (the model without a head) in models with a head."""
     base: ModelClass
     """Our model without a head."""
     body: Table
-    """Our names in the model without a head, and theirs."""
+    """Our names in the model without a head, and those of the library."""
     heads: Mapping[ModelClass, Table]
-    """By our class: names outside of the body. A name of the body may be given again, where a
-    head keeps it elsewhere."""
+    """The names outside of the body, by our class. They may replace a name of the body."""
     architectures: Mapping[ModelClass, str]
-    """By our class: the name of theirs."""
-    read: Callable[[Any, str], dict[str, Any]]
-    """(their configuration, random_blocks) to the fields of ours."""
-    write: Callable[[Any], dict[str, Any]]
-    """Our configuration to the fields of theirs."""
+    """The names of the classes of the library, by our class."""
+    read: Callable[[ForeignConfig, str], dict[str, Any]]
+    """Translate a configuration of the library, given random_blocks, into fields of ours."""
+    write: Callable[[LongbirdConfig], dict[str, Any]]
+    """Translate our configuration into fields of the library."""
     copies: Table = field(default_factory=dict)
-    """Tensors of theirs that are stored twice: a name, and the name of what it is a copy of."""
+    """Tensors that the library stores twice: the name of a copy, and that of the original."""
     unused: tuple[str, ...] = ()
-    """Patterns of tensors of theirs that have no use in ours, such as buffers."""
+    """Patterns of tensors that our models do not need, such as buffers."""
     rows: Mapping[str, int] = field(default_factory=dict)
-    """Our tensors of which theirs may have more rows than their code ever looks at."""
+    """Number of rows of tensors that may have more rows in a file than the library uses."""
 
     def table(self, model_class: ModelClass) -> dict[str, str]:
-        """All names of a model: ours to theirs, with prefixes."""
+        """Return all names of a model, ours to those of the library, with prefixes."""
         if model_class.config_class.model_type != self.base.config_class.model_type:
             raise self.no_counterpart(model_class)
         whole = issubclass(model_class, self.base)
@@ -111,16 +121,16 @@ class Family:
         body = {ours + name: theirs + other for name, other in self.body.items()}
         return {**body, **(for_class(self.heads, model_class) or {})}
 
-    def no_counterpart(self, model_class: ModelClass) -> ValueError:
-        """The error for a class that the family does not have."""
+    def no_counterpart(self, model_class: ModelClass) -> InvalidValueError:
+        """Return the error for a class that the family does not have."""
         known = sorted(each.__name__ for each in self.architectures)
-        return ValueError(
+        return InvalidValueError(
             f"{self.model_type} has no counterpart of {model_class.__name__}; it has those of "
             f"{', '.join(known)}"
         )
 
     def ours(self, names: Collection[str], model_class: ModelClass) -> NameMap:
-        """The tensors of a file under our names; copies and what is of no use are left out."""
+        """Return our names for the tensors of a file, without copies and unused tensors."""
         origins = self._originals(names)
         table = {theirs: ours for ours, theirs in self.table(model_class).items()}
         # A model without a head is stored without the prefix, and may be loaded into one with a
@@ -137,11 +147,11 @@ class Family:
         )
 
     def is_head(self, name: str, prefixed: bool) -> bool:
-        """Does a tensor belong to a head, or is it a pooler?
+        """Return whether a tensor belongs to a head or a pooler.
 
         Args:
-            name: Its name.
-            prefixed: Do the names of the body have their prefix in this file?
+            name: The name of the tensor.
+            prefixed: Whether the names of the body have their prefix in this file.
         """
         bare = name.removeprefix(self.prefix)
         if "pooler" in self.body and matches(bare, [self.body["pooler"]]):
@@ -151,10 +161,10 @@ class Family:
         return any(matches(name, table.values()) for table in self.heads.values())
 
     def _originals(self, names: Collection[str]) -> dict[str, str]:
-        """The names of today, and what the file has for each."""
+        """The current names, and the names in the file."""
         origins: dict[str, str] = {}
         for name in names:
-            # What was once converted from TensorFlow names the parts of a norm as TensorFlow does.
+            # Checkpoints converted from TensorFlow name the parts of a norm as TensorFlow does.
             modern = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
             modern = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", modern)
             if modern in origins:
@@ -165,14 +175,14 @@ class Family:
         for copy, original in self.copies.items():
             if copy in origins:
                 copied = origins.pop(copy)
-                origins.setdefault(original, copied)  # what is stored under its own name counts
+                origins.setdefault(original, copied)  # a tensor under its own name counts
         return {k: v for k, v in origins.items() if not matches(k, self.unused)}
 
 
 def with_originals(model: Any, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file has by name, and each tied tensor also under the name that it is tied to.
+    """Return what a file has by name, with tied tensors also under the names they are tied to.
 
-    A file holds a tensor with several names once, under any of them.
+    A file may store a tied tensor under any of its names.
     """
     ties = model.all_tied_weights_keys
     return {**{ties[name]: x for name, x in found.items() if name in ties}, **found}

@@ -1,4 +1,4 @@
-"""Saving in the form of another library, if that has such a model."""
+"""Save a model as a checkpoint of another library, if that has such a model."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from longbird.models.checkpoints.bigbird import BIG_BIRD, PLANS
 from longbird.models.checkpoints.folders import FAMILIES
 from longbird.models.checkpoints.names import Family, ModelClass, for_class, map_names
 from longbird.models.checkpoints.tensorflow import to_tensorflow
+from longbird.models.config import LongbirdConfig
 from longbird.models.pretrained import LongbirdPreTrainedModel
 
 TENSORFLOW = "tensorflow"
-"""What `save_checkpoint` calls Google's form, which is not a model type of transformers."""
+"""The name of Google's format, which is not a model type of transformers."""
 
 ARCHITECTURE = (
     "hidden_act norm positions position_padding_id relative_buckets relative_max_distance "
@@ -56,7 +57,7 @@ OF_HEADS: dict[str, tuple[ModelClass, ...]] = {
 
 
 def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> None:
-    """Saves a model in the form of another library, if its graph exists there.
+    """Save a model as a checkpoint of another library, if its graph exists there.
 
     Args:
         model: A Longbird model.
@@ -66,8 +67,8 @@ def save_checkpoint(model: Any, path: str | os.PathLike[str], family: str) -> No
 
     Raises:
         TypeError: `model` is not a Longbird model.
-        ValueError: There is no such family, or it has no such model.
-        OSError: It cannot be written; nothing partial is left then.
+        ValueError: There is no such family, or the library has no such model.
+        OSError: The checkpoint cannot be written; nothing partial is left.
 
     Examples:
         >>> import longbird as lb, tempfile, transformers
@@ -134,18 +135,16 @@ def _save_folder(
 
 
 def _tensors(model: LongbirdPreTrainedModel) -> dict[str, Tensor]:
-    """What a file holds: a tensor with several names once."""
+    """The tensors to store; a tied tensor is stored once."""
     tied = set(model.all_tied_weights_keys)
     return {k: v.detach() for k, v in model.state_dict().items() if k not in tied}
 
 
-def _theirs(ours: Any, model_class: ModelClass, form: Family, same_graph: bool = True) -> Any:
-    """Their configuration of the model.
-
-    Raises:
-        ValueError: Reading it would not give ours again.
-    """
-    theirs = CONFIG_MAPPING[form.model_type](**form.write(ours))
+def _theirs(
+    ours: LongbirdConfig, model_class: ModelClass, form: Family, same_graph: bool = True
+) -> Any:
+    """The configuration in the other library; an error if reading it would not give ours again."""
+    theirs: Any = CONFIG_MAPPING[form.model_type](**form.write(ours))
     plans = [type(ours)(**form.read(theirs, plan)) for plan in PLANS]
     fields = ARCHITECTURE + [k for k, heads in OF_HEADS.items() if issubclass(model_class, heads)]
     lost: list[str] = []
@@ -166,8 +165,8 @@ def _theirs(ours: Any, model_class: ModelClass, form: Family, same_graph: bool =
     return theirs
 
 
-def _meaning(config: Any, name: str) -> Any:
-    """A field, without differences that change no result."""
+def _meaning(config: LongbirdConfig, name: str) -> Any:
+    """The value of a field, without differences that change no result."""
     match name:
         case "lm_activation":
             return config.lm_activation or config.hidden_act
@@ -175,7 +174,7 @@ def _meaning(config: Any, name: str) -> Any:
             return config.relative_buckets and config.relative_max_distance
         case "position_padding_id":
             return config.positions == "padding-aware" and config.absent_id
-        case "embedding_norm":  # before or after dropout is for training alone
+        case "embedding_norm":  # before or after dropout matters in training only
             return config.embedding_norm != "none"
         case _:
             return getattr(config, name, None)

@@ -1,4 +1,4 @@
-"""What BigBird-Pegasus and LED share: BART's decoder, and its way to name sizes."""
+"""Names that BigBird-Pegasus and LED share: BART's decoder, and its names of fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from longbird.models import (
     LongbirdSeq2SeqForSequenceClassification,
     LongbirdSeq2SeqModel,
 )
-from longbird.models.checkpoints.names import ModelClass, Table
+from longbird.models.checkpoints.names import ForeignConfig, ModelClass, Table
+from longbird.models.config import LongbirdConfig
 
 DECODER = {
     "decoder.positions": "decoder.embed_positions",
@@ -45,7 +46,7 @@ SEQ2SEQ_HEADS: dict[ModelClass, Table] = {
 
 
 def seq2seq_architectures(theirs: str) -> dict[ModelClass, str]:
-    """Our classes and theirs."""
+    """Return the classes of a library, by ours."""
     return {
         LongbirdSeq2SeqModel: f"{theirs}Model",
         LongbirdForConditionalGeneration: f"{theirs}ForConditionalGeneration",
@@ -75,11 +76,11 @@ FIELDS = {
         )
     },
 }  # fmt: skip
-"""Our fields and theirs."""
+"""Our fields, and those of the library."""
 
 
-def read_seq2seq(theirs: Any) -> dict[str, Any]:
-    """Our fields."""
+def read_seq2seq(theirs: ForeignConfig) -> dict[str, Any]:
+    """Translate a configuration of the library into fields of ours."""
     fields = {ours: getattr(theirs, name) for ours, name in FIELDS.items()}
     return {
         **fields,
@@ -89,7 +90,7 @@ def read_seq2seq(theirs: Any) -> dict[str, Any]:
     }
 
 
-def write_seq2seq(ours: Any) -> dict[str, Any]:
-    """Their fields."""
+def write_seq2seq(ours: LongbirdConfig) -> dict[str, Any]:
+    """Translate our configuration into fields of the library."""
     fields = {name: getattr(ours, field) for field, name in FIELDS.items()}
     return {**fields, "classifier_dropout": ours.head_dropout}

@@ -1,4 +1,4 @@
-"""Google's original BigBird: TensorFlow variable names in an .npz file.
+"""Google's original BigBird: names of TensorFlow variables in an .npz file.
 
 Kernels are stored transposed, norms as gamma and beta, and embeddings without a suffix.
 """
@@ -49,7 +49,7 @@ HEADS: dict[ModelClass, Table] = {
     LongbirdForPreTraining: {**LM, **NEXT_SENTENCE},
 }
 PLAIN = {"cls/predictions/output_bias", *NEXT_SENTENCE.values()}
-"""Variables that the table names by themselves; none is transposed."""
+"""Variables whose full names are in the table; none is transposed."""
 
 SUFFIXES = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
 
@@ -57,12 +57,12 @@ SUFFIXES = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias
 def from_tensorflow(
     arrays: Mapping[str, Stored], model_class: ModelClass
 ) -> tuple[NameMap, dict[str, Stored]]:
-    """Our names for variables, and the variables as our modules have them."""
+    """Return our names for variables, and the variables as our modules have them."""
     names: dict[str, str] = {}
     variables: dict[str, Stored] = {}
     for name, array in arrays.items():
         module, _, last = name.rpartition("/")
-        if name == "global_step" or last in ("adam_m", "adam_v"):  # of the optimizer
+        if name == "global_step" or last in ("adam_m", "adam_v"):  # state of the optimizer
             continue
         if name in PLAIN:
             names[name] = name
@@ -77,7 +77,7 @@ def from_tensorflow(
 
 
 def to_tensorflow(tensors: Mapping[str, Tensor], model_class: ModelClass) -> dict[str, Tensor]:
-    """Their variables.
+    """Return the variables for tensors of ours.
 
     Raises:
         ValueError: There is a tensor that BigBird does not have.
@@ -109,7 +109,7 @@ def to_tensorflow(tensors: Mapping[str, Tensor], model_class: ModelClass) -> dic
 
 
 def table(model_class: ModelClass) -> dict[str, str]:
-    """All names of a model: ours to theirs."""
+    """Return all names of a model, ours to Google's."""
     whole = issubclass(model_class, LongbirdModel)
     base = "" if whole else f"{LongbirdModel.base_model_prefix}."
     body = {base + ours: PREFIX + theirs for ours, theirs in BODY.items()}
@@ -117,5 +117,5 @@ def table(model_class: ModelClass) -> dict[str, str]:
 
 
 def is_head(name: str) -> bool:
-    """Does a variable belong to a head (or to the pooler)?"""
+    """Return whether a variable belongs to a head or to the pooler."""
     return not name.startswith(PREFIX) or name.startswith(f"{PREFIX}pooler/")

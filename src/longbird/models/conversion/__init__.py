@@ -1,4 +1,4 @@
-"""Long models made of short ones, with a certificate of what was copied and how exact it is."""
+"""Make long models from short ones, with a certificate of what was copied and how exact it is."""
 
 from longbird.models.conversion.certificate import Certificate as Certificate
 from longbird.models.conversion.lengthen import convert_checkpoint as convert_checkpoint

@@ -1,4 +1,4 @@
-"""What a conversion did to each tensor, and how far its outputs are from those of the original."""
+"""The certificate of a conversion: its tensors, and the measured differences of its outputs."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from longbird.models.config import LongbirdConfig
+
 
 @dataclass(frozen=True)
 class TensorRecord:
-    """What became of one tensor."""
+    """What happened to one tensor."""
 
     status: str
-    """One of copied, extended, cut, new, left out."""
+    """One of copied, extended, cut, new and left out."""
     name: str | None
-    """In the new model."""
+    """Its name in the new model."""
     origin: str | None
     """Its name in the source."""
     before: list[int] | None
     after: list[int] | None
 
     def texts(self) -> tuple[str, str, str]:
-        """Its status, name and shape to read."""
+        """Return its status, name and shape for the report."""
         name = f"`{str(self.name or self.origin).removeprefix('longbird.')}`"
-        if self.status == "copied":  # from another place: a global projection
+        if self.status == "copied":  # a global projection, from another place
             name += f" of `{str(self.origin).split('.')[-2]}`"
         shapes = dict.fromkeys("x".join(map(str, x)) for x in (self.before, self.after) if x)
         return self.status, name, " to ".join(shapes)
@@ -39,13 +41,13 @@ class TensorRecord:
 
 @dataclass(frozen=True)
 class Difference:
-    """The largest difference of the outputs from those of the original, for one batch."""
+    """The largest difference of outputs from those of the original, in one batch."""
 
     documents: list[int]
-    """Tokens of each document; shorter ones are padded."""
+    """Number of tokens of each document; shorter ones are padded."""
     original_graph: float
     new_graph: float | str
-    """For information; the reason, where the graph does not exist at this length."""
+    """For information; the reason if the graph does not exist at this length."""
     largest_output: float
 
 
@@ -66,23 +68,23 @@ class Certificate:
 
     @property
     def exact(self) -> bool:
-        """Is every difference, with the graph of the original, within the tolerance?"""
+        """Whether every difference with the graph of the original is within the tolerance."""
         return all(measured.original_graph <= self.tolerance for measured in self.differences)
 
     @property
     def worst(self) -> Difference:
-        """Where the new model, with the graph of the original, differs most; NaN comes first."""
+        """The largest difference with the graph of the original; NaN counts as the largest."""
         return max(
             self.differences,
             key=lambda x: inf if isnan(x.original_graph) else x.original_graph,
         )
 
     def json(self) -> str:
-        """Everything, with each tensor by itself."""
+        """Return the whole certificate as JSON."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
     def markdown(self) -> str:
-        """The same to read: tensors are counted, and named where they were not simply copied."""
+        """Return a report: tensors are counted, and named if they were not simply copied."""
         counts = Counter(record.status for record in self.tensors)
         special = Counter(  # one line for the same tensor of all layers
             tuple(re.sub(r"\.\d+\.", ".*.", text) for text in record.texts())
@@ -115,7 +117,7 @@ class Certificate:
             _table(("", "tensor", "shape", "times"), ((*k, v) for k, v in special.items())),
             f"## Largest difference from the outputs of the original: {largest:.1e}",
             f"In float32; {self.tolerance:.0e} is allowed with the graph of the original. With "
-            "the new graph, tokens of all but short documents see less, as intended.",
+            "the new graph, tokens of all but short documents see fewer tokens, as intended.",
             _table(("tokens", "graph of the original", "new graph", "largest output"), measured),
             "## Files",
             "\n".join(f"- {line}" for line in files),
@@ -132,16 +134,16 @@ def differences(
     outputs: Iterable[str] | None = None,
     choices: bool = False,
 ) -> Iterator[Difference]:
-    """Runs models at several lengths, odd ones among them, and on a padded batch.
+    """Compare models at several lengths, some of them odd, and on a padded batch.
 
     Args:
         original: A model of transformers, or of Longbird.
         exact: The new model with the graph of the original.
         sparse: The new model.
-        longest: Tokens that the original has positions for.
+        longest: Number of tokens that the original has positions for.
         outputs: Names of the outputs to compare; by default all that the models share, and the
             last hidden states.
-        choices: Do the models take documents as [batch, choices, n]?
+        choices: Whether the models take documents as [batch, choices, n].
     """
     lengths = sorted({1, min(37, longest), max(longest // 2, 1) | 1, longest}, reverse=True)
     given: dict[str, Any] = {"choices": choices, "pooling": exact.config.pooling}
@@ -164,14 +166,14 @@ def _largest(theirs: dict[str, Tensor], ours: dict[str, Tensor], names: set[str]
     return torch.stack(parts).max().item()  # NaN if there is one
 
 
-def _batch(documents: list[int], config: Any) -> tuple[dict[str, Tensor], Tensor]:
-    """Random documents of these lengths as inputs, and which of their tokens are not padding."""
+def _batch(documents: list[int], config: LongbirdConfig) -> tuple[dict[str, Tensor], Tensor]:
+    """Random documents of these lengths as inputs, and the mask of their tokens."""
     n, pad = max(documents), config.pad_token_id or 0
     column = torch.arange(n).expand(len(documents), n)
     kept = column < torch.tensor(documents)[:, None]
     generator = torch.Generator().manual_seed(n)
     ids = torch.randint(config.vocab_size - 1, kept.shape, generator=generator)
-    ids = torch.where(kept, ids + (ids >= pad), pad)  # padding is not in a document
+    ids = torch.where(kept, ids + (ids >= pad), pad)  # no padding within documents
     inputs = {"input_ids": ids, "attention_mask": kept.long()}
     if config.type_vocab_size > 1:
         inputs["token_type_ids"] = (column >= n // 2).long()

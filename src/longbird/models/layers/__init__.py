@@ -1,1 +1,1 @@
-"""The parts of the models: packed documents, embeddings, attention over a graph, layers."""
+"""The layers of the models: packed documents, embeddings, attention over a graph, and blocks."""

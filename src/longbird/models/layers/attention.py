@@ -20,10 +20,10 @@ from longbird.models.layers.packing import Documents
 
 
 class Projections(nn.Module):
-    """Queries, keys, values and outputs of attention, and its dropout."""
+    """The projections of attention to queries, keys, values and outputs, and its dropout."""
 
     ROUNDED = ("query", "key", "value", "output")
-    """The layers that int8 weights are for."""
+    """The linear layers that can have int8 weights."""
 
     def __init__(self, config: LayerConfig, heads: int, output_bias: bool) -> None:
         super().__init__()
@@ -41,23 +41,23 @@ class Projections(nn.Module):
 
     @property
     def dropout(self) -> float:
-        """The share of attention probabilities to drop now."""
+        """Share of attention probabilities that are dropped in the current mode."""
         return self.dropout_p if self.training else 0.0
 
     def projected(self, x: Tensor) -> list[Tensor]:
-        """[..., w] to queries, keys and values [..., h, d]."""
+        """Project [..., w] to queries, keys and values [..., h, d]."""
         return [self.split(y) for y in through_each(x, self.query, self.key, self.value)]
 
     def split(self, x: Tensor) -> Tensor:
-        """[..., w] to [..., h, d]."""
+        """Split [..., w] into heads, [..., h, d]."""
         return x.unflatten(-1, (self.heads, -1))
 
 
 class SelfAttention(Projections):
-    """Attention of every token over the tokens that the graph and the global tokens show it.
+    """Attention of every token over its neighbours in the graph and over the global tokens.
 
-    With `global_projections` (Longformer), global tokens look at all tokens through queries, keys
-    and values of their own; how the other tokens see them does not change.
+    With `global_projections` (Longformer), global tokens attend to all tokens with projections of
+    their own; other tokens attend to them as without.
     """
 
     def __init__(self, config: LayerConfig, graph: Graph, layer: int) -> None:
@@ -80,31 +80,31 @@ class SelfAttention(Projections):
         if context.record is not None and self.layer not in context.record.weights:
             context.record.weights[self.layer] = context.attention_weights(q, k, self.graph)
         if self.global_projections and context.global_tokens is not None:
-            out = self._look_from_global_tokens(x, out, context)
+            out = self._attend_from_global_tokens(x, out, context)
         return self.output(out.flatten(1))
 
-    def _look_from_global_tokens(self, x: Tensor, out: Tensor, context: Context) -> Tensor:
-        """Replaces the outputs of global tokens by their own look at all tokens."""
+    def _attend_from_global_tokens(self, x: Tensor, out: Tensor, context: Context) -> Tensor:
+        """Replace the outputs of global tokens by their own attention to all tokens."""
         assert context.global_tokens is not None
         tokens = context.global_tokens.nonzero()[:, 0]
-        looks: list[Tensor] = []
+        outs: list[Tensor] = []
         seen: list[tuple[int, Tensor, Tensor]] = []  # document, its global tokens, their weights
         for row, (start, end) in enumerate(context.documents.bounds):
             mine = tokens[(tokens >= start) & (tokens < end)]
             if len(mine) == 0:
                 continue
             q = self.split(self.query_global(x[mine]))
-            p, look = self._look(q, x[start:end])
-            looks.append(look)
+            p, own = self._attend(q, x[start:end])
+            outs.append(own)
             seen.append((row, mine - start, p))
         if context.record is not None and self.layer not in context.record.of_globals:
             self._record(context.record, seen, context.documents)
-        return out.index_copy(0, tokens, torch.cat(looks).to(out.dtype)) if looks else out
+        return out.index_copy(0, tokens, torch.cat(outs).to(out.dtype)) if outs else out
 
     def _record(
         self, record: Record, seen: list[tuple[int, Tensor, Tensor]], documents: Documents
     ) -> None:
-        """Weights [h, g, n of the document] into those of all tokens, and on their own."""
+        """Record weights [h, g, n of the document], among those of all tokens and on their own."""
         if not seen:
             return
         most = max(p.shape[1] for _, _, p in seen)
@@ -115,11 +115,11 @@ class SelfAttention(Projections):
             alone = alone.index_put(at, F.pad(p.permute(2, 0, 1), (0, most - p.shape[1])))
         record.of_globals[self.layer] = alone.transpose(1, 2)  # [rows, h, n, g]
 
-    def _look(self, q: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Global queries [g, h, d] over all tokens x [n, w]: weights [h, g, n], look [g, h, d].
+    def _attend(self, q: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Attend from global queries [g, h, d] to tokens [n, w]: weights [h, g, n] and outputs.
 
-        Few queries are carried to the tokens instead of projecting every token to keys and values:
-        q . (K x + b) = (q K) . x + q . b, and sum p (V x + b) = V (sum p x) + b. That takes
+        Few queries are projected to the tokens, instead of every token to keys and values:
+        q . (K x + b) = (q K) . x + q . b, and sum p (V x + b) = V (sum p x) + b. This takes
         g * h * w * n multiplications instead of w * w * n.
         """
         g, h, d = q.shape

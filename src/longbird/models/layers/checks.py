@@ -1,6 +1,6 @@
-"""Inputs are checked before they are used: their types, their devices, and their values.
+"""Checks of inputs before they are used: their types, their devices, and their values.
 
-Values are not read while a program is traced or exported, where they do not exist yet.
+Values are not read while a program is traced or exported, because they do not exist yet.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from torch import Tensor
 from longbird.errors import InvalidTypeError, InvalidValueError
 
 IGNORED = -100
-"""The label of what does not count, as in torch and transformers."""
+"""The label of tokens and documents that do not count, as in torch and transformers."""
 
 
 def readable(x: Tensor) -> bool:
-    """May the values of a tensor be read here?"""
+    """Return whether the values of a tensor can be read here."""
     traced = torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
     return not (torch.compiler.is_compiling() or traced or x.is_meta)
 
 
 def check_marks(name: str, mask: Tensor) -> None:
-    """Raises unless a mask has only zeros and ones; compiled programs read it too."""
+    """Raise unless a mask has only zeros and ones; compiled programs read it too."""
     if mask.is_meta:
         raise InvalidValueError(
             f"{name} must have values, received a tensor on the meta device; move it to the "
@@ -35,7 +35,7 @@ def check_marks(name: str, mask: Tensor) -> None:
 
 
 def check_tensor(name: str, x: Any) -> None:
-    """Raises unless an input is a tensor, or not given."""
+    """Raise unless an input is a tensor or None."""
     if x is not None and not isinstance(x, Tensor):
         raise InvalidTypeError(
             f"{name} must be a tensor, received {type(x).__name__}; torch.as_tensor(...) makes "
@@ -44,7 +44,7 @@ def check_tensor(name: str, x: Any) -> None:
 
 
 def check_device(name: str, x: Tensor, other: str, device: torch.device) -> None:
-    """Raises unless an input is on the device of another one."""
+    """Raise unless an input is on the device of another one."""
     if x.device != device:
         raise InvalidValueError(
             f"{name} must be on the device of {other}, {device}, received {x.device}; "
@@ -53,7 +53,7 @@ def check_device(name: str, x: Tensor, other: str, device: torch.device) -> None
 
 
 def as_floats(name: str, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """The numbers in the dtype of the model; raises unless they are floating-point numbers."""
+    """Convert floating-point numbers to the dtype of the model; raise for other numbers."""
     check_tensor(name, x)
     if not x.is_floating_point():
         raise InvalidTypeError(
@@ -64,7 +64,7 @@ def as_floats(name: str, x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def check_integers(name: str, x: Tensor) -> None:
-    """Raises unless numbers can be the rows of a table."""
+    """Raise unless an input has integers that can index a table."""
     check_tensor(name, x)
     if x.dtype not in (torch.int64, torch.int32):
         raise InvalidTypeError(
@@ -73,7 +73,7 @@ def check_integers(name: str, x: Tensor) -> None:
 
 
 def check_numbers(name: str, x: Tensor, count: int, of: str) -> None:
-    """Raises unless every number is from 0 to count - 1, as `of` says: "the vocabulary"."""
+    """Raise unless every number is below `count`; `of` describes the limit in the message."""
     check_integers(name, x)
     if x.numel() == 0 or not readable(x):
         return
@@ -85,7 +85,7 @@ def check_numbers(name: str, x: Tensor, count: int, of: str) -> None:
 
 
 def check_shares(name: str, x: Tensor) -> None:
-    """Raises unless every number is from 0.0 to 1.0."""
+    """Raise unless every number is from 0.0 to 1.0."""
     if x.dtype == torch.bool or x.numel() == 0 or not readable(x):
         return
     least, most = (float(end) for end in torch.aminmax(x))
@@ -96,7 +96,7 @@ def check_shares(name: str, x: Tensor) -> None:
 
 
 def check_labels(name: str, labels: Tensor, count: int, of: str) -> None:
-    """Raises unless every label is from 0 to count - 1, or -100 for one that does not count."""
+    """Raise unless every label is below `count`, or is -100 for one that does not count."""
     check_integers(name, labels)
     if labels.numel() == 0 or not readable(labels):
         return

@@ -1,7 +1,7 @@
-"""What one forward pass carries: how the tokens of its documents see each other.
+"""What layers know about one forward pass: how the tokens of its documents see each other.
 
-It is built once, at the entry of a model. Layers read it; what they add to it is what is asked to
-be recorded, and the keys and values in a cache.
+A context is built once, at the entry of a model. Layers only write into its record of attention
+weights and into its cache.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class AddedTokens:
     """The global tokens that BigBird-ETC adds to the documents of a batch."""
 
     total: int
-    """Of all documents."""
+    """Number of added tokens of all documents."""
     counts: tuple[int, ...] | None
-    """How many each document has; None in an exported program, where all have the same number."""
+    """Number for each document; None in an exported program, where all have the same number."""
     present: Tensor | None = None
-    """bool [rows, g]: which of them a document has, where there is room for more of them."""
+    """bool [rows, g]: which of them a document has, if there is room for more."""
     segments: Tensor | None = None
     """int64 [tokens]: the segment of each token of the text, -1 for none."""
 
     def rows(self, x: Tensor, documents: int) -> Tensor:
-        """[total, ...] to [documents, most of a document, ...], zeros for those that are not."""
+        """Pad [total, ...] to [documents, most of a document, ...] with zeros."""
         if self.counts == ():  # no documents
             return x.new_zeros(0, 0, *x.shape[1:])
         if self.counts is not None:
@@ -44,14 +44,14 @@ class AddedTokens:
         return x
 
     def first(self, x: Tensor, documents: int) -> Tensor:
-        """The first of every document, [documents, ...]."""
+        """Return the first added token of every document, [documents, ...]."""
         if self.counts is None:
             return x.unflatten(0, (documents, -1))[:, 0]
         counts = torch.tensor(self.counts, dtype=torch.int64, device=x.device)
         return x[counts.cumsum(0) - counts]
 
     def mean(self, x: Tensor, documents: int) -> Tensor:
-        """The mean over those of every document, [documents, ...]."""
+        """Return the mean over the added tokens of every document, [documents, ...]."""
         if self.counts == ():
             return x
         if self.counts is not None:
@@ -64,33 +64,33 @@ class AddedTokens:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What an encoder read, for a decoder with cross attention."""
+    """The states of an encoder, for a decoder with cross attention."""
 
     states: Tensor
-    """[rows, m, w]; [tokens, w] of `documents`, where they are given."""
+    """[rows, m, w], or [tokens, w] if there are `documents`."""
     mask: Tensor | None = None
-    """bool [rows, 1, 1, m]: what of it is not padding."""
+    """bool [rows, 1, 1, m]: the states that are not padding."""
     cache: Any = None
-    """The `EncoderDecoderCache` that keeps its keys and values."""
+    """The `EncoderDecoderCache` of its keys and values."""
     documents: Documents | None = None
-    """Where the documents are in it, if it is packed."""
+    """The places of the documents, if the states are packed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The attention weights of every layer, for those who ask for them."""
+    """The attention weights of every layer, if the caller asks for them."""
 
     weights: dict[int, SparseRows] = field(default_factory=dict)
-    """Of all tokens, by the number of the layer."""
+    """The weights of all tokens, by the number of the layer."""
     of_globals: dict[int, Tensor] = field(default_factory=dict)
-    """[rows, h, n, g]: those of Longformer's global tokens, in columns of the batch."""
+    """[rows, h, n, g]: the weights of Longformer's global tokens, in columns of the batch."""
     of_memory: dict[int, Tensor] = field(default_factory=dict)
-    """[rows, h, n, m]: those of cross attention."""
+    """[rows, h, n, m]: the weights of cross attention."""
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What every layer of one forward pass is told."""
+    """What every layer of one forward pass knows."""
 
     documents: Documents
     impl: str = "auto"
@@ -98,40 +98,40 @@ class Context:
     relative_bias: Tensor | None = None
     """[h, 2m + 1], added to the scores of every layer."""
     global_tokens: Tensor | None = None
-    """bool [tokens]: those that see and are seen by all."""
+    """bool [tokens]: the tokens that see and are seen by all."""
     edges: tuple[Graph | None, ...] | None = None
-    """What each document has beyond the graph of every layer."""
+    """The edges of each document beyond the graph of every layer."""
     added: AddedTokens | None = None
-    """BigBird-ETC."""
+    """The added global tokens of BigBird-ETC."""
     memory: Memory | None = None
-    """Decoders with cross attention."""
+    """The states of an encoder, for decoders with cross attention."""
     cache: Any = None
     """The `RollingCache` of a decoder that generates."""
     record: Record | None = None
-    """Filled with attention weights, if they are asked for."""
+    """Where layers store attention weights, if the caller asks for them."""
 
     @property
     def carried(self) -> tuple[Tensor | None, ...]:
-        """The tensors with gradients that come from outside of the layers."""
+        """The tensors with gradients that come from outside the layers."""
         if self.relative_bias is None and self.memory is None:
             return ()
         return self.relative_bias, None if self.memory is None else self.memory.states
 
     def carrying(self, relative_bias: Tensor | None, states: Tensor | None) -> Context:
-        """The same with other such tensors."""
+        """Return the context with these tensors instead of those in `carried`."""
         memory = self.memory
         if memory is not None and states is not None:
             memory = replace(memory, states=states)
         return replace(self, relative_bias=relative_bias, memory=memory)
 
     def graphs(self, graph: Graph) -> Graph | list[Graph]:
-        """The graph of a layer with the edges of each document."""
+        """Return the graph of a layer, joined with the edges of each document."""
         if self.edges is None:
             return graph
         return [graph if edges is None else graph | edges for edges in self.edges]
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, **options: Any) -> Any:
-        """`longbird.attention` of [tokens, h, d] within every document."""
+        """Compute `longbird.attention` of [tokens, h, d] within every document."""
         rows, n, ends = self.documents.rows, self.documents.n, self.documents.cu_seqlens
         marked = self.global_tokens
         options = {"relative_bias": self.relative_bias, "impl": self.impl, **options}
@@ -150,7 +150,7 @@ class Context:
         return out.transpose(1, 2).flatten(0, 1)
 
     def attention_weights(self, q: Tensor, k: Tensor, graph: Graph) -> SparseRows:
-        """What every token looks at, in token numbers of its document: rows (batch, heads, n)."""
+        """Return the attention weights of every token, in token numbers of its document."""
         align, marked, ends = (
             self.documents.align,
             self.global_tokens,

@@ -1,6 +1,6 @@
-"""Dense attention of a decoder, over what was written and over what an encoder read.
+"""Dense attention of a decoder, over its own output and over the states of an encoder.
 
-Axes: b batch, s tokens that are written, m tokens that are seen, h heads, d head_dim, w width.
+Axes: b batch, s tokens of the output, m tokens that are seen, h heads, d head_dim, w width.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from longbird.models.layers.int8 import through_each
 def dense_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, weights: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Queries [b, h, s, d] over keys [b, h, m, d]; the weights [b, h, s, m] if asked for."""
+    """Attend from queries [b, h, s, d] to keys [b, h, m, d]; optionally return the weights."""
     if not weights:
         return F.scaled_dot_product_attention(q, k, v, mask, dropout_p), None
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
@@ -31,7 +31,7 @@ def dense_attention(
 
 
 class CrossAttention(Projections):
-    """Attention of every token to all that an encoder read; its keys and values are kept."""
+    """Attention of every token to all states of an encoder."""
 
     def __init__(self, config: LayerConfig, layer: int, heads: int, output_bias: bool) -> None:
         super().__init__(config, heads, output_bias)
@@ -40,16 +40,18 @@ class CrossAttention(Projections):
     def forward(
         self, x: Tensor, memory: Memory, weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """[b, s, w] to [b, s, w], and the weights [b, h, s, m] if they are asked for."""
+        """[b, s, w] to [b, s, w], and optionally the weights [b, h, s, m]."""
         q = self.split(self.query(x)).transpose(1, 2)  # [b, h, s, d]
         if memory.documents is not None:
-            return self.output(self._look_at_each(q, memory).transpose(1, 2).flatten(2)), None
+            return self.output(
+                self._attend_by_document(q, memory).transpose(1, 2).flatten(2)
+            ), None
         k, v = self._memory(memory)
         out, p = dense_attention(q, k, v, memory.mask, self.dropout, weights)
         return self.output(out.transpose(1, 2).flatten(2)), p
 
-    def _look_at_each(self, q: Tensor, memory: Memory) -> Tensor:
-        """[b, h, s, d] to [b, h, s, d], one document after the other: no padding is computed."""
+    def _attend_by_document(self, q: Tensor, memory: Memory) -> Tensor:
+        """[b, h, s, d] to [b, h, s, d], document by document, without computing padding."""
         assert memory.documents is not None
         if len(q) == 0:
             return q
@@ -65,11 +67,11 @@ class CrossAttention(Projections):
         )
 
     def _read(self, memory: Memory) -> list[Tensor]:
-        """Keys and values [..., h, d] of all that was read."""
+        """Keys and values [..., h, d] of all states."""
         return [self.split(y) for y in through_each(memory.states, self.key, self.value)]
 
     def _memory(self, memory: Memory) -> tuple[Tensor, Tensor]:
-        """Keys and values [b, h, m, d], computed once where there is a cache."""
+        """Keys and values [b, h, m, d], computed only once if there is a cache."""
         cache = memory.cache
         if cache is not None and cache.is_updated.get(self.layer):
             state: Any = cache.cross_attention_cache.layers[self.layer]

@@ -46,7 +46,7 @@ class Embeddings(nn.Module):
         if config.embedding_norm != "none":
             self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        # BigBird also multiplies embeddings that it is given.
+        # BigBird also scales `inputs_embeds`.
         scaled = config.rescale_embeddings and not config.is_encoder_decoder
         self.scale = math.sqrt(width) if scaled else 1.0
 
@@ -59,7 +59,7 @@ class Embeddings(nn.Module):
         token_type_ids: Tensor | None,
         position_ids: Tensor | None,
     ) -> Tensor:
-        """All [rows, n, ...]; gives [t, w]. The cache counts positions, if there is one."""
+        """Embed inputs [rows, n, ...] as packed tokens [t, w]; a cache counts their positions."""
         ids = None if input_ids is None else documents.pack(input_ids, "input_ids")
         if inputs_embeds is not None:
             x = as_floats("inputs_embeds", inputs_embeds, self.tokens.weight.dtype)
@@ -73,7 +73,7 @@ class Embeddings(nn.Module):
             x = x + self.types_of(documents, token_type_ids)
         elif token_type_ids is not None and bool(token_type_ids.any()):
             raise InvalidValueError(
-                "the model has no token types (type_vocab_size=0), received some"
+                "the model has no token types (type_vocab_size=0), received token_type_ids"
             )
         if self.config.positions != "none":
             if position_ids is None:
@@ -88,7 +88,7 @@ class Embeddings(nn.Module):
         return self.finish(x)
 
     def types_of(self, documents: Documents, token_type_ids: Tensor | None) -> Tensor:
-        """The embedding of the type of every token, [t, w]; [w] if all are of the first one."""
+        """Embed the type of every token, [t, w]; [w] if all are of the first type."""
         if token_type_ids is None:
             return self.types.weight[0]
         types = documents.pack(token_type_ids, "token_type_ids")
@@ -96,7 +96,7 @@ class Embeddings(nn.Module):
         return self.types(types)
 
     def given_places(self, documents: Documents, position_ids: Tensor) -> Tensor:
-        """The row of the position table of every token, int64 [t], as it is given."""
+        """Return the rows of the position table that the caller gave, int64 [t]."""
         if position_ids.ndim != 2 or position_ids.shape[0] not in (1, documents.rows):
             raise InvalidValueError(
                 f"position_ids must be of shape [batch, n] = {[documents.rows, documents.n]} or "
@@ -110,7 +110,7 @@ class Embeddings(nn.Module):
     def places(
         self, documents: Documents, cache: RollingCache | None, x: Tensor, ids: Tensor | None
     ) -> Tensor:
-        """The row of the position table of every token, int64 [t], counted in its document."""
+        """Count the rows of the position table of the tokens of every document, int64 [t]."""
         rows, offset, absent = self.positions.num_embeddings, 0, self.config.absent_id
         if self.config.positions == "padding-aware":  # RoBERTa: padding has a row of its own
             assert absent is not None  # the configuration has checked it
@@ -140,7 +140,7 @@ class Embeddings(nn.Module):
         return count - 1 if not offset else count * present + offset - 1
 
     def finish(self, x: Tensor) -> Tensor:
-        """Norm and dropout, in the order of the model."""
+        """Apply norm and dropout, in the order of the model."""
         match self.config.embedding_norm:
             case "before_dropout":
                 return self.dropout(self.norm(x))

@@ -1,9 +1,10 @@
 """BigBird-ETC: added global tokens, with labelled attention to and from the segments of a text.
 
-The global tokens of all documents follow the text tokens: x is [t + g, w]. Text tokens see the
-graph and their document's global tokens in one softmax; global tokens see each other and the whole
-text in another. An edge with a global token at either end has a label with an embedding E and a
-bias B: its score is (q . k + q . E[label] + B[label]) / sqrt(d), as in Ainslie et al. 2020.
+The global tokens of all documents follow the text tokens: x is [t + g, w]. One softmax covers what
+a text token sees: its neighbours in the graph and the global tokens of its document. Another one
+covers what a global token sees: the other global tokens and the whole text. An edge with a global
+token at either end has a label with an embedding E and a bias B, and the score
+(q . k + q . E[label] + B[label]) / sqrt(d), as in Ainslie et al. 2020.
 """
 
 from __future__ import annotations
@@ -27,40 +28,40 @@ from longbird.models.layers.context import Context
 from longbird.models.layers.int8 import through_each
 
 TEXT_TO_OWN, TEXT_TO_OTHER, GLOBAL_TO_OWN, GLOBAL_TO_OTHER, GLOBAL_TO_GLOBAL = range(5)
-"""Labels: a text token and the global token of its segment, or of another one; and back. Labels
-from GLOBAL_TO_GLOBAL on are clipped distances between global tokens."""
+"""Labels of edges between a text token and the global token of its own or another segment, in both
+directions. Labels from GLOBAL_TO_GLOBAL on are clipped distances between global tokens."""
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentGroup:
-    """Documents with the same numbers of tokens and of global tokens, which are computed at once.
+    """Documents with equal numbers of tokens and of global tokens, which are computed at once.
 
     Axes: b documents, n text tokens, g global tokens.
     """
 
     size: int
     text: slice
-    """Its tokens among those of all documents."""
+    """The slice of its tokens among those of all documents."""
     added: slice
-    """Its global tokens among those of all documents."""
+    """The slice of its global tokens among those of all documents."""
     own: Tensor
-    """bool [b, n, g]: is this the global token of the segment of this token?"""
+    """bool [b, n, g]: whether this is the global token of the segment of this token."""
     there: Tensor | None = None
-    """bool [b, n]: the tokens that are no padding; None for all."""
+    """bool [b, n]: the tokens that are not padding; None for all."""
     present: Tensor | None = None
     """bool [b, g]: the global tokens that a document has; None for all."""
 
     def of_text(self, x: Tensor) -> Tensor:
-        """[t, ...] to [b, n, ...]."""
+        """Select the text of the group, from [t, ...] to [b, n, ...]."""
         return x[self.text].unflatten(0, (self.size, self.own.shape[1]))
 
     def of_added(self, x: Tensor) -> Tensor:
-        """[g, ...] of all documents to [b, g, ...]."""
+        """Select the global tokens of the group, to [b, g, ...]."""
         return x[self.added].unflatten(0, (self.size, self.own.shape[2]))
 
     @property
     def seen(self) -> Tensor | None:
-        """Bool [b, g + n]: what a global token sees of global tokens and of the text."""
+        """Bool [b, g + n]: the global tokens and text tokens that a global token sees."""
         if self.present is None and self.there is None:
             return None
         n, g = self.own.shape[1:]
@@ -71,7 +72,7 @@ class DocumentGroup:
 
 
 def groups(context: Context, device: Any) -> Iterator[DocumentGroup]:
-    """One document after the other; all at once in an exported program, where none is shorter."""
+    """Yield one document at a time, or all at once in an exported program."""
     documents, added = context.documents, context.added
     assert added is not None
     if added.counts is None:
@@ -126,7 +127,7 @@ class EtcAttention(SelfAttention):
                 y.clone(memory_format=torch.contiguous_format) for y in (near, near_lse)
             )
         outs: list[Tensor] = []
-        looks: list[Tensor] = []
+        from_added: list[Tensor] = []
         weights: list[tuple[Tensor, Tensor, Tensor]] = []
         for group in groups(context, x.device):
             k_its, v_its = group.of_added(k_added), group.of_added(v_added)
@@ -136,26 +137,26 @@ class EtcAttention(SelfAttention):
             out, lse = merge((group.of_text(near), near_lse_of), (far, far_lse))
             outs.append(out.to(x.dtype).flatten(0, 1))
 
-            look, _, p_look = self._labelled(
+            own, _, p_own = self._labelled(
                 group.of_added(q_added),
                 torch.cat([k_its, group.of_text(k)], 1),
                 torch.cat([v_its, group.of_text(v)], 1),
                 self._labels_of_globals(group.own),
                 group.seen,
             )
-            looks.append(look.flatten(0, 1))
+            from_added.append(own.flatten(0, 1))
             if context.record is not None:
                 near_share, far_share = torch.exp(near_lse_of - lse), torch.exp(far_lse - lse)
                 p_far = p_far * far_share.transpose(1, 2)[..., None]
-                weights.append((near_share[0].T, p_far[0], p_look[0]))
+                weights.append((near_share[0].T, p_far[0], p_own[0]))
         if context.record is not None and self.layer not in context.record.weights:
             rows = context.attention_weights(q, k, self.graph)
             context.record.weights[self.layer] = _whole_rows(rows, weights) if weights else rows
-        out = torch.cat(outs + looks) if outs else near  # near is empty without documents
+        out = torch.cat(outs + from_added) if outs else near  # near is empty without documents
         return self.output(out.flatten(1))
 
     def _labels_of_globals(self, own: Tensor) -> Tensor:
-        """Int64 [b, g, g + n]: what global tokens call each other, and the tokens of the text."""
+        """Int64 [b, g, g + n]: the labels of edges from global tokens to each other and text."""
         place = torch.arange(own.shape[2], device=own.device)
         distance = (place - place[:, None]).clamp(-self.reach, self.reach) + self.reach
         down = torch.where(own.mT, GLOBAL_TO_OWN, GLOBAL_TO_OTHER)
@@ -164,9 +165,9 @@ class EtcAttention(SelfAttention):
     def _labelled(
         self, q: Tensor, k: Tensor, v: Tensor, labels: Tensor, seen: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Every query [b, i, h, d] looks at every key [b, j, h, d] that is seen, bool [b, j].
+        """Attend from queries [b, i, h, d] to seen keys [b, j, h, d], with labels [b, i, j].
 
-        Labels are [b, i, j]. Gives outputs, their log-sum-exp [b, i, h] and weights [b, h, i, j].
+        Returns the outputs, their log-sum-exp [b, i, h] and the weights [b, h, i, j].
         """
         embedding = self.split(self.label_embedding.weight)  # [label, h, d]
         by_label = torch.einsum("bihd,lhd->bhil", q, embedding) + self.label_bias.weight.T[:, None]
@@ -182,12 +183,12 @@ class EtcAttention(SelfAttention):
 
 
 def _whole_rows(near: SparseRows, documents: list[tuple[Tensor, Tensor, Tensor]]) -> SparseRows:
-    """The weights of text tokens over the text, completed by all edges of global tokens.
+    """Add all edges of global tokens to the weights of text tokens over the text.
 
-    In rows and in keys, a number below n is a token of the text, and n + i global token i, where n
-    is the number of columns of the batch. `documents` has for each one the share [h, n] of the
-    text in the weights of its tokens, their weights [h, n, g] over global tokens, and those of
-    global tokens [h, g, g + n].
+    In rows and in keys, a number below n is a token of the text, and n + i is global token i; n is
+    the number of columns of the batch. For each document, `documents` has the share [h, n] of the
+    text in the weights of its tokens, their weights [h, n, g] over global tokens, and the weights
+    [h, g, g + n] of global tokens.
     """
     batch, heads, n = near.shape
     device = near.weights.device

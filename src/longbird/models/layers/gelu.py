@@ -1,4 +1,4 @@
-"""The tanh approximation of gelu: natively on a CPU, where torch takes seven times as long."""
+"""The tanh approximation of GELU, natively on a CPU, where torch is seven times slower."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from longbird.core.operator import native
 
 
 def tanh_gelu(x: Tensor) -> Tensor:
-    """`gelu(x, approximate="tanh")`, to the last digits of float32.
+    """Compute `gelu(x, approximate="tanh")`, to the last digits of float32.
 
     Examples:
         >>> import torch
         >>> tanh_gelu(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([-0.1588,  0.0000,  0.8412])
     """
-    # A compiler has its own way; half precision is rounded once, at the end, as torch does it.
+    # Compilers fuse torch's own GELU; half precision is rounded once, at the end, as in torch.
     if (
         torch.compiler.is_compiling()
         or x.dtype != torch.float32
@@ -33,7 +33,7 @@ def tanh_gelu(x: Tensor) -> Tensor:
 
 @torch.library.custom_op("longbird::native_gelu", mutates_args=())
 def native_gelu(x: Tensor) -> Tensor:
-    """The output."""
+    """Compute the output."""
     x = x.contiguous()
     out = torch.empty_like(x)
     native.extension().gelu(x.data_ptr(), 0, out.data_ptr(), x.numel(), torch.get_num_threads())
@@ -42,7 +42,7 @@ def native_gelu(x: Tensor) -> Tensor:
 
 @torch.library.custom_op("longbird::native_gelu_backward", mutates_args=())
 def native_gelu_backward(grad_out: Tensor, x: Tensor) -> Tensor:
-    """The gradient of x."""
+    """Compute the gradient of x."""
     x, grad_out = x.contiguous(), grad_out.contiguous()
     grad = torch.empty_like(x)
     addresses = (t.data_ptr() for t in (x, grad_out, grad))
@@ -61,7 +61,7 @@ def _setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:  # 
 
 
 def _backward(ctx: Any, grad_out: Tensor) -> Tensor:
-    if torch.is_grad_enabled():  # somebody wants a second derivative
+    if torch.is_grad_enabled():  # for second derivatives
         return torch.ops.aten.gelu_backward(grad_out, *ctx.saved_tensors, approximate="tanh")
     return torch.ops.longbird.native_gelu_backward(grad_out, *ctx.saved_tensors)
 

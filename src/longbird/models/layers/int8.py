@@ -1,4 +1,4 @@
-"""Linear layers whose weights are int8: for inference, on a CPU."""
+"""Linear layers with int8 weights, for inference on a CPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from longbird.models.layers.int8_kernels import (
 class Int8Linear(nn.Module):
     """A linear layer with weights in int8, a scale for each output, and a bias in float32.
 
-    The rows that it is given are rounded to int8, too, each by its largest number.
+    Its inputs are rounded to int8 too, with a scale for each row.
     """
 
     def __init__(self, weight: Rounded, bias: Tensor | None) -> None:
@@ -29,12 +29,12 @@ class Int8Linear(nn.Module):
 
     @classmethod
     def of(cls, linear: nn.Linear) -> Int8Linear:
-        """The same layer, rounded."""
+        """Round the weights of a linear layer."""
         weight, bias = linear.weight.detach(), linear.bias
         if weight.dtype != torch.float32:
             raise InvalidValueError(
-                f"int8 weights are made of float32 ones, received {weight.dtype}; load the model "
-                "with dtype=torch.float32"
+                f"int8 weights are made from float32 weights, received {weight.dtype}; load the "
+                "model with dtype=torch.float32"
             )
         return cls(rounded(weight, WEIGHT_STEPS), None if bias is None else bias.detach().clone())
 
@@ -45,35 +45,35 @@ class Int8Linear(nn.Module):
         return out.unflatten(0, x.shape) if len(x.shape) != 1 else out
 
     def extra_repr(self) -> str:
-        """What `print(model)` shows of it."""
+        """Describe the layer for `print(model)`."""
         outputs, inputs = self.weight.shape
         return f"in_features={inputs}, out_features={outputs}, bias={self.bias is not None}"
 
 
 class RoundedRows:
-    """Rows [..., i] in int8, for several layers."""
+    """Rows [..., i] in int8, which several layers share."""
 
     def __init__(self, x: Tensor) -> None:
         if x.dtype != torch.float32 or x.device.type not in ("cpu", "meta"):
             raise InvalidValueError(
                 "a model with int8 weights computes in float32 on a CPU, received "
-                f"{x.dtype} on {x.device}; use the model that it was made of"
+                f"{x.dtype} on {x.device}; use the model that it was made from"
             )
         if x.requires_grad and torch.is_grad_enabled():
             raise InvalidValueError(
-                "a model with int8 weights has no gradients: it is for inference alone; use the "
-                "model that it was made of"
+                "a model with int8 weights has no gradients: it is for inference only; use the "
+                "model that it was made from"
             )
         if torch.compiler.is_exporting() and torch.onnx.is_in_onnx_export():
             raise InvalidValueError(
                 "a model with int8 weights cannot be exported to ONNX: export the model that it "
-                "was made of, and let the quantiser of your runtime round it"
+                "was made from, and let the quantiser of your runtime round it"
             )
         self.shape = x.shape[:-1]
         self.rows = rounded(x.reshape(-1, x.shape[-1]), ROW_STEPS)
 
 
 def through_each(x: Tensor, *layers: nn.Module) -> list[Tensor]:
-    """The same rows [..., i] through several linear layers; rounded once, if those are int8."""
+    """Apply several linear layers to the same rows [..., i], which are rounded only once."""
     rows = RoundedRows(x) if isinstance(layers[0], Int8Linear) else x
     return [layer(rows) for layer in layers]

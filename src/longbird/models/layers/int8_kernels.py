@@ -1,9 +1,9 @@
-"""Products of int8 numbers by torch's own kernel, exact on every processor.
+"""Products of int8 matrices with torch's own kernel, exact on every processor.
 
-A row of activations is rounded to 127 steps to either side of 0, by its largest number; a row of
-weights to 64 steps. Where a processor has no VNNI, torch's kernel (oneDNN) adds two products in 16
-bits, and cuts off what does not fit: 2 * 255 * 64 fits, 2 * 255 * 127 does not. So every processor
-gives the same integers, and none of them a wrong one. See docs/adr/0013-int8.md.
+A row of activations is rounded to 127 steps on either side of 0, scaled by its largest number; a
+row of weights to 64 steps. On processors without VNNI, torch's kernel (oneDNN) adds two products
+in 16 bits and saturates: 2 * 255 * 64 fits, 2 * 255 * 127 does not. With 64 steps, every processor
+computes the same integers. See docs/adr/0013-int8.md.
 
 Axes: t rows (tokens), i inputs, o outputs.
 """
@@ -18,11 +18,11 @@ from torch import Tensor
 ROW_STEPS = 127
 WEIGHT_STEPS = 64
 SMALLEST = 1e-30
-"""A row of smaller numbers counts as zeros: the inverse of its scale would not be finite."""
+"""Rows of smaller numbers are rounded to zeros: their scale would have no finite inverse."""
 
 
 class Rounded(NamedTuple):
-    """A matrix as integers, and what one step is worth in each of its rows."""
+    """A matrix of integers, and the size of a step in each of its rows."""
 
     numbers: Tensor
     """int8 [rows, columns]."""
@@ -31,7 +31,7 @@ class Rounded(NamedTuple):
 
 
 def rounded(x: Tensor, steps: int) -> Rounded:
-    """The rows of a matrix in steps of their own; a row with NaN or infinity has such a scale.
+    """Round a matrix row by row; a row with NaN or infinity gets a scale that is not finite.
 
     Examples:
         >>> import torch
@@ -39,14 +39,14 @@ def rounded(x: Tensor, steps: int) -> Rounded:
         tensor([[127, -64],
                 [  0,   0]], dtype=torch.int8)
     """
-    # torch takes ten times as long for the largest absolute value at once.
+    # Faster than torch's maximum of absolute values, by a factor of ten.
     largest = torch.maximum(x.amax(1), -x.amin(1)).clamp(min=SMALLEST)
     numbers = (x * (steps / largest)[:, None]).round_().to(torch.int8)
     return Rounded(numbers, largest / steps)
 
 
 def int8_linear(x: Rounded, weight: Rounded, bias: Tensor | None) -> Tensor:
-    """A linear layer, [t, i] and [o, i] to float32 [t, o].
+    """Apply a linear layer: [t, i] and [o, i] to float32 [t, o].
 
     Examples:
         >>> import torch
@@ -58,6 +58,6 @@ def int8_linear(x: Rounded, weight: Rounded, bias: Tensor | None) -> Tensor:
         out = (x.numbers.int() @ weight.numbers.int().t()).to(torch.float32)
     else:
         out = torch.ops.aten._int_mm(x.numbers, weight.numbers.t()).to(torch.float32)
-    # First by the weights, so that huge activations do not overflow where their product does not.
+    # Scale by the weights first, so that huge activations overflow only if their product does.
     out = out.mul_(weight.scale).mul_(x.scale[:, None])
     return out if bias is None else out.add_(bias)

@@ -20,7 +20,7 @@ from longbird.models.layers.int8 import Int8Linear
 
 
 def activation(name: str) -> Callable[[Tensor], Tensor]:
-    """An activation by the name that transformers gives it."""
+    """Return an activation by its name in transformers."""
     if name not in ACT2FN:
         raise InvalidValueError(
             f"there is no activation named {name!r}; expected one of {list(ACT2FN)}"
@@ -33,10 +33,10 @@ def activation(name: str) -> Callable[[Tensor], Tensor]:
 class FeedForward(nn.Module):
     """Two linear layers with an activation between them."""
 
-    # At inference tokens go through in pieces, so that what is between the layers stays in cache.
+    # At inference, tokens are split into pieces, so that intermediate results stay in the cache.
     PIECE = 1024
     ROUNDED = ("enter", "leave")
-    """The layers that int8 weights are for."""
+    """The linear layers that can have int8 weights."""
 
     def __init__(self, width: int, inner: int, config: LayerConfig) -> None:
         super().__init__()
@@ -69,15 +69,15 @@ class Layer(GradientCheckpointingLayer):
     def forward(self, x: Tensor, context: Context, *carried: Tensor | None) -> Tensor:
         """[t, w] to [t, w].
 
-        `carried` are `context.carried`: gradient checkpointing cuts a layer off from what comes
-        before it at the tensors that are arguments of their own.
+        `carried` is `context.carried`: gradient checkpointing only returns gradients of tensors
+        that are arguments of their own.
         """
         context = context.carrying(*carried) if carried else context
         x = self.add(x, self.attention_norm, lambda y: self.attention(y, context))
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
     def to_int8(self) -> None:
-        """Rounds the weights of its linear layers, those of Longformer's global tokens aside."""
+        """Round the weights of its linear layers, except those of Longformer's global tokens."""
         for block in self.children():
             if isinstance(block, (Projections, FeedForward)):
                 for name in block.ROUNDED:
@@ -85,14 +85,14 @@ class Layer(GradientCheckpointingLayer):
                         setattr(block, name, Int8Linear.of(linear))
 
     def add(self, x: Tensor, norm: nn.Module, block: Callable[[Tensor], Tensor]) -> Tensor:
-        """A block with its residual connection and its norm, before (Pegasus) or after (BERT)."""
+        """Add a block as a residual, with its norm before (Pegasus) or after it (BERT)."""
         if self.pre_norm:
             return x + self.dropout(block(norm(x)))
         return norm(x + self.dropout(block(x)))
 
 
 class CrossLayer(Layer):
-    """A layer of a decoder that also looks at what an encoder read, if there is any of it."""
+    """A layer of a decoder that also attends to the states of an encoder, if there are any."""
 
     def __init__(
         self, config: LayerConfig, attention: nn.Module, inner: int, cross: CrossAttention
@@ -106,11 +106,11 @@ class CrossLayer(Layer):
         context = context.carrying(*carried) if carried else context
         x = self.add(x, self.attention_norm, lambda y: self.attention(y, context))
         if context.memory is not None:
-            x = self.add(x, self.cross_attention_norm, lambda y: self._look(y, context))
+            x = self.add(x, self.cross_attention_norm, lambda y: self._attend_across(y, context))
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
-    def _look(self, x: Tensor, context: Context) -> Tensor:
-        """[t, w] to [t, w]: padded, because all documents look at as many keys."""
+    def _attend_across(self, x: Tensor, context: Context) -> Tensor:
+        """[t, w] to [t, w]; padded, because all documents see the same number of keys."""
         documents, record = context.documents, context.record
         padded, asked = documents.pad(x), record is not None
         out, weights = self.cross_attention(padded, context.memory, asked)
@@ -121,7 +121,7 @@ class CrossLayer(Layer):
 
 
 def relative_table(embedding: Tensor, max_distance: int) -> Tensor:
-    """The bias by distance [heads, 2m + 1] of T5's and MPNet's buckets [buckets, heads].
+    """Expand the buckets of T5 and MPNet [buckets, heads] to a bias by distance [heads, 2m + 1].
 
     Half of the buckets are for keys before the query and half for keys after it; of each half, one
     half are single distances, and the others grow logarithmically up to `max_distance`.

@@ -1,7 +1,7 @@
-"""Documents without padding: what every layer works on.
+"""Documents without padding, on which every layer works.
 
-A padded batch [rows, n, ...] is packed once at the entry of a model into [tokens, ...] and padded
-again at its exit. A document is the tokens that the attention mask keeps.
+A padded batch [rows, n, ...] is packed into [tokens, ...] at the entry of a model, and padded
+again at its exit. A document consists of the tokens that the attention mask keeps.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from longbird.models.layers.checks import check_device, check_marks, check_tenso
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """Where the tokens of a batch of documents are."""
+    """The places of the tokens of a batch of documents."""
 
     rows: int
     n: int
     places: Tensor | None = None
     """int64 [tokens]: the place of each token in rows * n; None if there is no padding."""
     cu_seqlens: Tensor | None = None
-    """int64 [rows + 1]: where each document starts in the tokens, if there is padding."""
+    """int64 [rows + 1]: the token at which each document starts, if there is padding."""
     lengths: Tensor | None = None
-    """int64 [rows]: tokens of each document, if padding stays, at the end of every row: in an
-    exported program, whose shapes cannot depend on a mask."""
+    """int64 [rows]: number of tokens of each document in an exported program. Its shapes cannot
+    depend on a mask, so that padding is moved to the end of every row and stays there."""
 
     @classmethod
     def of(cls, rows: int, n: int, attention_mask: Tensor | None) -> Documents:
-        """The documents that an attention mask [rows, n] keeps; all tokens without a mask."""
+        """Find the documents that an attention mask [rows, n] keeps; all tokens without a mask."""
         if attention_mask is None:
             return cls(rows, n)
         if attention_mask.shape != (rows, n):
@@ -57,13 +57,13 @@ class Documents:
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
-        """First token, and the one after the last, of every document."""
+        """The first token of every document, and the one after its last."""
         if self.cu_seqlens is None:
             return [(row * self.n, (row + 1) * self.n) for row in range(self.rows)]
         return list(itertools.pairwise(self.cu_seqlens.tolist()))
 
     def columns(self, row: int) -> Tensor:
-        """int64: the columns of the batch at which the tokens of a document are."""
+        """Return the columns of the batch that the tokens of a document are in, int64."""
         if self.places is None:
             return torch.arange(self.n)
         start, end = self.bounds[row]
@@ -71,11 +71,11 @@ class Documents:
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest document."""
+        """Number of tokens of the longest document."""
         return self.n if self.cu_seqlens is None else int(self.cu_seqlens.diff().max())
 
     def pack(self, x: Tensor, name: str = "an input") -> Tensor:
-        """[rows, n, ...] to [tokens, ...]; the name is what an error calls it."""
+        """Pack [rows, n, ...] into [tokens, ...]; errors use the name."""
         check_tensor(name, x)
         if x.shape[:2] != (self.rows, self.n):
             raise InvalidValueError(
@@ -89,7 +89,7 @@ class Documents:
         return x.index_select(0, self.places)
 
     def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
-        """[tokens, ...] to [rows, n, ...], with `value` where there is no token."""
+        """Pad [tokens, ...] to [rows, n, ...], with `value` where there is no token."""
         if self.lengths is not None:
             x = torch.where(self.present(x), x, value)
         if self.places is not None:
@@ -98,26 +98,26 @@ class Documents:
         return x.unflatten(0, (self.rows, self.n))
 
     def present(self, x: Tensor) -> Tensor:
-        """Which of the tokens belong to a document, bool [tokens, 1, ...] for x [tokens, ...]."""
+        """Return which tokens belong to a document, bool [tokens, 1, ...] for x [tokens, ...]."""
         assert self.lengths is not None
         there = torch.arange(self.n, device=x.device) < self.lengths[:, None]
         return there.reshape(-1, *[1] * (x.ndim - 1))
 
     def counted(self, present: Tensor) -> Tensor:
-        """How many tokens up to each one of its document are `present` (bool [tokens])."""
+        """Count the `present` tokens (bool [tokens]) of its document up to each token."""
         if self.cu_seqlens is None:
             return present.unflatten(0, (self.rows, self.n)).cumsum(1).flatten()
         total = torch.cat([present.new_zeros(1, dtype=torch.int64), present.cumsum(0)])
         return total[1:] - self.spread(total[self.cu_seqlens[:-1]])  # type: ignore[index]
 
     def spread(self, x: Tensor) -> Tensor:
-        """[rows, ...], one for each document, to [tokens, ...]."""
+        """Repeat values of documents [rows, ...] for their tokens, [tokens, ...]."""
         if self.cu_seqlens is None:
             return x.repeat_interleave(self.n, 0)
         return x.repeat_interleave(self.cu_seqlens.diff(), 0)
 
     def first(self, x: Tensor) -> Tensor:
-        """The first token of every document, [rows, ...]; zeros for a document without tokens."""
+        """Return the first token of every document, [rows, ...]; zeros if it has no tokens."""
         if self.lengths is not None:
             x = x * self.present(x)
         if self.n == 0:
@@ -129,10 +129,10 @@ class Documents:
         return out.index_put((present.nonzero()[:, 0],), x[self.cu_seqlens[:-1][present]])
 
     def check_tokens(self) -> None:
-        """Raises where there are documents and no columns for their tokens.
+        """Raise if there are documents but no columns for their tokens.
 
-        A row of nothing but padding is let through, as it may fill up a batch: its result is
-        finite, and nobody looks at it.
+        A row of nothing but padding is accepted, because it may fill up a batch; its result is
+        finite.
         """
         if self.n == 0 and self.rows > 0:
             raise InvalidValueError(
@@ -141,7 +141,7 @@ class Documents:
             )
 
     def mean(self, x: Tensor) -> Tensor:
-        """The mean over the tokens of every document, [rows, ...]."""
+        """Return the mean over the tokens of every document, [rows, ...]."""
         if self.lengths is not None:
             lengths, x = self.lengths, x * self.present(x)
             total = x.unflatten(0, (self.rows, self.n)).sum(1)
@@ -153,7 +153,7 @@ class Documents:
         return total / lengths.clamp(min=1).to(x.dtype).reshape(-1, *[1] * (x.ndim - 1))
 
     def align(self, x: Tensor) -> Tensor:
-        """[tokens, ...] to [rows, n, ...] with every document at the beginning of its row."""
+        """Pad [tokens, ...] to [rows, n, ...] with every document at the beginning of its row."""
         if self.cu_seqlens is None:
             return x.unflatten(0, (self.rows, self.n))
         place = torch.arange(len(x), device=x.device) + self.spread(
