@@ -134,9 +134,7 @@ def test_a_causal_model():
     found = model(IDS, MASK, edges=padded(back))
     assert found.past_key_values is None
     assert_as_alone(model, "logits", found, back)
-    with pytest.raises(
-        ValueError, match=r"document 0: in \(0, 29\) a token sees a later token"
-    ):
+    with pytest.raises(ValueError, match=r"document 0: in \(0, 29\) a token sees a later token"):
         model(IDS, MASK, edges=padded(PAIRS))
     with pytest.raises(ValueError, match="use use_cache=False"):
         model(IDS, MASK, edges=padded(back), use_cache=True)

@@ -1,4 +1,4 @@
-"""Models with int8 weights: every class, near float32, and for inference alone."""
+"""Models with int8 weights: every class, near float32, and for inference only."""
 
 import copy
 from itertools import cycle
@@ -175,7 +175,7 @@ def test_the_trainer_does_not_take_it():
     small = lb.quantize(model_of("bigbird", "ForSequenceClassification"))
     arguments = transformers.TrainingArguments("unused", use_cpu=True, report_to=[])
     rows = [{"input_ids": [5, 6], "labels": 0}]
-    with pytest.raises(ValueError, match="inference alone"):
+    with pytest.raises(ValueError, match="inference only"):
         transformers.Trainer(small, arguments, train_dataset=rows).train()
 
 
