@@ -1,8 +1,9 @@
 """Promoters of Drosophila, against negatives that are made of them.
 
-Papers cut a promoter into 20 pieces and substitute 12 of them. What with decides the score, and is
-part of the name here: "permuted" puts the 12 pieces into another order, "composition" puts random
-bases there that are as frequent as in the promoter, and "uniform" bases that are equally frequent.
+Papers cut a promoter into 20 pieces and replace 12 of them. The replacement decides the score, and
+is part of the name here: "permuted" changes the order of the 12 pieces, "composition" inserts
+random bases with the frequencies of the promoter, and "uniform" random bases with equal
+frequencies.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ CHROMOSOMES = (("chr2R", "chr2RHet"), ("chrX", "chrXHet"))
 
 @dataclass(frozen=True)
 class Upstream:
-    """What lies before genes, on their strand.
+    """Sequences before genes, on the strand of the gene.
 
     Attributes:
-        bases: The last is beside the gene, [sequences, 2000].
-        chromosome: Of each.
-        start: The place of the leftmost base on the chromosome.
-        minus: Is the gene on minus?
+        bases: The sequences, [sequences, 2000]; the last base is next to the gene.
+        chromosome: Chromosome of each.
+        start: Position of the leftmost base on the chromosome.
+        minus: Whether the gene is on the minus strand.
     """
 
     bases: np.ndarray
@@ -44,7 +45,7 @@ class Upstream:
 
 @cache
 def upstream() -> Upstream:
-    """17,253 sequences: distinct ones, without those that are cut off or have unknown bases."""
+    """Return 17,253 distinct sequences, without truncated ones and unknown bases."""
     found: dict[bytes, tuple[str, int, bool]] = {}
     for title, bases in read_fasta(genomes.drosophila_upstream()):
         name, place = title.split()
@@ -60,12 +61,12 @@ def upstream() -> Upstream:
 
 
 def substituted(promoters: np.ndarray, recipe: str, seed: int) -> np.ndarray:
-    """A negative for each promoter.
+    """Return a negative for each promoter.
 
     Args:
-        promoters: [promoters, bases], without unknown bases; a multiple of 20 bases.
+        promoters: [promoters, bases] without unknown bases; a multiple of 20 bases.
         recipe: One of RECIPES.
-        seed: Of what is drawn.
+        seed: Seed of the draw.
 
     Examples:
         >>> one = np.repeat(np.arange(20) % 4, 2).astype(np.uint8)[None]
@@ -99,7 +100,7 @@ def substituted(promoters: np.ndarray, recipe: str, seed: int) -> np.ndarray:
 
 @cache
 def examples(recipe: str, length: int, seed: int = 0) -> Examples:
-    """The last bases before each gene, and as many negatives, each on the side of its promoter."""
+    """Return the last bases before each gene and as many negatives, on the same side as theirs."""
     if not 0 < length <= LENGTH:
         raise ValueError(f"length must be 1 to {LENGTH}, received {length}")
     every = upstream()
@@ -115,7 +116,7 @@ def examples(recipe: str, length: int, seed: int = 0) -> Examples:
 
 
 def overlapping(every: Upstream) -> np.ndarray:
-    """The number of the stretch that each sequence is part of, where neighbours overlap."""
+    """Return the number of the stretch of each sequence; overlapping ones share it."""
     order = np.lexsort((every.start, every.chromosome))
     name, start = every.chromosome[order], every.start[order]
     apart = (name[1:] != name[:-1]) | (start[1:] >= start[:-1] + LENGTH)
@@ -125,7 +126,7 @@ def overlapping(every: Upstream) -> np.ndarray:
 
 
 def merged(every: Upstream) -> list[tuple[str, int, np.ndarray]]:
-    """The stretches that sequences cover, with chromosome and start, on the strand plus."""
+    """Return the stretches that sequences cover, with chromosome and start, on the plus strand."""
     numbers = overlapping(every)
     found: list[tuple[str, int, np.ndarray]] = []
     by_stretch = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])

@@ -1,4 +1,4 @@
-"""DNA as numbers: A, C, G and T are 0 to 3, and whatever else is 4."""
+"""DNA as numbers: A, C, G and T are 0 to 3, and everything else is 4."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMPLEMENT = np.array([3, 2, 1, 0, UNKNOWN], np.uint8)
 
 
 def codes(text: str) -> np.ndarray:
-    """The numbers of bases, in upper or lower case.
+    """Return the numbers of bases in upper or lower case.
 
     Examples:
         >>> codes("ACgtNR")
@@ -28,7 +28,7 @@ def codes(text: str) -> np.ndarray:
 
 
 def letters(sequence: np.ndarray) -> str:
-    """The bases of numbers.
+    """Return the letters of numbers.
 
     Examples:
         >>> letters(reverse_complement(codes("AACGN")))
@@ -38,19 +38,19 @@ def letters(sequence: np.ndarray) -> str:
 
 
 def complement(sequence: np.ndarray) -> np.ndarray:
-    """The base on the other strand, place by place."""
+    """Return the base on the other strand at each position."""
     return _COMPLEMENT[sequence]
 
 
 def reverse_complement(sequence: np.ndarray) -> np.ndarray:
-    """The other strand in its own direction, along the last axis."""
+    """Return the other strand in its own direction, along the last axis."""
     return _COMPLEMENT[sequence[..., ::-1]]
 
 
 def ending_words(sequence: np.ndarray, longest: int) -> Iterator[np.ndarray]:
-    """For each length from 1 on the number of the word that ends at each base, -1 where none does.
+    """For each length from 1 on, return the number of the word that ends at each base, or -1.
 
-    A number has two bits for each base, those of the last base lowest.
+    A number has two bits for each base, with the last base in the lowest bits.
 
     Args:
         sequence: [..., bases]
@@ -73,7 +73,7 @@ def ending_words(sequence: np.ndarray, longest: int) -> Iterator[np.ndarray]:
 
 
 def words(sequence: np.ndarray, length: int) -> np.ndarray:
-    """The number of the word that begins at each base, [..., bases - length + 1], -1 for unknown.
+    """Return the number of the word that begins at each base, or -1 if it has an unknown base.
 
     Examples:
         >>> words(codes("AACN"), 2)
@@ -84,7 +84,7 @@ def words(sequence: np.ndarray, length: int) -> np.ndarray:
 
 
 def read_fasta(path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """The titles and sequences of a file, plain or gzipped."""
+    """Yield the titles and sequences of a file, plain or gzipped."""
     from Bio.SeqIO.FastaIO import SimpleFastaParser
 
     opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="ascii")  # noqa: SIM115

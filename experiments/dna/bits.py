@@ -1,4 +1,4 @@
-"""Bits per base: what tables and models make of a corpus.
+"""Bits per base of tables and of models.
 
 Columns are `bits` and `bases`, of which the metric is `ratio_of("bits", "bases")`.
 """
@@ -26,11 +26,11 @@ PASSES = 20
 
 
 def tables(load: Callable[[], Corpus], settings: Mapping[str, Any]) -> list[Contestant]:
-    """Tables on a corpus: of one side, of both sides, and of four or six bases on each side.
+    """Return contestants: tables of one side, of both sides, and of four or six bases per side.
 
     Args:
-        load: The corpus.
-        settings: All that decides it.
+        load: Loads the corpus.
+        settings: Everything that determines the corpus.
     """
     every: list[tuple[str, str, Callable[[], Markov | TwoSided], int | None]] = [
         (
@@ -68,7 +68,7 @@ def bits_of_table(
     size: int | None,
     attempt: Attempt,
 ) -> Outcome:
-    """Counts, chooses the smoothing (and the size, if none is given), and measures."""
+    """Count, choose the smoothing (and the size, if not given), and measure."""
     given = load()
     model = make().count(given.train)
     chosen = choose(model, given.validation, size=size)
@@ -85,20 +85,21 @@ def bits_of_table(
 def bits_of_model(
     trained: TrainedDna, stretch: np.ndarray, passes: int = PASSES, batch: int = 16384
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The bits of tokens that a model predicts from all others, by the base that they begin at.
+    """Return the bits of tokens that a model predicts from all others, at their first base.
 
-    A stretch is read in windows that do not overlap. In each pass one token in
-    `PASSES` is hidden, and in as many passes every token is; fewer passes are a sample.
+    A stretch is read in windows that do not overlap. In each pass one token in `PASSES` is hidden,
+    so
+    that this many passes cover every token; fewer passes are a sample.
 
     Args:
-        trained: A model that fills in what is hidden.
+        trained: A model that predicts masked tokens.
         stretch: [bases]
-        passes: How many of them.
-        batch: Tokens that are read at once.
+        passes: Number of passes.
+        batch: Number of tokens that are read at once.
 
     Returns:
-        Bits, and the bases of the token that they are of, each [bases]; NaN and 0 at bases at
-        which no token begins that was hidden, or an unknown one.
+        Bits and the number of bases of the token, each [bases]; NaN and 0 at bases where no hidden
+            token begins, or an unknown one.
     """
     import torch
     from torch.nn import functional as F
@@ -143,7 +144,7 @@ def bits_of_model(
 
 
 def _windows(trained: TrainedDna, stretch: np.ndarray) -> Iterator[tuple[int, int]]:
-    """As many bases at a time as the model reads, which of pieces is found by trying."""
+    """Yield as many bases at a time as the model can read; for BPE this is found by trying."""
     task, length = trained.task, trained.settings.length
     longest = int(task.tokens.dna.lengths.max())
     begin = 0

@@ -1,7 +1,7 @@
-"""Windows told apart: baselines, and a model with and without pretraining.
+"""Classification of windows: baselines, and a model with and without pretraining.
 
-Columns are `score`, `positive`, `said` and `group`; `apart`, which is 0 at examples of which 15%
-or more are in one that is learned from; and one for each set, which is 1 at its examples.
+Columns are `score`, `positive`, `said` and `group`; `apart`, which is 0 at examples that share at
+least 15% with a training example; and one column for each set, which is 1 at its examples.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ TWIN = 0.15
 
 @dataclass(frozen=True)
 class Budget:
-    """What fine-tuning may spend.
+    """The budget of fine-tuning.
 
     Attributes:
-        steps: Of training.
-        batch: Tokens of a step.
-        learning_rate: At its highest.
-        step: Bases between the windows of a scan; places between them have what lies between.
+        steps: Number of training steps.
+        batch: Tokens per step.
+        learning_rate: Peak learning rate.
+        step: Bases between the windows of a scan; scores in between are interpolated.
     """
 
     steps: int = 480
@@ -41,7 +41,7 @@ class Budget:
 
     @property
     def words(self) -> str:
-        """For the page."""
+        """Description for the page."""
         return (
             f"{self.steps:,} steps of {self.batch:,} tokens, learning rate "
             f"{self.learning_rate:g} at most, as short trials chose it by validation windows"
@@ -50,15 +50,15 @@ class Budget:
 
 @dataclass(frozen=True)
 class Set:
-    """Windows to tell apart.
+    """A data set of windows.
 
     Attributes:
-        name: Its own, which names the negatives.
-        load: Reads it.
-        settings: All that decides what is read.
-        pool: How much the small network pools.
-        epochs: Of the small network, at most.
-        budget: Of a model.
+        name: Unique name, which names the negatives.
+        load: Reads the set.
+        settings: Everything that determines it.
+        pool: Pooling of the small network.
+        epochs: Maximum number of epochs of the small network.
+        budget: Budget of a model.
         wider: The same places with more bases around them, if any.
     """
 
@@ -73,15 +73,15 @@ class Set:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to tell windows apart.
+    """A kind of classifier.
 
     Attributes:
-        name: Of the contestant.
-        about: What it is.
-        make: A scorer that has not learned yet.
-        seeded: Does the seed change anything?
-        settings: All that decides it, beside the set.
-        wide: Does it read the wider windows?
+        name: Name of the contestant.
+        about: Description.
+        make: Makes an untrained scorer.
+        seeded: Whether the result depends on the seed.
+        settings: Everything that determines it besides the set.
+        wide: Whether it reads the wider windows.
     """
 
     name: str
@@ -114,7 +114,7 @@ BASELINES = (
 
 
 def models(start: Start) -> list[Kind]:
-    """A model that was pretrained, and its twin that was not."""
+    """Return a pretrained model and its twin without pretraining."""
     from experiments.dna.finetuned import Finetuned
     from experiments.dna.models import PRETRAINED, TWIN
 
@@ -132,7 +132,7 @@ def models(start: Start) -> list[Kind]:
 
 
 def contestants(sets: Sequence[Set], kinds: Sequence[Kind]) -> list[Contestant]:
-    """Each way on all sets, one after the other."""
+    """Return contestants that are trained on all sets, one after the other."""
 
     def settings(kind: Kind) -> dict[str, Any]:
         own: dict[str, Any] = {}
@@ -153,7 +153,7 @@ def contestants(sets: Sequence[Set], kinds: Sequence[Kind]) -> list[Contestant]:
 
 
 def classify(sets: Sequence[Set], kind: Kind, attempt: Attempt) -> Outcome:
-    """Learns from each set, and says what its held-out windows are."""
+    """Train on each set, and score its held-out windows."""
     columns: dict[str, list[float]] = {}
     cost: Counter[str] = Counter()
     facts: dict[str, Any] = {}

@@ -1,8 +1,8 @@
-"""A small convolutional network over windows: what any longer model should beat.
+"""A small convolutional network over windows, which any longer model should beat.
 
-Three layers of 100 filters of 15, 9 and 5 bases, the maximum over all places, and a weight for
-each filter: 147,001 parameters. Nothing is padded, so that the scores of all windows of a genome
-come from one pass over it.
+It has three layers of 100 filters of 15, 9 and 5 bases, the maximum over all positions, and a
+weight for each filter: 147,001 parameters. Nothing is padded, so that one pass over a genome
+computes the scores of all windows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SIZES = (15, 9, 5)
 
 
 class Filters(nn.Module):
-    """The network; windows must have at least 27 bases, or as many for each base pooled."""
+    """The network. Windows need at least 27 bases, times the pooling."""
 
     def __init__(self, filters: int = 100, pool: int = 1, dropout: float = 0.2) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Filters(nn.Module):
         self.head = nn.Linear(filters, 1)
 
     def features(self, bases: torch.Tensor) -> torch.Tensor:
-        """[batch, 4, bases] -> [batch, filters, places]."""
+        """[batch, 4, bases] -> [batch, filters, positions]."""
         for number, layer in enumerate(self.layers):
             bases = layer(bases)
             if number == 0 and self.pool > 1:
@@ -47,17 +47,17 @@ class Filters(nn.Module):
 
 
 class Cnn:
-    """The network as a scorer: of some epochs, the best on groups that are held back stays.
+    """The network as a scorer; validation groups choose the best epoch.
 
     Args:
-        seed: Of weights, order and dropout.
-        filters: Of each layer.
-        pool: Places behind the first layer of which only the highest goes on: 1 keeps all; 4 makes
-            long windows affordable, and a scan costly.
-        epochs: At most.
-        patience: Epochs without a better one, after which it stops.
-        batch: Windows of a step.
-        learning_rate: Of AdamW.
+        seed: Seed of weights, order and dropout.
+        filters: Number of filters per layer.
+        pool: Positions after the first layer of which only the maximum is kept: 1 keeps all; 4
+            makes long windows affordable, and a scan expensive.
+        epochs: Maximum number of epochs.
+        patience: Number of epochs without improvement after which training stops.
+        batch: Windows per step.
+        learning_rate: Learning rate of AdamW.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Cnn:
         self.history: list[float] = []
 
     def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> Cnn:
-        """Learns; one group in ten, drawn by seed, is what epochs are compared by."""
+        """Train; one group in ten, drawn by seed, compares the epochs."""
         from sklearn.metrics import average_precision_score
 
         every = np.unique(groups)
@@ -116,7 +116,7 @@ class Cnn:
 
     @torch.no_grad()
     def scores(self, windows: np.ndarray) -> np.ndarray:
-        """Log-odds."""
+        """Return log-odds."""
         self.model.eval()
         parts = [
             self.model(as_tensor(windows[at : at + 512])) for at in range(0, len(windows), 512)
@@ -125,7 +125,7 @@ class Cnn:
 
     @torch.no_grad()
     def scan(self, sequence: np.ndarray, width: int, stretch: int = 65536) -> np.ndarray:
-        """The scores of all windows of a sequence, each place computed once."""
+        """Return the scores of all windows of a sequence, computing each position once."""
         if self.model.pool > 1:
             raise ValueError("a network that pools reads each window anew: scan with pool=1")
         self.model.eval()

@@ -31,12 +31,12 @@ CODING_PIECE = 10_000
 
 @dataclass(frozen=True)
 class Species:
-    """Who is learned from, and who is measured on.
+    """Species for training and for the test.
 
     Attributes:
-        train: Of these the last one chooses.
-        test: Another.
-        every: One in so many pieces of it is measured.
+        train: Training species; the last one is for validation.
+        test: Test species.
+        every: One in this many of its pieces is measured.
     """
 
     train: tuple[str, ...]
@@ -44,7 +44,7 @@ class Species:
     every: int = 1
 
     def columns(self, said: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
-        """The columns of what is said of the other, [2, bases] by name."""
+        """Return the columns of predictions about the test species, [2, bases] by name."""
         return {
             name: values[:: self.every]
             for name, values in coding_columns_of(bacterium(self.test), said).items()
@@ -52,7 +52,7 @@ class Species:
 
 
 def baselines(given: Species) -> list[Contestant]:
-    """Which bases code for proteins, on which strand, in a species that was not learned from."""
+    """Return the baselines."""
     settings = asdict(given)
     return [
         Contestant(
@@ -89,7 +89,7 @@ def _periodic(given: Species, attempt: Attempt) -> Outcome:
 
 
 def said_by(model: Periodic, organism: Organism) -> dict[str, np.ndarray]:
-    """Is each base said to code on each strand? [2, bases] by name."""
+    """Return whether a table predicts that each base codes on each strand, [2, bases] by name."""
     return {
         name: model.coding_probability(sequence) > 0.5
         for name, sequence in organism.sequences.items()
@@ -106,7 +106,7 @@ def _all_coding(given: Species, attempt: Attempt) -> Outcome:
 
 
 def said_by_model(trained: TrainedDna, given: Species) -> dict[str, np.ndarray]:
-    """Is each base of the pieces that are measured said to code on each strand?"""
+    """Return whether a model predicts it for each base of the pieces that are measured."""
     said: dict[str, np.ndarray] = {}
     number = 0
     for name, sequence in bacterium(given.test).sequences.items():
@@ -123,7 +123,7 @@ def said_by_model(trained: TrainedDna, given: Species) -> dict[str, np.ndarray]:
 def coding_columns_of(
     organism: Organism, said: Mapping[str, np.ndarray]
 ) -> dict[str, list[float]]:
-    """The columns of a genome, sequence by sequence."""
+    """Return the columns of a genome, sequence by sequence."""
     columns: dict[str, list[float]] = {}
     for name, codons in organism.codons.items():
         for column, values in coding_columns(said[name], codons >= 0).items():
@@ -134,17 +134,17 @@ def coding_columns_of(
 def coding_columns(
     said: np.ndarray, true: np.ndarray, size: int = CODING_PIECE
 ) -> dict[str, list[float]]:
-    """Counts over pieces of a sequence.
+    """Return counts over pieces of a sequence.
 
     Args:
-        said: Is each base said to code on each strand? [2, bases]
-        true: Does it?
-        size: Of a piece.
+        said: Whether each base is predicted to code on each strand, [2, bases].
+        true: Whether it does.
+        size: Number of bases per piece.
 
     Returns:
-        `hits`, `false`, `missed` and `rest` count bases on each of both strands. Of bases that
-        code on one strand alone, and are said to code on one alone, `judged` says how many there
-        are, and `right strand` how many are said to be on the right one.
+        `hits`, `false`, `missed` and `rest` count bases on both strands. Of the bases that code on
+            one strand only, and are predicted to code on one only, `judged` is the number, and
+            `right strand` how many are predicted on the right one.
     """
     begins = np.arange(0, said.shape[1], size)
     one = (true.sum(0) == 1) & (said.sum(0) == 1)
@@ -160,12 +160,12 @@ def coding_columns(
 
 
 def write_genes(organism: Organism, folder: Path, most: int | None = None) -> list[Path]:
-    """A genome and its genes as FASTA and BED, as a user would have them.
+    """Write a genome and its genes as FASTA and BED, as a user would have them.
 
     Args:
-        organism: Whose.
-        folder: To write into.
-        most: Bases of each sequence, at most.
+        organism: The organism.
+        folder: Output folder.
+        most: Maximum number of bases per sequence.
     """
     stem = organism.name.replace(". ", "-")
     genome, genes = folder / f"{stem}.fa", folder / f"{stem}.bed"

@@ -1,4 +1,4 @@
-"""Sequences to learn the language of, and held-out ones whose bits are counted."""
+"""Sequences for language models, and held-out sequences whose bits are counted."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Corpus:
     """Stretches of DNA.
 
     Attributes:
-        train: To learn from, [bases] each.
-        validation: To choose by.
-        test: Held out.
+        train: Training stretches, [bases] each.
+        validation: Validation stretches.
+        test: Held-out stretches.
     """
 
     train: Sequence[np.ndarray]
@@ -44,14 +44,14 @@ class Corpus:
 
 @cache
 def corpus(name: str) -> Corpus:
-    """One of CORPORA."""
+    """Return one of CORPORA."""
     if name not in CORPORA:
         raise ValueError(f"corpus must be one of {', '.join(CORPORA)}, received {name!r}")
     return CORPORA[name]()
 
 
 def of_one(sequence: np.ndarray, *, circular: bool, gap: int = GAP) -> Corpus:
-    """The last fifth of a sequence is held out."""
+    """Hold out the last fifth of a sequence."""
     sides = by_fifth(len(sequence), 4, gap, circular=circular)
 
     def pieces(side: int) -> list[np.ndarray]:
@@ -71,7 +71,7 @@ def _worm() -> Corpus:
 
 
 def _fly() -> Corpus:
-    """Where sequences overlap, their bases count once."""
+    """Return the upstream sequences of Drosophila, in which overlapping bases count once."""
     every = merged(upstream())
     sides = by_name(np.array([name for name, _, _ in every]), *CHROMOSOMES)
 
@@ -82,7 +82,10 @@ def _fly() -> Corpus:
 
 
 def _other_species() -> Corpus:
-    """B. theta and S. aureus, their largest contig and last fifth to choose by; then E. coli."""
+    """Train on B. theta and S. aureus, and test on E. coli.
+
+    The last fifth of their largest contigs is for validation.
+    """
     contigs = list(bacterium("B. theta").sequences.values())
     [circle] = bacterium("S. aureus").sequences.values()
     aureus = of_one(circle, circular=True)
@@ -103,7 +106,7 @@ CORPORA: dict[str, Callable[[], Corpus]] = {
 
 
 def by_piece(values: np.ndarray, size: int = PIECE) -> tuple[np.ndarray, np.ndarray]:
-    """The sums of a stretch's values over pieces, and how many are known; the last may be shorter.
+    """Return the sums of values over pieces, and the numbers of known values.
 
     Examples:
         >>> by_piece(np.array([1.0, 2.0, np.nan]), 2)

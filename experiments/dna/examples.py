@@ -1,4 +1,4 @@
-"""Windows with labels: what classifiers learn from, and what they are held against."""
+"""Labelled windows for training and for the test of classifiers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from experiments.dna.twins import likeness
 
 @dataclass(frozen=True)
 class Examples:
-    """A set.
+    """A data set.
 
     Attributes:
         windows: [examples, bases]
-        positive: Is each what is looked for?
-        side: Who learns from it.
-        group: What is of one origin, and stays together when examples are drawn.
+        positive: Whether each is positive.
+        side: Training, validation or test.
+        group: Examples of one origin, which the bootstrap draws together.
     """
 
     windows: np.ndarray
@@ -28,22 +28,22 @@ class Examples:
     group: np.ndarray
 
     def where(self, chosen: np.ndarray) -> Examples:
-        """Some of them."""
+        """Return some of the examples."""
         columns = (self.windows, self.positive, self.side, self.group)
         return Examples(*(column[chosen] for column in columns))
 
     @property
     def learned(self) -> Examples:
-        """Those to learn from, and to choose by."""
+        """Return the training and validation examples."""
         return self.where((self.side == TRAIN) | (self.side == VALIDATION))
 
     @property
     def held_out(self) -> Examples:
-        """Those to be measured on."""
+        """Return the test examples."""
         return self.where(self.side == TEST)
 
     @cached_property
     def likeness(self) -> np.ndarray:
-        """How much of each held-out window is in one that is learned from, [held-out examples]."""
+        """Return how much of each held-out window is in a training window."""
         every = max(1, self.windows.shape[1] // 200)  # of long windows a sample of words
         return likeness(self.held_out.windows, self.learned.windows, every)

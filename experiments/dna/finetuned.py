@@ -1,4 +1,4 @@
-"""A model of Longbird as a scorer of windows, beside the baselines of `linear` and `cnn`."""
+"""A model of Longbird as a scorer of windows, beside the baselines in `linear` and `cnn`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ EVALUATIONS = 4
 
 
 class Written(Promoters):
-    """Promoters and negatives out of a file, in which each line has part, label and bases."""
+    """Promoters and negatives from a file, in which each line has part, label and bases."""
 
     def opened(self, settings: DnaLabelSettings) -> list[Any]:
-        """There is no genome."""
+        """Return no genomes."""
         return []
 
     def prepare(self, settings: Settings, tokenizer: Any) -> None:
-        """Notes that examples say what they are for."""
+        """Use the parts in the file."""
         super().prepare(settings, tokenizer)
         self.window = self.upstream + self.downstream
         self.words = {"train": "windows", "validation": "one group of windows in ten"}
@@ -38,7 +38,7 @@ class Written(Promoters):
     def examples(
         self, rows: Iterable[Any], settings: Settings, say: Callable[[str], None]
     ) -> Iterator[dict[str, Any]]:
-        """The lines."""
+        """Yield the lines as examples."""
         with open(settings.train[0], encoding="ascii") as lines:
             for number, line in enumerate(lines):
                 part, truth, bases = line.split()
@@ -46,14 +46,14 @@ class Written(Promoters):
 
 
 class Finetuned:
-    """A model that learns from windows; one group in ten, drawn by seed, chooses among steps.
+    """A model that is trained on windows; one group in ten, drawn by seed, chooses the step.
 
     Args:
-        model: The folder that it starts from.
-        folder: To work in; what was trained there is not trained again.
-        seed: Of the new head, the order and what is held back.
-        budget: What it may spend.
-        say: Is told what is going on.
+        model: Folder of the model to start from.
+        folder: Folder to work in; a finished run in it is not repeated.
+        seed: Seed of the new head, the order and the validation groups.
+        budget: Budget of training.
+        say: Receives messages about the progress.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Finetuned:
         self.budget, self.say = budget, say
 
     def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> Finetuned:
-        """Learns.
+        """Train.
 
         Raises:
-            KeyboardInterrupt: It was stopped; the same again goes on.
+            KeyboardInterrupt: The run was stopped; repeating the call resumes it.
         """
         every = np.unique(groups)
         back = np.random.default_rng(self.seed).permutation(every)[: max(1, len(every) // 10)]
@@ -106,7 +106,7 @@ class Finetuned:
 
     @torch.no_grad()
     def scores(self, windows: np.ndarray) -> np.ndarray:
-        """Log-odds."""
+        """Return log-odds."""
         task, model = self.trained.task, self.trained.model
         assert isinstance(task, Promoters)
         at_once = max(1, self.budget.batch // windows.shape[1])
@@ -117,7 +117,7 @@ class Finetuned:
         return torch.cat(found).double().numpy()
 
     def scan(self, sequence: np.ndarray, width: int) -> np.ndarray:
-        """The scores of all windows of a sequence: of some, and between them in a line."""
+        """Return the scores of all windows of a sequence, interpolated between some of them."""
         places = np.arange(len(sequence) - width + 1)
         read = np.union1d(places[:: self.budget.step], places[-1:])
         scores: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""Baselines that know no order beyond a few bases: how many A and T, words, and single places."""
+"""Baselines that know little of the order of bases: A and T content, words, and positions."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ FOLDS = 3
 
 
 class Scorer(Protocol):
-    """Says how much a window looks like what was learned."""
+    """A classifier that scores windows."""
 
     def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> Any:
-        """Learns.
+        """Train.
 
         Args:
             windows: [windows, bases]
             positive: [windows]
-            groups: What is not to be torn apart when settings are chosen, [windows].
+            groups: Windows that stay together in cross-validation, [windows].
         """
         ...
 
     def scores(self, windows: np.ndarray) -> np.ndarray:
-        """More is more like the positive ones; log-odds, or the scorer has a `threshold`."""
+        """Return scores, larger for positive windows: log-odds, unless there is a `threshold`."""
         ...
 
 
 class AtContent:
-    """The share of A and T; nothing else is learned.
+    """The share of A and T.
 
     Examples:
         >>> from experiments.dna.bases import codes
@@ -42,56 +42,56 @@ class AtContent:
     """
 
     def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> AtContent:
-        """Learns what is much: what half of the windows have."""
+        """Set the threshold to the median of the windows."""
         self.threshold = float(np.median(self.scores(windows)))
         return self
 
     def scores(self, windows: np.ndarray) -> np.ndarray:
-        """The share of A and T."""
+        """Return the share of A and T."""
         return ((windows == 0) | (windows == 3)).mean(1)
 
 
 class Words:
-    """Logistic regression on how often each word of a few bases is in a window.
+    """Logistic regression on the counts of words of a few bases.
 
-    How much it is regularised is chosen by cross-validation on what it learns from.
+    Cross-validation on the training windows chooses the regularisation.
     """
 
     def __init__(self, length: int = 5) -> None:
         self.length = length
 
     def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> Words:
-        """Learns."""
+        """Train."""
         weights, self.bias = logistic(word_counts(windows, self.length), positive, groups)
         self.weights = np.append(weights, 0.0)  # the last is that of -1, an unknown word
         return self
 
     def scores(self, windows: np.ndarray) -> np.ndarray:
-        """Log-odds."""
+        """Return log-odds."""
         return self.weights[words(windows, self.length)].sum(1) + self.bias
 
     def scan(self, sequence: np.ndarray, width: int) -> np.ndarray:
-        """The scores of all windows of a sequence."""
+        """Return the scores of all windows of a sequence."""
         upto = np.cumsum(np.append(0.0, self.weights[words(sequence, self.length)]))
         there = width - self.length + 1  # words in a window
         return upto[there:] - upto[: len(upto) - there] + self.bias
 
 
 class OneHot:
-    """Logistic regression on which base is at which place of a window; regularised as Words is."""
+    """Logistic regression on the base at each position of a window, regularised as in `Words`."""
 
     def fit(self, windows: np.ndarray, positive: np.ndarray, groups: np.ndarray) -> OneHot:
-        """Learns."""
+        """Train."""
         weights, self.bias = logistic(one_hot(windows), positive, groups)
         self.weights = np.pad(weights.reshape(-1, 4), ((0, 0), (0, 1)))  # 0 for an unknown base
         return self
 
     def scores(self, windows: np.ndarray) -> np.ndarray:
-        """Log-odds."""
+        """Return log-odds."""
         return self.weights[np.arange(windows.shape[1]), windows].sum(1) + self.bias
 
     def scan(self, sequence: np.ndarray, width: int) -> np.ndarray:
-        """The scores of all windows of a sequence."""
+        """Return the scores of all windows of a sequence."""
         places = len(sequence) - width + 1
         total = np.full(places, self.bias)
         for at, row in enumerate(self.weights):
@@ -100,7 +100,7 @@ class OneHot:
 
 
 def word_counts(windows: np.ndarray, length: int) -> np.ndarray:
-    """How often each word is in each window, [windows, 4^length]; unknown ones do not count.
+    """Return the count of each word in each window, without unknown words.
 
     Examples:
         >>> from experiments.dna.bases import codes
@@ -119,7 +119,7 @@ def word_counts(windows: np.ndarray, length: int) -> np.ndarray:
 
 
 def one_hot(windows: np.ndarray) -> np.ndarray:
-    """[windows, 4 bases], all 0 at unknown bases."""
+    """Return [windows, 4 bases], with zeros at unknown bases."""
     table = np.concatenate([np.eye(UNKNOWN, dtype=np.float32), np.zeros((1, 4), np.float32)])
     return table[windows].reshape(len(windows), -1)
 
@@ -127,7 +127,7 @@ def one_hot(windows: np.ndarray) -> np.ndarray:
 def logistic(
     features: np.ndarray, positive: np.ndarray, groups: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Weights and bias of log-odds, regularised as cross-validation by groups chooses."""
+    """Return weights and bias, regularised by cross-validation over groups."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV, GroupKFold
     from sklearn.pipeline import make_pipeline
@@ -143,9 +143,9 @@ def logistic(
 
 
 def scan(scorer: Scorer, sequence: np.ndarray, width: int, batch: int = 8192) -> np.ndarray:
-    """The scores of all windows of a sequence, in order, [bases - width + 1].
+    """Return the scores of all windows of a sequence in order, [bases - width + 1].
 
-    A scorer with a method `scan(sequence, width)` does that itself.
+    A scorer with a method `scan(sequence, width)` does this itself.
     """
     if (own := getattr(scorer, "scan", None)) is not None:
         return own(sequence, width)

@@ -1,7 +1,8 @@
-"""Bits per base of tables: what can be said of a base by those before it, or around it.
+"""Bits per base of tables that predict a base from those before it, or around it.
 
-A model that fills in masked bases sees both sides, so it is to be compared with the table of both
-sides; one-sided figures are those of prediction from left to right.
+A model that fills in masked bases sees both sides, so it is compared with two-sided tables.
+One-sided
+tables are those of prediction from left to right.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ STRENGTHS = (1.0, 4.0, 16.0, 64.0, 256.0)
 def smoothed(
     counts: Sequence[np.ndarray], places: Iterable[np.ndarray], strength: float
 ) -> Iterable[np.ndarray]:
-    """The probability of what is there, by longer and longer contexts.
+    """Yield the probability of the true bases for longer and longer contexts.
 
     P(x | c) = (n(c, x) + s P(x | c')) / (n(c) + s), where c' is the next shorter context, and a
-    quarter where there is none. A base without a context of that length keeps what it has.
+    quarter without any. A base without a context of a length keeps its last probability.
 
     Args:
         counts: For each length of context, n(c, x) at 4 c + x.
-        places: For each length of context, where each base is in that table; -1 if it has no such
-            context. [bases]
+        places: For each length of context, the position of each base in that table, or -1 without
+            such a context, [bases].
         strength: s.
 
     Yields:
@@ -49,7 +50,7 @@ def smoothed(
 
 
 def tables(counts: Sequence[np.ndarray], strength: float) -> list[np.ndarray]:
-    """The same of all words, for one-sided counts, in which the oldest base has the highest bits.
+    """Return tables of all words with one-sided contexts, the oldest base in the highest bits.
 
     Examples:
         >>> tables([np.array([3, 0, 0, 1])], 4.0)
@@ -66,7 +67,7 @@ def tables(counts: Sequence[np.ndarray], strength: float) -> list[np.ndarray]:
 
 
 class Markov:
-    """Each base by up to `order` before it; counts are of both strands.
+    """Predict each base from up to `order` bases before it; counts are of both strands.
 
     Examples:
         >>> from experiments.dna.bases import codes
@@ -81,24 +82,24 @@ class Markov:
         self.counts = [np.zeros(4 ** (k + 1), np.uint32) for k in range(order + 1)]
 
     def count(self, sequences: Iterable[np.ndarray]) -> Markov:
-        """Learns from sequences and their reverse complements."""
+        """Count sequences and their reverse complements."""
         count_both_strands(self.counts, self.places, sequences)
         return self
 
     def places(self, sequence: np.ndarray) -> Iterable[np.ndarray]:
-        """Where each base is in the table of each order."""
+        """Return the position of each base in the table of each order."""
         return ending_words(sequence, len(self.counts))
 
     def bits(self, sequence: np.ndarray, strength: float) -> np.ndarray:
-        """Of each base for each order from 0 on, [orders, bases]; NaN for unknown bases."""
+        """Return the bits of each base for each order from 0 on, [orders, bases]."""
         by_order = smoothed(self.counts, self.places(sequence), strength)
         return np.stack([-np.log2(each) for each in by_order])
 
 
 class TwoSided:
-    """Each base by up to `width` before it and as many behind it; counts are of both strands.
+    """Predict each base from up to `width` bases on each side; counts are of both strands.
 
-    Contexts grow on both sides at once. So the same is said of a base on either strand.
+    Contexts grow on both sides at once, so that predictions are equal on both strands.
 
     Examples:
         >>> from experiments.dna.bases import codes
@@ -115,12 +116,12 @@ class TwoSided:
         self.counts = [np.zeros(4 ** (2 * k + 1), np.uint32) for k in range(width + 1)]
 
     def count(self, sequences: Iterable[np.ndarray]) -> TwoSided:
-        """Learns from sequences and their reverse complements."""
+        """Count sequences and their reverse complements."""
         count_both_strands(self.counts, self.places, sequences)
         return self
 
     def places(self, sequence: np.ndarray) -> Iterable[np.ndarray]:
-        """Where each base is in the table of each width."""
+        """Return the position of each base in the table of each width."""
         for k, ending in enumerate(ending_words(sequence, 2 * len(self.counts) - 1)):
             if k % 2:
                 continue
@@ -131,7 +132,7 @@ class TwoSided:
             yield np.where(around >= 0, ((left << 2 * side | right) << 2) | x, -1)
 
     def bits(self, sequence: np.ndarray, strength: float) -> np.ndarray:
-        """Of each base for each width from 0 on, [widths, bases]; NaN for unknown bases."""
+        """Return the bits of each base for each width from 0 on, [widths, bases]."""
         by_width = smoothed(self.counts, self.places(sequence), strength)
         return np.stack([-np.log2(each) for each in by_width])
 
@@ -141,7 +142,7 @@ def count_both_strands(
     places: Callable[[np.ndarray], Iterable[np.ndarray]],
     sequences: Iterable[np.ndarray],
 ) -> None:
-    """Adds to tables where they say that the bases of sequences and of their complements are."""
+    """Add the counts of sequences and their reverse complements to tables."""
     for sequence in sequences:
         for strand in (sequence, reverse_complement(sequence)):
             for table, numbers in zip(counts, places(strand), strict=True):
@@ -149,18 +150,18 @@ def count_both_strands(
 
 
 def add(table: np.ndarray, numbers: np.ndarray) -> None:
-    """Counts numbers, but for negative ones."""
+    """Count numbers, except negative ones."""
     table += np.bincount(numbers[numbers >= 0], minlength=len(table)).astype(table.dtype)
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was best on the sequences that a model is chosen by.
+    """The best table on validation sequences.
 
     Attributes:
         size: Order or width.
-        strength: Of smoothing.
-        bits: For each base of those sequences.
+        strength: Strength of smoothing.
+        bits: Bits of each base of those sequences.
     """
 
     size: int
@@ -174,7 +175,7 @@ def choose(
     strengths: Sequence[float] = STRENGTHS,
     size: int | None = None,
 ) -> Chosen:
-    """The size and the smoothing with the fewest bits, or the smoothing for a given size."""
+    """Choose size and smoothing with the fewest bits, or only the smoothing of a given size."""
     tried: list[Chosen] = []
     for strength in strengths:
         every = np.concatenate([model.bits(x, strength) for x in validation], 1)

@@ -1,7 +1,7 @@
-"""Figures over held-out examples that experiments draw again and again, and so sum by weights.
+"""Metrics that the bootstrap computes for many samples, and which therefore use weights.
 
 Each is `of(columns, counts)` of `experiments.framework.experiment.Metric`. Without a bootstrap,
-scikit-learn has the same.
+scikit-learn computes the same.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Of = Callable[[Columns, np.ndarray], np.ndarray]
 
 
 def auroc_of(score: str, true: str, where: str | None = None) -> Of:
-    """The chance that a positive example has a higher score than a negative one.
+    """Return a metric: the probability that a positive scores higher than a negative.
 
     Args:
         score: A column; equal scores count half.
         true: A column of 0 and 1.
-        where: A column that has 1 at the examples that count.
+        where: A column that is 1 at the examples that count.
 
     Examples:
         >>> columns = {"score": np.array([0.1, 0.4, 0.3, 0.8]), "true": np.array([0, 0, 1, 1])}
@@ -44,13 +44,13 @@ def auroc_of(score: str, true: str, where: str | None = None) -> Of:
 def average_precision_of(
     score: str, true: str, where: str | None = None, found: str | None = None
 ) -> Of:
-    """The mean precision at each positive example, as scikit-learn has it.
+    """Return a metric: the mean precision at each positive example, as in scikit-learn.
 
     Args:
         score: A column.
         true: A column of 0 and 1.
-        where: A column that has 1 at the examples that count.
-        found: A column that has 0 at positive examples that no threshold finds.
+        where: A column that is 1 at the examples that count.
+        found: A column that is 0 at positive examples that no threshold finds.
 
     Examples:
         >>> columns = {"score": np.array([0.1, 0.4, 0.3, 0.8]), "true": np.array([0, 0, 1, 1])}
@@ -71,9 +71,9 @@ def average_precision_of(
 def precision_at_recall_of(
     score: str, true: str, recall: float, where: str | None = None, found: str | None = None
 ) -> Of:
-    """The precision at the highest threshold that finds that share of the positive examples.
+    """Return a metric: the precision at the highest threshold with that recall.
 
-    It is 0 where none does. The columns are those of `average_precision_of`.
+    It is 0 if no threshold reaches the recall. The columns are those of `average_precision_of`.
 
     Examples:
         >>> columns = {"score": np.array([0.1, 0.4, 0.3, 0.8]), "true": np.array([0, 0, 1, 1])}
@@ -93,17 +93,17 @@ def precision_at_recall_of(
 def false_at_recall_of(
     score: str, true: str, recall: float, share: float, found: str | None = None
 ) -> Of:
-    """How many negative examples are above the threshold of `precision_at_recall_of`.
+    """Return a metric: the negatives above the threshold of `precision_at_recall_of`.
 
     Args:
         score: A column.
         true: A column of 0 and 1.
-        recall: The share of the positive examples that is to be found.
-        share: What the number is divided by, such as megabases.
-        found: A column that has 0 at positive examples that no threshold finds.
+        recall: Share of the positive examples that should be found.
+        share: Divisor of the number, such as megabases.
+        found: A column that is 0 at positive examples that no threshold finds.
 
     Returns:
-        The number; NaN where no threshold finds as many.
+        The number; NaN if no threshold reaches the recall.
 
     Examples:
         >>> columns = {"score": np.array([0.1, 0.4, 0.3, 0.8]), "true": np.array([0, 0, 1, 1])}
@@ -119,7 +119,7 @@ def false_at_recall_of(
 
 
 def f1_of(said: str, true: str, where: str | None = None) -> Of:
-    """Twice what is said and true, over all that is said and all that is true.
+    """Return a metric: F1.
 
     Examples:
         >>> columns = {"said": np.array([1, 1, 0, 0]), "true": np.array([1, 0, 1, 0])}
@@ -136,13 +136,13 @@ def f1_of(said: str, true: str, where: str | None = None) -> Of:
 
 
 def mcc_of(hits: str, false: str, missed: str, rest: str) -> Of:
-    """Matthews' correlation of what is said with what is true, from columns of counts.
+    """Return a metric: the Matthews correlation, from columns of counts.
 
     Args:
-        hits: Said and true.
-        false: Said and not true.
-        missed: True and not said.
-        rest: Neither.
+        hits: True positives.
+        false: False positives.
+        missed: False negatives.
+        rest: True negatives.
 
     Examples:
         >>> columns = {x: np.array([n]) for x, n in zip("abcd", (6, 1, 2, 3))}
@@ -159,7 +159,7 @@ def mcc_of(hits: str, false: str, missed: str, rest: str) -> Of:
 
 
 def _chosen(columns: Columns, counts: np.ndarray, where: str | None) -> tuple[Columns, np.ndarray]:
-    """The examples that count, and how often each sample has each of them."""
+    """Return the examples that count, and how often each sample has each of them."""
     if where is None:
         return columns, counts
     chosen = np.flatnonzero(columns[where])
@@ -169,10 +169,10 @@ def _chosen(columns: Columns, counts: np.ndarray, where: str | None) -> tuple[Co
 def _at_recall(
     columns: Columns, counts: np.ndarray, score: str, true: str, recall: float, found: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positive and negative examples above the highest threshold that finds a share of the former.
+    """Return positives and negatives above the highest threshold with a recall.
 
     Returns:
-        Three of [samples]; the last says whether there is one.
+        Three arrays [samples]; the last says whether there is such a threshold.
     """
     right, wrong = _upto(columns, counts, score, true, found)
     enough = right >= recall * (counts @ columns[true])[:, None] - 1e-9
@@ -187,10 +187,10 @@ def _upto(
     true: str,
     found: str | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How many positive and negative examples are at or above each score, highest first.
+    """Return the number of positives and negatives at or above each score, highest first.
 
     Returns:
-        Two of [samples, different scores].
+        Two arrays [samples, different scores].
     """
     weights = counts if found is None else counts * columns[found]
     order = np.argsort(-columns[score], kind="stable")

@@ -1,4 +1,4 @@
-"""The models that learn: new ones, what they are pretrained on, and their twins that are not."""
+"""The models: new ones, their pretraining, and their twins without it."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """A model and what its pretraining may spend.
+    """A model and the budget of its pretraining.
 
     Attributes:
-        tokens: What a token is: "base" or "bpe".
-        vocabulary: Tokens of bpe.
-        length: Tokens of a window.
-        layers: Of the model.
-        width: Of the model; a head has 16 numbers.
-        block: Of its BigBird graph, of which a token sees eight.
-        steps: Of pretraining.
-        batch: Tokens of a step.
-        learning_rate: At its highest.
-        mask: The share of tokens that are hidden.
+        tokens: Kind of token: "base" or "bpe".
+        vocabulary: Size of the BPE vocabulary.
+        length: Number of tokens per window.
+        layers: Number of layers.
+        width: Hidden size; a head has 16 channels.
+        block: Block size of its BigBird graph, of which a token sees eight.
+        steps: Number of pretraining steps.
+        batch: Tokens per step.
+        learning_rate: Peak learning rate.
+        mask: Share of tokens that are masked.
     """
 
     tokens: str = "base"
@@ -72,12 +72,12 @@ class Plan:
 
     @property
     def heads(self) -> int:
-        """Of a layer."""
+        """Number of heads per layer."""
         return self.width // HEAD
 
     @property
     def words(self) -> str:
-        """For the page."""
+        """Description for the page."""
         what = "single bases" if self.tokens == "base" else f"BPE of {self.vocabulary:,} pieces"
         return (
             f"{self.layers} layers of {self.width}, {self.heads} heads, {what}, windows of "
@@ -92,7 +92,7 @@ TINY = Plan(vocabulary=64, length=256, layers=1, width=32, block=16, steps=2, ba
 
 
 def write_fasta(path: Path, sequences: Sequence[np.ndarray], names: Sequence[str] = ()) -> Path:
-    """Writes sequences with their names, which are s0, s1 and so on by default."""
+    """Write sequences with their names, by default s0, s1 and so on."""
     called = names or [f"s{number}" for number in range(len(sequences))]
     with path.open("w", encoding="ascii") as file:
         for name, sequence in zip(called, sequences, strict=True):
@@ -101,7 +101,7 @@ def write_fasta(path: Path, sequences: Sequence[np.ndarray], names: Sequence[str
 
 
 def write_new(plan: Plan, sequences: Sequence[np.ndarray], seed: int, folder: Path) -> None:
-    """Writes a new model with its tokenizer, which of bpe is learned from the sequences."""
+    """Write a new model with its tokenizer; BPE is trained on the sequences."""
     tokenizer = DnaTokenizer.base()
     if plan.tokens == "bpe":
         tokenizer = DnaTokenizer.train([letters(x) for x in sequences], plan.vocabulary, seed=0)
@@ -121,10 +121,10 @@ def write_new(plan: Plan, sequences: Sequence[np.ndarray], seed: int, folder: Pa
 def pretrained(
     folder: Path, plan: Plan, sequences: Sequence[np.ndarray], seed: int, say: Say
 ) -> tuple[Path, dict[str, float]]:
-    """A run that learned the language of sequences, and what it cost; it goes on after a kill.
+    """Pretrain a model, and return the run and its cost; an interrupted run is resumed.
 
     Raises:
-        KeyboardInterrupt: It was stopped.
+        KeyboardInterrupt: The run was stopped.
     """
     start = made_once(folder / "start", partial(write_new, plan, sequences, seed))
     file = write_fasta(folder / "learned.fa", sequences)
@@ -147,20 +147,20 @@ def pretrained(
 
 
 def costs(run: Path) -> dict[str, float]:
-    """Steps and tokens of a run."""
+    """Return steps and tokens of a run."""
     result = read_json(RunFolder(run).result)
     return {name: result[name] for name in ("steps", "tokens")}
 
 
 @dataclass(frozen=True)
 class Start:
-    """What fine-tuning begins with: a model that was given, or one that is pretrained first.
+    """What fine-tuning starts from: a given model, or one that is pretrained first.
 
     Attributes:
-        plan: Of the one that is pretrained.
-        learned: What that reads, in words.
-        sequences: The same, as what loads it.
-        given: The folder of a run or a model instead.
+        plan: Plan of the model that is pretrained.
+        learned: Description of its training data.
+        sequences: Loads its training data.
+        given: Folder of a run or a model to use instead.
     """
 
     plan: Plan
@@ -170,7 +170,7 @@ class Start:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that decides it."""
+        """Everything that determines it."""
         if self.given is None:
             return {**asdict(self.plan), "learned": self.learned}
         folder = folder_of_model(self.given)
@@ -178,7 +178,7 @@ class Start:
 
     @property
     def words(self) -> str:
-        """For the page."""
+        """Description for the page."""
         if self.given is None:
             return (
                 f"The model is pretrained once, on {self.learned}: {self.plan.words}; what is "
@@ -194,7 +194,7 @@ class Start:
         )
 
     def pretrained(self, attempt: Attempt) -> Path:
-        """The folder of the model; it is made by the first attempt that asks."""
+        """Return the folder of the model; the first attempt makes it."""
         if self.given is not None:
             return folder_of_model(self.given)
         folder = attempt.shared / f"pretrained-{cache_key(self.settings)}"
@@ -205,13 +205,13 @@ class Start:
         return folder_of_model(folder / "run")
 
     def twin(self, attempt: Attempt) -> Path:
-        """The same without pretraining: new weights for each seed."""
+        """Return the same model without pretraining, with new weights for each seed."""
         make = partial(write_twin, self.pretrained(attempt), attempt.seed)
         return made_once(attempt.folder / "twin", make)
 
 
 def write_twin(model: Path, seed: int, folder: Path) -> None:
-    """Writes a model of the same configuration with the tokenizer, and with new weights."""
+    """Write a model with the same configuration and tokenizer, and with new weights."""
     config = LongbirdConfig.from_pretrained(model)
     set_seed(seed)
     twin = LongbirdModel(config, add_pooling_layer=False)
@@ -224,7 +224,7 @@ def write_twin(model: Path, seed: int, folder: Path) -> None:
 
 
 def neighbours(heads: int) -> torch.Tensor:
-    """A bias by distance with a neighbour for each head but two, [buckets, heads].
+    """Return a bias by distance with one neighbour for each head but two, [buckets, heads].
 
     Examples:
         >>> bias = neighbours(8)

@@ -1,4 +1,4 @@
-"""A word with free places, on either strand: what ChIP peaks have, where the word is known."""
+"""A motif with free positions on either strand: the baseline for ChIP peaks with a known motif."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ CHIP = "ACCCANGG"
 
 
 def matches(sequence: np.ndarray, motif: str) -> np.ndarray:
-    """How many bases of the motif are there, on the better strand, on a circle, [bases].
+    """Return how many bases of the motif match on the better strand of a circle, [bases].
 
-    Counted at the leftmost base of the motif; N fits everything, and counts nothing.
+    Matches are counted at the leftmost base of the motif; N matches everything and does not count.
 
     Examples:
         >>> matches(codes("TTACCCATGGTT"), CHIP).tolist()[2], len(CHIP) - 1
@@ -32,7 +32,7 @@ def matches(sequence: np.ndarray, motif: str) -> np.ndarray:
 
 
 def bin_scores(sequence: np.ndarray, motif: str, size: int, reach: int) -> np.ndarray:
-    """The best match in each bin, or within so many bases of it, [bins]."""
+    """Return the best match in each bin, or within this many bases of it, [bins]."""
     best = maximum_filter1d(matches(sequence, motif), size + 2 * reach, mode="wrap")
     middles = np.arange(len(sequence) // size) * size + size // 2
     return best[middles]

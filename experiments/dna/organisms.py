@@ -19,12 +19,12 @@ class Organism:
     """A genome.
 
     Attributes:
-        name: As tables have it.
-        sequences: By name, [bases] each.
-        circular: Are they circles?
-        codons: By name, which base of a codon each base is on each of both strands, 0 to 2, and -1
-            where it is not of a protein, [2, bases]. Both ways the first base of a codon is 0.
-        genic: By name, is each base in a gene, of a protein or not, on any strand?
+        name: Name in tables.
+        sequences: Sequences by name, [bases] each.
+        circular: Whether the sequences are circular.
+        codons: By name, the position of each base in its codon on each strand, 0 to 2, and -1
+            outside of proteins, [2, bases]. On both strands the first base of a codon is 0.
+        genic: By name, whether each base is in a gene, coding for a protein or not, on any strand.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Organism:
 
 @cache
 def bacterium(name: str) -> Organism:
-    """E. coli, B. theta or S. aureus."""
+    """Return E. coli, B. theta or S. aureus."""
     annotated, circular = {
         "E. coli": (genomes.escherichia_coli, True),
         "B. theta": (genomes.bacteroides, False),
@@ -47,7 +47,7 @@ def bacterium(name: str) -> Organism:
 
 
 def organism(name: str, genome: Path, features: Path, *, circular: bool) -> Organism:
-    """Reads a genome and its genes; proteins of pseudogenes do not count as such."""
+    """Read a genome and its genes; pseudogenes do not count as proteins."""
     with open_genome(genome, circular=circular) as opened:
         found = read_features(features, opened, kinds=("gene", "pseudogene", "CDS"))
         sequences = {
@@ -69,6 +69,6 @@ def organism(name: str, genome: Path, features: Path, *, circular: bool) -> Orga
 
 
 def _read(part: Interval) -> np.ndarray:
-    """The places of a stretch in the order in which it is read."""
+    """Return the positions of a stretch in the order in which it is read."""
     places = np.arange(part.start, part.end)
     return places[::-1] if part.strand == "-" else places

@@ -1,4 +1,4 @@
-"""From scores along a genome to calls: peaks, which of them are right, and what that is worth."""
+"""From scores along a genome to calls: peaks, and which of them are right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOLERANCE = 10
 
 
 def peaks(scores: np.ndarray, apart: int = TOLERANCE) -> np.ndarray:
-    """The places that have the highest score within so many bases on each side, in order.
+    """Return the positions with the highest score within this many bases, in order.
 
     Of equal neighbours the first counts.
 
@@ -31,13 +31,13 @@ def peaks(scores: np.ndarray, apart: int = TOLERANCE) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Calls:
-    """Peaks held against known starts.
+    """Peaks compared with known starts.
 
     Attributes:
-        at: The place of each peak, highest scores first.
-        score: Of each.
-        start: The number of the start that each one found, -1 for none.
-        starts: How many there are.
+        at: Position of each peak, highest scores first.
+        score: Score of each peak.
+        start: Number of the start that each peak found, or -1.
+        starts: Number of starts.
     """
 
     at: np.ndarray
@@ -49,13 +49,13 @@ class Calls:
 def match(
     at: np.ndarray, score: np.ndarray, starts: np.ndarray, tolerance: int = TOLERANCE
 ) -> Calls:
-    """Lets each peak find the nearest start that no higher peak has found.
+    """Let each peak find the nearest start that no higher peak has found.
 
     Args:
-        at: Places of peaks.
-        score: Of each.
-        starts: Places of starts, on the same strand.
-        tolerance: Bases between them, at most.
+        at: Positions of peaks.
+        score: Scores of peaks.
+        starts: Positions of starts on the same strand.
+        tolerance: Maximum distance in bases.
 
     Examples:
         >>> calls = match(np.array([10, 18, 50]), np.array([1.0, 2.0, 3.0]), np.array([12]))
@@ -80,7 +80,7 @@ def match(
 
 
 def shift_of_odds(share_learned: float, share_there: float) -> float:
-    """What is added to log-odds where positives are rarer than in what was learned from.
+    """Return the correction of log-odds if positives are rarer than in training.
 
     Examples:
         >>> round(shift_of_odds(0.5, 0.001), 2)

@@ -1,9 +1,9 @@
-"""Genes of bacteria without a network: six bases before a base, by its place in the codon.
+"""Genes of bacteria without a network: six bases before a base, by its position in the codon.
 
-Three tables of order 5, for the three bases of a codon, are held against one for what codes
-nothing (as GeneMark did in 1993). For each strand and each of its three frames, the logarithms of
-their ratios are summed over the bases around one; the mean over the frames is the odds that the
-strand codes there.
+Three tables of order 5, one for each position in a codon, are compared with one for non-coding
+sequence, as in GeneMark (1993). For each strand and each of its three frames, the logarithms of
+their ratios are summed over the bases around a base; the mean over the frames gives the odds that
+the strand codes there.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ STRENGTH = 16.0
 
 
 class Periodic:
-    """Says how likely each base is of a protein, on each strand.
+    """Predict how likely each base codes for a protein on each strand.
 
     Args:
-        reach: Bases on each side that are summed over.
+        reach: Number of bases on each side that are summed over.
     """
 
     def __init__(self, reach: int = 48) -> None:
@@ -35,14 +35,14 @@ class Periodic:
         self.coding, self.bases = 0, 0
 
     def count(self, organisms: Iterable[Organism]) -> Periodic:
-        """Learns from genomes and their genes."""
+        """Count genomes and their genes."""
         for organism in organisms:
             for name, sequence in organism.sequences.items():
                 self.count_sequence(sequence, organism.codons[name])
         return self
 
     def count_sequence(self, sequence: np.ndarray, codons: np.ndarray) -> None:
-        """Learns from a sequence, [bases], and which base of a codon each is, [2, bases]."""
+        """Count a sequence, [bases], with positions in codons, [2, bases]."""
         neither = (codons[0] < 0) & (codons[1] < 0)
         strands = (
             (sequence, codons[0], neither),
@@ -61,15 +61,15 @@ class Periodic:
         self.bases += len(sequence)
 
     def log_odds(self, sequence: np.ndarray) -> np.ndarray:
-        """Of coding on each strand against not coding at all, [2, bases]."""
+        """Return the log-odds of coding on each strand, [2, bases]."""
         plus = self._of_strand(sequence)
         minus = self._of_strand(reverse_complement(sequence))[::-1]
         return np.stack([plus, minus])
 
     def coding_probability(self, sequence: np.ndarray) -> np.ndarray:
-        """That each strand codes at each base, [2, bases], where at most one of them does.
+        """Return the probability of coding on each strand, [2, bases].
 
-        The share of coding bases in what was learned from is what is expected beforehand.
+        At most one strand codes at a base. The prior is the share of coding bases in training.
         """
         share = min(self.coding / max(1, self.bases), 0.99)
         odds = self.log_odds(sequence) + np.log(share / 2 / (1 - share))  # [2, bases]
@@ -90,7 +90,7 @@ class Periodic:
 
 
 def around(values: np.ndarray, reach: int) -> np.ndarray:
-    """Sums over each base and so many on each side of it, fewer at the ends.
+    """Return sums over each base and this many on each side, fewer at the ends.
 
     Examples:
         >>> around(np.array([1.0, 2.0, 4.0, 8.0]), 1)

@@ -1,4 +1,4 @@
-"""What is where along E. coli, in bins: genes, sites, starts, repeats, and the peaks of a ChIP."""
+"""Labels along E. coli in bins: genes, sites, starts, repeats and ChIP peaks."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Bins:
-    """Bins along a sequence; what is left at its end is in none.
+    """Bins along a sequence; a remainder at the end is in none.
 
     Attributes:
         labels: [bins, targets]
-        side: Who learns from each.
-        size: Bases.
+        side: Training, validation or test.
+        size: Number of bases.
     """
 
     labels: np.ndarray
@@ -44,14 +44,14 @@ class Bins:
 
 @cache
 def profile(*, context: int, held_out: int = 2, size: int = BIN) -> Bins:
-    """The bins of E. coli, with the labels of TARGETS.
+    """Return the bins of E. coli with the labels of TARGETS.
 
-    A bin has a label if one of its bases has what the label says.
+    A bin has a label if one of its bases has it.
 
     Args:
-        context: Bases that are read for a bin, for the gap between sides.
-        held_out: Which fifth.
-        size: Of a bin.
+        context: Number of bases that are read for a bin, which is the gap between sides.
+        held_out: Number of the held-out fifth.
+        size: Number of bases per bin.
     """
     every = tracks()
     length = len(every[TARGETS[0]])
@@ -63,7 +63,7 @@ def profile(*, context: int, held_out: int = 2, size: int = BIN) -> Bins:
 
 @cache
 def tracks() -> dict[str, np.ndarray]:
-    """Which bases of E. coli have what the targets say, [bases] each."""
+    """Return which bases of E. coli have each label, [bases] each."""
     organism = bacterium("E. coli")
     length = len(organism.sequences[SEQUENCE])
     coding = organism.codons[SEQUENCE] >= 0
@@ -80,7 +80,7 @@ def tracks() -> dict[str, np.ndarray]:
 
 
 def write_tracks(folder: Path) -> list[Path]:
-    """The same as a BED file for each target, as a user would have them."""
+    """Write the labels as a BED file for each target, as a user would have them."""
     files: list[Path] = []
     for name, track in tracks().items():
         files.append(folder / f"{name}.bed")
@@ -90,7 +90,7 @@ def write_tracks(folder: Path) -> list[Path]:
 
 
 def in_bins(track: np.ndarray, size: int) -> np.ndarray:
-    """Which bins have a base of a track, [bins].
+    """Return which bins contain a base of a track, [bins].
 
     Examples:
         >>> in_bins(np.array([True, False, False, False, False, True]), 2).tolist()
@@ -100,7 +100,7 @@ def in_bins(track: np.ndarray, size: int) -> np.ndarray:
 
 
 def covered(begins: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
-    """Which bases of a circle are in one of these intervals, [bases]."""
+    """Return which bases of a circle are in one of these intervals, [bases]."""
     track = np.zeros(length, bool)
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         track[np.arange(begin, end) % length] = True
@@ -108,20 +108,20 @@ def covered(begins: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
 
 
 def read_bed(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The begins and ends of a BED file."""
+    """Return the starts and ends of a BED file."""
     rows = [line.split("\t") for line in path.read_text("ascii").splitlines()]
     return np.array([int(row[1]) for row in rows]), np.array([int(row[2]) for row in rows])
 
 
 def chip_peaks(length: int) -> np.ndarray:
-    """Which bases are around the summits of the highest peaks, [bases]."""
+    """Return which bases are around the summits of the highest peaks, [bases]."""
     summits = highest(signal(length), PEAKS)
     return covered(summits - SUMMIT // 2, summits + SUMMIT // 2, length)
 
 
 @cache
 def signal(length: int) -> np.ndarray:
-    """The mean over both replicates of log2(1 + coverage), [bases]."""
+    """Return the mean over both replicates of log2(1 + coverage), [bases]."""
     import pyBigWig
 
     values: list[np.ndarray] = []
@@ -136,7 +136,7 @@ def signal(length: int) -> np.ndarray:
 
 
 def highest(signal: np.ndarray, count: int) -> np.ndarray:
-    """The places of the highest peaks on a circle, the highest first; fewer if there are fewer."""
+    """Return the positions of the highest peaks on a circle, the highest first."""
     smooth = uniform_filter1d(signal.astype(float), SMOOTH, mode="wrap")
     beyond = APART // 2
     at = peaks(np.concatenate([smooth[-beyond:], smooth, smooth[:beyond]]), beyond) - beyond

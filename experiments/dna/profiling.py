@@ -1,4 +1,4 @@
-"""Properties of bins told apart: words for each of them, and the motif of the ChIP.
+"""Classification of bins: words for each target, and the motif of the ChIP experiment.
 
 Columns are `score TARGET` and `true TARGET` for each target, and `group`.
 """
@@ -23,7 +23,7 @@ REACHES = (0, 50, 100, 200, 300)
 
 
 def baselines(*, held_out: int = 2) -> list[Contestant]:
-    """Properties of bins along E. coli."""
+    """Return the baselines."""
     settings = {"context": CONTEXT, "held_out": held_out}
     return [
         Contestant(
@@ -46,11 +46,11 @@ def baselines(*, held_out: int = 2) -> list[Contestant]:
 
 
 def profile_outcome(scores: np.ndarray, bins: Bins) -> Outcome:
-    """Scores of all bins held against the labels of those that are held out.
+    """Compare the scores of all bins with the labels of the held-out bins.
 
     Args:
         scores: [bins, targets]
-        bins: With labels.
+        bins: Bins with labels.
     """
     held = bins.side == TEST
     columns = {f"score {name}": scores[held, i].tolist() for i, name in enumerate(TARGETS)}
@@ -60,7 +60,7 @@ def profile_outcome(scores: np.ndarray, bins: Bins) -> Outcome:
 
 
 def bin_windows(sequence: np.ndarray, size: int, context: int) -> np.ndarray:
-    """What is read for each bin of a circle, [bins, context]; the bin is in the middle."""
+    """Return the window around each bin of a circle, [bins, context]."""
     begins = np.arange(len(sequence) // size) * size - (context - size) // 2
     return sequence[(begins[:, None] + np.arange(context)) % len(sequence)]
 

@@ -1,8 +1,8 @@
-"""Starts of transcription in E. coli, and places where none is known.
+"""Transcription starts of E. coli, and places without a known start.
 
-Everything has a strand. What is read of a place is a window: so many bases before its first
-transcribed base, and so many from that one on, in the direction of transcription. -60..+20, as
-biologists write it, are 60 and 20: there is no base 0.
+All places have a strand. A window consists of the bases before the first transcribed base and of
+those from it on, in the direction of transcription. -60..+20, as biologists write it, are 60 and
+20 bases, because there is no base 0.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Places:
     """Places on one sequence.
 
     Attributes:
-        at: The first transcribed base, [places].
-        minus: Is it on the strand that is not written down?
-        positive: Does transcription start there?
-        side: Who learns from it.
+        at: First transcribed base, [places].
+        minus: Whether it is on the minus strand.
+        positive: Whether transcription starts there.
+        side: Training, validation or test.
     """
 
     at: np.ndarray
@@ -50,7 +50,7 @@ class Places:
 def windows(
     sequence: np.ndarray, at: np.ndarray, minus: np.ndarray, before: int, after: int
 ) -> np.ndarray:
-    """What is read of places on a circle, each in its own direction, [places, before + after].
+    """Return the windows of places on a circle, each in its own direction.
 
     Examples:
         >>> from experiments.dna.bases import codes, letters
@@ -66,30 +66,31 @@ def windows(
 
 @cache
 def starts(*, experimental: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Where units start in E. coli, and on which strand."""
+    """Return the transcription starts of E. coli and their strands."""
     return read_bed_starts(genomes.starts(experimental=experimental))
 
 
 def read_bed_starts(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The single bases of a BED file, and which of them are on minus."""
+    """Return the single bases of a BED file, and which of them are on minus."""
     rows = [line.split("\t") for line in path.read_text("ascii").splitlines()]
     return np.array([int(row[1]) for row in rows]), np.array([row[5] == "-" for row in rows])
 
 
 @cache
 def promoters(negatives: str, *, width: int, held_out: int = 2, seed: int = 0) -> Places:
-    """1,301 starts with experimental evidence, and negatives.
+    """Return 1,301 starts with experimental evidence, and negatives.
 
     Negatives are drawn from the whole genome and both strands ("random"), or such that nothing of
-    their -60..+20 is in a gene on any strand ("intergenic"). No start, experimental or not, is
-    known within 100 bases on their strand. They are the same for windows of all widths, but for
-    those in the gaps.
+    their
+    -60..+20 is in a gene on any strand ("intergenic"). No start, experimental or not, is known
+    within
+    100 bases on their strand. They are the same for windows of all widths, except in the gaps.
 
     Args:
         negatives: "random" or "intergenic".
-        width: Bases of the widest window that is read, for the gap between sides.
-        held_out: Which fifth.
-        seed: Of what is drawn.
+        width: Number of bases of the widest window, for the gap between sides.
+        held_out: Number of the held-out fifth.
+        seed: Seed of the draw.
     """
     if negatives not in RATIOS:
         raise ValueError(f"negatives must be one of {', '.join(RATIOS)}, received {negatives!r}")
@@ -117,7 +118,7 @@ def promoters(negatives: str, *, width: int, held_out: int = 2, seed: int = 0) -
 def examples(
     negatives: str, before: int = BEFORE, after: int = AFTER, *, held_out: int = 2, seed: int = 0
 ) -> Examples:
-    """The windows of `promoters`."""
+    """Return the windows of `promoters`."""
     places = promoters(negatives, width=before + after, held_out=held_out, seed=seed)
     sequence = bacterium("E. coli").sequences[SEQUENCE]
     read = windows(sequence, places.at, places.minus, before, after)
@@ -127,7 +128,7 @@ def examples(
 def clear_of(
     at: np.ndarray, minus: np.ndarray, strand: bool, length: int, clear: int = CLEAR
 ) -> np.ndarray:
-    """Which bases of a circle are that far from all places on a strand, [bases]."""
+    """Return which bases of a circle are this far from all places on a strand, [bases]."""
     free = np.ones(length, bool)
     near = at[minus == strand][:, None] + np.arange(-clear, clear + 1)
     free[near % length] = False
@@ -135,7 +136,7 @@ def clear_of(
 
 
 def whole(free: np.ndarray, minus: bool, before: int = BEFORE, after: int = AFTER) -> np.ndarray:
-    """The places of a circle at which the whole window is free, [bases].
+    """Return the places of a circle at which the whole window is free, [bases].
 
     Examples:
         >>> free = np.array([True, True, True, False, True])
@@ -149,7 +150,7 @@ def whole(free: np.ndarray, minus: bool, before: int = BEFORE, after: int = AFTE
 
 
 def draw(allowed: list[np.ndarray], count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Different places at random, among those allowed on plus and those allowed on minus."""
+    """Draw different places among those allowed on plus and those allowed on minus."""
     plus, minus = (np.flatnonzero(each) for each in allowed)
     if count > len(plus) + len(minus):
         raise ValueError(f"{count} places are to be drawn from {len(plus) + len(minus)}")

@@ -1,4 +1,4 @@
-"""A whole genome scanned for starts: the classifiers at every place, on both strands.
+"""A whole genome scanned for starts: the classifiers at every position, on both strands.
 
 Columns are `score`, `hit`, `found` and `group`: `average_precision_of("score", "hit",
 found="found")` is the metric, and precision at a recall.
@@ -28,13 +28,13 @@ HELD_OUT = 2
 def contestants(
     given: Set, kinds: Sequence[Kind], held_out: int = HELD_OUT, most: int | None = None
 ) -> list[Contestant]:
-    """The same classifiers at the places of the held-out fifth of E. coli, on both strands.
+    """Return classifiers at the positions of the held-out fifth of E. coli, on both strands.
 
     Args:
-        given: What they learn from.
-        kinds: Of classifiers.
-        held_out: Which fifth.
-        most: Bases of it that are scanned, if not all.
+        given: Training set.
+        kinds: Kinds of classifiers.
+        held_out: Number of the held-out fifth.
+        most: Maximum number of bases to scan.
     """
     fixed = {"held_out": held_out, "tolerance": TOLERANCE, **given.settings}
     if most is not None:
@@ -70,7 +70,7 @@ def _scan(given: Set, kind: Kind, place: tuple[int, int], attempt: Attempt) -> O
 
 
 def stretch(held_out: int, most: int | None = None) -> tuple[int, int]:
-    """The first place of the held-out fifth of E. coli, and the one behind the last scanned."""
+    """Return the first position of the held-out fifth of E. coli and the end of the scan."""
     length = len(bacterium("E. coli").sequences[promoters.SEQUENCE])
     sides = by_fifth(length, held_out, promoters.BEFORE + promoters.AFTER, circular=True)
     [(first, last)] = stretches(sides == TEST)
@@ -80,15 +80,15 @@ def stretch(held_out: int, most: int | None = None) -> tuple[int, int]:
 def scan_strands(
     scorer: Scorer, sequence: np.ndarray, first: int, last: int, before: int, after: int
 ) -> np.ndarray:
-    """The score of the window at each place of a stretch of a circle, [2, places].
+    """Return the score of the window at each position of a stretch, [2, positions].
 
     Args:
-        scorer: Has learned.
+        scorer: A trained scorer.
         sequence: The circle.
-        first: Of the places.
-        last: Behind the last of them.
-        before: Bases of a window before its place, in the direction of its strand.
-        after: Bases from the place on.
+        first: First position.
+        last: Position after the last one.
+        before: Number of bases of a window before its position, in the direction of its strand.
+        after: Number of bases from the position on.
     """
     plus = np.arange(first - before, last + after - 1) % len(sequence)
     minus = np.arange(first - after + 1, last + before) % len(sequence)
@@ -98,12 +98,12 @@ def scan_strands(
 
 
 def scanned(scores: np.ndarray, first: int, most: int = 20) -> Outcome:
-    """Peaks held against all 3,544 starts of E. coli, experimental or not, that are there.
+    """Compare peaks with all 3,544 starts of E. coli, experimental or not, in the stretch.
 
     Args:
-        scores: For each strand and place of a stretch, [2, places].
-        first: The first of these places.
-        most: Peaks that are kept for each start, the highest: what is below them is no call.
+        scores: Scores of each strand and position of a stretch, [2, positions].
+        first: First of these positions.
+        most: Number of highest peaks that are kept for each start.
 
     Returns:
         A row for each peak, and one for each start that none of them found (hit 1, found 0).

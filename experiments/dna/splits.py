@@ -1,4 +1,4 @@
-"""Who learns from what: whole sequences apart, or arcs of one with a gap between them."""
+"""Splits: whole sequences, or arcs of one sequence with a gap between them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ PARTS = 5
 def by_fifth(
     length: int, held_out: int, gap: int, *, circular: bool, validation: float = 0.05
 ) -> np.ndarray:
-    """The side of each base of one sequence, [bases].
+    """Return the side of each base of one sequence, [bases].
 
-    One contiguous fifth is held out. What a model is chosen by is a stretch before it (behind it,
-    if it is the first of a line). Between sides lies a gap: with one that is as long as a window,
-    no two windows that begin on different sides overlap.
+    One contiguous fifth is held out. The validation bases are a stretch before it (after it, if it
+    is
+    the first of a linear sequence). Between sides there is a gap. If it is as long as a window, no
+    windows on different sides overlap.
 
     Args:
-        length: Bases.
-        held_out: Which fifth, 0 to 4.
-        gap: Bases.
-        circular: Does the last base lie beside the first?
-        validation: Share of all bases.
+        length: Number of bases.
+        held_out: Number of the held-out fifth, 0 to 4.
+        gap: Number of bases.
+        circular: Whether the sequence is circular.
+        validation: Share of all bases for validation.
 
     Examples:
         >>> by_fifth(20, 4, 1, circular=True, validation=0.1).tolist()
@@ -57,7 +58,7 @@ def by_fifth(
 def by_name(
     names: np.ndarray, test: Collection[str], validation: Collection[str] = ()
 ) -> np.ndarray:
-    """The side of each example by the chromosome or the species that it is of.
+    """Return the side of each example by its chromosome or species.
 
     Examples:
         >>> by_name(np.array(["2L", "2R", "X"]), test=["2R"], validation=["X"]).tolist()
@@ -73,7 +74,7 @@ def by_name(
 
 
 def stretches(chosen: np.ndarray) -> Iterator[tuple[int, int]]:
-    """The begins and ends of runs of bases that are chosen.
+    """Return the starts and ends of runs of chosen bases.
 
     Examples:
         >>> list(stretches(np.array([True, True, False, True])))

@@ -1,4 +1,4 @@
-"""Models of tracks of labels: how they learn, and what they say along a sequence, bin by bin."""
+"""Models of labels along a genome: their training, and their scores along a sequence."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MARGIN = 8
 
 
 def along(trained: TrainedDna, sequence: np.ndarray, begin: int, end: int) -> np.ndarray:
-    """The scores of the bins of a stretch, [bins, channels]; the last may have fewer bases.
+    """Return the scores of the bins of a stretch, [bins, channels]; the last can be shorter.
 
     Args:
         trained: A model with scores for bins, such as of `longbird dna finetune coding`.
-        sequence: That the stretch is part of, and that is read beyond its ends, as a line.
-        begin: The first base of the stretch, which begins a bin.
-        end: Behind its last base.
+        sequence: Linear sequence that contains the stretch, which is also read beyond its ends.
+        begin: First base of the stretch, which begins a bin.
+        end: Position after its last base.
     """
     import torch
 
@@ -52,12 +52,12 @@ def contestants(
     settings: Mapping[str, Any],
     models: Iterable[tuple[str, str, Callable[[Attempt], Path], int]],
 ) -> list[Contestant]:
-    """Models that learn tracks of labels in windows of one length or another.
+    """Return models that are trained on labels in windows of one length or another.
 
     Args:
         attempt: Trains and measures, given what makes a model, and the tokens of a window.
-        settings: All else that decides what it finds.
-        models: Of each its name, what it is, what makes it, and the tokens of a window.
+        settings: Everything else that determines the result.
+        models: For each its name, its description, what makes it, and the tokens of a window.
     """
     return [
         Contestant(name, about, partial(attempt, which, window), {**settings, "window": window})
@@ -73,18 +73,18 @@ def finetuned(
     budget: Budget,
     **options: Any,
 ) -> tuple[TrainedDna, dict[str, float]]:
-    """A model that learned tracks of labels as `longbird dna finetune` does, and what it cost.
+    """Train a model on labels as `longbird dna finetune` does, and return its cost as well.
 
     Args:
         task: "coding" or "profile".
         files: Genomes, each before its labels.
-        model: The folder that it starts from.
-        attempt: Whose seed and folder it has.
-        budget: What it may spend; the model is that of the last step.
-        **options: More fields of `DnaSettings`.
+        model: Folder of the model to start from.
+        attempt: The attempt, with seed and folder.
+        budget: The budget; the result is the model of the last step.
+        **options: Further options of the task.
 
     Raises:
-        KeyboardInterrupt: It was stopped; the same attempt goes on.
+        KeyboardInterrupt: The run was stopped; repeating the attempt resumes it.
     """
     from experiments.dna.models import costs
     from longbird.applications.dna import runs

@@ -1,7 +1,7 @@
-"""Sequences that are nearly the same, by the words of 21 bases that they share.
+"""Near-duplicate sequences, by the words of 21 bases that they share.
 
-A word and its reverse complement are one word. Of long sequences a sample of words is enough:
-those whose hash is among the smallest, the same in all sequences.
+A word and its reverse complement count as one word. For long sequences a sample of words suffices:
+those with the smallest hashes, the same in all sequences.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WORD = 21
 
 
 def sketch(sequence: np.ndarray, every: int = 1) -> np.ndarray:
-    """The hashes of its words, one of `every` on average.
+    """Return the hashes of its words, one of `every` on average.
 
     Examples:
         >>> one = np.arange(30, dtype=np.uint8) * 7 % 5 % 4
@@ -33,7 +33,7 @@ def sketch(sequence: np.ndarray, every: int = 1) -> np.ndarray:
 
 
 def _mixed(x: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64, which spreads near numbers over all."""
+    """Apply the finaliser of SplitMix64, which spreads similar numbers over all."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -42,14 +42,14 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 def likeness(
     sequences: Iterable[np.ndarray], others: Iterable[np.ndarray], every: int = 1
 ) -> np.ndarray:
-    """How much of each sequence is in that of the others which has most of it, [sequences].
+    """Return how much of each sequence is in the other sequence that shares most with it.
 
-    Shares of words: 0 where nothing is shared, 1 for a sequence that is part of another.
+    The result is the share of words: 0 if nothing is shared, 1 for a part of another sequence.
 
     Args:
-        sequences: Such as held-out ones.
-        others: Such as those that are learned from.
-        every: Look at one word of so many, on average.
+        sequences: For example, held-out sequences.
+        others: For example, training sequences.
+        every: Use one word in this many, on average.
 
     Examples:
         >>> from experiments.dna.bases import codes
@@ -64,7 +64,7 @@ def likeness(
 
 
 def _table(sketches: Sequence[np.ndarray], known: np.ndarray) -> csr_array:
-    """Which of the known words is in which sequence, [sequences, words] of 0 and 1."""
+    """Return which of the known words are in which sequence, [sequences, words] of 0 and 1."""
     rows = np.repeat(np.arange(len(sketches)), [len(each) for each in sketches])
     words = np.concatenate([*sketches, np.zeros(0, np.int64)])
     if len(known) == 0:

@@ -1,4 +1,4 @@
-"""Whole articles of SQuAD: read at once, or a paragraph of them that was found first."""
+"""Questions about whole articles of SQuAD: read at once, or one paragraph that is found first."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from longbird.applications.training.metrics import squad
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale of the experiment.
+    """The sizes of a scale.
 
     Attributes:
-        questions: About six held-out articles.
-        length: Tokens that the reader reads at once.
-        retriever: Embeds paragraphs and questions.
+        questions: Number of questions for each of six held-out articles.
+        length: Number of tokens that the reader reads at once.
+        retriever: Model that embeds paragraphs and questions.
     """
 
     questions: int = 250
@@ -61,7 +61,7 @@ SIZES = {"default": Sizes(), "quick": Sizes(questions=6)}
 
 @cache
 def held_out(count: int) -> Sequence[Row]:
-    """Questions that have an answer, with their whole articles, drawn once for all."""
+    """Return questions that have an answer, with their whole articles; the draw is fixed."""
     articles = split_squad()["test"]
     every = [row for row in of_squad(articles) if row["answers"]]
     draw = random.Random(SEED)
@@ -70,12 +70,12 @@ def held_out(count: int) -> Sequence[Row]:
 
 
 def title_of(row: Row) -> str:
-    """The article of a question, by its first paragraph."""
+    """Return the title of a question's article, from its first paragraph."""
     return row["context"][0][0]
 
 
 def texts(row: Row) -> list[str]:
-    """The paragraphs of the document of a question."""
+    """Return the paragraphs of a question's document."""
     return ["".join(parts) for _, parts in row["context"]]
 
 
@@ -84,10 +84,10 @@ Choose = Callable[[Sequence[Row]], Sequence[int]]
 
 
 def best(scores: Callable[[list[str], list[str]], np.ndarray], rows: Sequence[Row]) -> list[int]:
-    """The paragraph of highest score for each question.
+    """Return the number of the best paragraph for each question.
 
     Args:
-        scores: Of paragraphs and questions, [questions, paragraphs]; asked once for an article.
+        scores: Function that returns scores [questions, paragraphs], called once per article.
         rows: The questions.
     """
     chosen = [0] * len(rows)
@@ -101,12 +101,12 @@ def best(scores: Callable[[list[str], list[str]], np.ndarray], rows: Sequence[Ro
 
 
 def by_words(rows: Sequence[Row]) -> list[int]:
-    """The paragraph of highest BM25 in its article."""
+    """Return the paragraph with the highest BM25 score in the article of each question."""
     return best(lambda paragraphs, asked: Bm25(paragraphs).scores(asked), rows)
 
 
 def by_vectors(model: str, rows: Sequence[Row]) -> list[int]:
-    """The paragraph whose vector is nearest to that of the question."""
+    """Return the paragraph whose vector is nearest to that of each question."""
     embedder = Embedder.from_pretrained(model)
     return best(
         lambda paragraphs, asked: (
@@ -117,12 +117,12 @@ def by_vectors(model: str, rows: Sequence[Row]) -> list[int]:
 
 
 def right(rows: Sequence[Row]) -> list[int]:
-    """The paragraph that the question is about."""
+    """Return the paragraph that each question is about."""
     return [row["paragraph"] for row in rows]
 
 
 def measured(way: Way, sizes: Sizes, attempt: Attempt) -> Outcome:
-    """How good the answers of a way to read are; every question is answered."""
+    """Measure the answers of a way to read; every question is answered."""
     rows = held_out(sizes.questions)
     reader, task = load(way)
     _, said = read(reader, rows, way, attempt.folder, attempt.say)
@@ -143,7 +143,7 @@ def measured(way: Way, sizes: Sizes, attempt: Attempt) -> Outcome:
 def retrieved(
     name: str, about: str, choose: Choose, sizes: Sizes
 ) -> tuple[Way, Callable[[Attempt], Outcome]]:
-    """A way to read one paragraph that is chosen first."""
+    """Return a way to read only one paragraph, which is chosen first."""
 
     def attempt(attempt: Attempt) -> Outcome:
         chosen = choose(held_out(sizes.questions))
@@ -156,7 +156,7 @@ def retrieved(
 
 
 def experiment(scale: str) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     alone = Way(
         "paragraphs", "every paragraph alone, and the best answer counts", paragraphs, twice=False

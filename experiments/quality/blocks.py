@@ -1,7 +1,7 @@
-"""The building blocks of BigBird on masked language modelling, with one budget.
+"""The building blocks of BigBird in masked language modelling, with one budget.
 
-Models are small and new, and read bytes: with words, a budget of minutes teaches which words are
-frequent, and no attention shows. With bytes it teaches words and more of their surroundings.
+The models are small and new, and read bytes. With words, a few minutes of training teach only
+how frequent words are, and no attention shows. With bytes, they teach words and their context.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ BIGBIRD = "random + window + global (BigBird-ITC)"
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale of the experiment.
+    """The sizes of a scale.
 
     Attributes:
-        length: Tokens of a piece, to learn from and held out.
-        block: Of the graphs; a token has eight blocks of keys.
-        layers: Of a model.
-        width: Of a model; a head has 32 numbers.
-        steps: Of training.
-        tokens: Of a step.
-        learning_rate: At its highest.
-        train: Articles to learn from.
-        held_out: Articles of each of the two held-out parts.
+        length: Number of bytes per piece, in training and held out.
+        block: Block size of the graphs; a token has eight blocks of keys.
+        layers: Number of layers.
+        width: Hidden size; a head has 32 channels.
+        steps: Number of training steps.
+        tokens: Tokens per step.
+        learning_rate: Peak learning rate.
+        train: Number of training articles.
+        held_out: Number of articles in each of the two held-out parts.
     """
 
     length: int = 1024
@@ -74,7 +74,7 @@ class Sizes:
 
     @property
     def heads(self) -> int:
-        """Of a layer."""
+        """Number of heads per layer."""
         return self.width // 32
 
 
@@ -88,13 +88,13 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Block:
-    """A graph, by what it is made of.
+    """A contestant, defined by its graph.
 
     Attributes:
-        name: Of the contestant.
-        about: Its keys, in words.
-        graph: Of a scale.
-        added: Global tokens that are added to a piece, of a scale.
+        name: Name of the contestant.
+        about: Description of its keys.
+        graph: Function from a scale to the graph.
+        added: Function from a scale to the number of added global tokens.
         published: MLM accuracy in Table 1 of the paper.
     """
 
@@ -162,7 +162,7 @@ BLOCKS = (
 
 
 def start(folder: Path, sizes: Sizes, block: Block, seed: int) -> None:
-    """Writes a new model and its tokenizer of bytes."""
+    """Write a new model and its tokenizer of bytes."""
     train_tokenizer(
         [wikitext.path("train")], folder, vocabulary=BYTES, kind="bpe", text="text", say=_silence
     )
@@ -179,21 +179,21 @@ def start(folder: Path, sizes: Sizes, block: Block, seed: int) -> None:
 
 
 def texts(part: str, articles: int, characters: int | None = None) -> list[str]:
-    """The first articles of a part, or their first characters."""
+    """Return the first articles of a part, or their first characters."""
     with wikitext.path(part).open(encoding="utf-8") as file:
         lines = [next(file) for _ in range(articles)]
     return [json.loads(line)["text"][:characters] for line in lines]
 
 
 def held_out(sizes: Sizes) -> list[str]:
-    """The first bytes of held-out articles, as many as a piece has room for."""
+    """Return the first bytes of held-out articles, one piece each."""
     every = [x for part in ("validation", "test") for x in texts(part, sizes.held_out)]
     most = sizes.length - 2
     return [x.encode()[:most].decode("utf-8", "ignore") for x in every]
 
 
 def attempt(sizes: Sizes, block: Block, attempt: Attempt) -> Outcome:
-    """A model with the graph of a block, trained and measured."""
+    """Train and measure a model with the graph of a block."""
     folder = attempt.folder
     model = made_once(folder / "start", lambda new: start(new, sizes, block, attempt.seed))
     train, test = folder / "train.jsonl", folder / "test.jsonl"
@@ -221,7 +221,7 @@ def attempt(sizes: Sizes, block: Block, attempt: Attempt) -> Outcome:
 
 
 def most_frequent(sizes: Sizes, _: Attempt) -> Outcome:
-    """Every byte by its frequency alone, whatever stands around it."""
+    """Predict every byte by its frequency alone."""
     counts = np.bincount(
         np.frombuffer("".join(texts("train", sizes.train)).encode(), np.uint8), minlength=256
     )
@@ -238,13 +238,13 @@ def most_frequent(sizes: Sizes, _: Attempt) -> Outcome:
 
 
 def bits_per_byte(columns: Columns, counts: np.ndarray) -> np.ndarray:
-    """What all tokens would cost at the rate of the masked ones."""
+    """Return the cost of all bytes at the rate of the masked ones."""
     loss = ratio_of("nats", "predicted")(columns, counts)
     return loss * ratio_of("ordinary", "bytes")(columns, counts) / np.log(2)
 
 
 def experiment(scale: str) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     contestants = [
         Contestant(
@@ -333,4 +333,4 @@ def experiment(scale: str) -> Experiment:
 
 
 def _silence(_: str) -> None:
-    """Says nothing."""
+    """Discard a message."""

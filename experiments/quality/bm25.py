@@ -1,7 +1,7 @@
-"""BM25, the usual way to find a text by its words: a baseline for vectors.
+"""BM25, the usual way to find texts by their words: a baseline for vectors.
 
-As Lucene has it, with its default parameters for the saturation of counts and for lengths; words
-are letters and digits in lower case, and there are no stop words and no stemmer.
+The formula and the default parameters are those of Lucene. Words are runs of letters and digits
+in lowercase, without stop words and without stemming.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ K1, B = 1.5, 0.75
 
 
 def words(text: str) -> list[str]:
-    """The words of a text.
+    """Return the words of a text.
 
     Examples:
         >>> words("It's the 2nd, isn't it?")
@@ -27,7 +27,7 @@ def words(text: str) -> list[str]:
 
 
 class Bm25:
-    """Texts that are found by words.
+    """An index of texts by their words.
 
     Examples:
         >>> Bm25(["a ship at sea", "a train"]).scores(["the ship"]).argmax(1)
@@ -51,7 +51,7 @@ class Bm25:
         self.weights = csr_array((weights, (rows, columns)), (len(counts), len(self.vocabulary)))
 
     def scores(self, queries: Sequence[str]) -> np.ndarray:
-        """How well each text fits each query, [queries, texts]."""
+        """Return the score of each text for each query, [queries, texts]."""
         counts = [
             Counter(self.vocabulary[word] for word in words(query) if word in self.vocabulary)
             for query in queries

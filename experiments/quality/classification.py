@@ -33,12 +33,12 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Part:
-    """How much of a set is used.
+    """How much of a data set is used.
 
     Attributes:
-        train: Documents to learn from.
-        test: Held-out documents.
-        steps: Of training.
+        train: Number of training documents.
+        test: Number of held-out documents.
+        steps: Number of training steps.
     """
 
     train: int
@@ -48,7 +48,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale of the experiment."""
+    """The sizes of a scale."""
 
     parts: Mapping[str, Part]
     length: int = 4096
@@ -71,14 +71,14 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Documents:
-    """A set, split.
+    """A data set that is split.
 
     Attributes:
-        train: Rows with text and label to learn from.
-        test: Those that are held out.
-        labels: All that there are.
-        family: Of each held-out document.
-        long: Does each held-out document have more than 512 tokens?
+        train: Training rows with text and label.
+        test: Held-out rows.
+        labels: All labels.
+        family: Family of each held-out document.
+        long: Whether each held-out document has more than 512 tokens.
     """
 
     train: Sequence[Row]
@@ -89,9 +89,9 @@ class Documents:
 
 
 def licence_rows() -> tuple[list[Row], np.ndarray]:
-    """Licences of categories with thirty of them or more, and their families.
+    """Return licences of categories with at least thirty of them, and their families.
 
-    A family has one name, up to the first hyphen (gpl-2.0-plus is of gpl), or nearly one text.
+    A family has one name up to the first hyphen (gpl-2.0-plus belongs to gpl), or nearly one text.
     """
     rows = read_rows(licences.path())
     frequent = {label for label, count in Counter(x["label"] for x in rows).items() if count >= 30}
@@ -101,7 +101,7 @@ def licence_rows() -> tuple[list[Row], np.ndarray]:
 
 
 def review_rows(most: int) -> tuple[list[Row], np.ndarray]:
-    """Reviews, and which of them are nearly the same."""
+    """Return reviews, and which of them are near-duplicates."""
     rows = read_rows(reviews.path())
     drawn = np.random.default_rng(SEED).permutation(len(rows))[:most]
     rows = [rows[number] for number in drawn.tolist()]
@@ -110,7 +110,7 @@ def review_rows(most: int) -> tuple[list[Row], np.ndarray]:
 
 @cache
 def documents(name: str, scale: str) -> Documents:
-    """One of the two sets, split by family."""
+    """Return one of the two data sets, split by family."""
     sizes = SIZES[scale]
     part = sizes.parts[name]
     both = 2 * (part.train + part.test)
@@ -143,7 +143,7 @@ Classify = Callable[[Documents, Attempt, Part], tuple[Sequence[str], Mapping[str
 
 
 def both_sets(classify: Classify, scale: str, attempt: Attempt) -> Outcome:
-    """What a contestant makes of the licences and of the reviews, one after the other."""
+    """Measure a contestant on the licences and then on the reviews."""
     columns: dict[str, list[Any]] = {}
     cost: Counter[str] = Counter()
     groups = 0
@@ -176,7 +176,7 @@ def both_sets(classify: Classify, scale: str, attempt: Attempt) -> Outcome:
 def by_model(
     given: Documents, attempt: Attempt, part: Part, *, sizes: Sizes, length: int, in_chunks: bool
 ) -> tuple[list[str], dict[str, float]]:
-    """A fine-tuned model that reads so many tokens at once; of chunks, the mean of scores."""
+    """Fine-tune a model that reads this many tokens at once; scores of chunks are averaged."""
     from longbird.applications.training.engine.trained_model import load_trained
 
     tokenizer = _tokenizer(sizes)
@@ -213,7 +213,7 @@ def by_model(
 def by_words(given: Documents, attempt: Attempt, part: Part) -> tuple[list[str], dict[str, float]]:
     """TF-IDF of words and pairs of words with logistic regression, over whole documents.
 
-    How much it is regularised is chosen by cross-validation on the training documents.
+    Cross-validation on the training documents chooses the regularisation.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -230,7 +230,7 @@ def by_words(given: Documents, attempt: Attempt, part: Part) -> tuple[list[str],
 
 
 def majority(given: Documents, attempt: Attempt, part: Part) -> tuple[list[str], dict[str, float]]:
-    """The most frequent label of the training documents."""
+    """Predict the most frequent label of the training documents."""
     [(most, _)] = Counter(row["label"] for row in given.train).most_common(1)
     return [most] * len(given.test), {}
 
@@ -239,7 +239,7 @@ def majority(given: Documents, attempt: Attempt, part: Part) -> tuple[list[str],
 
 
 def experiment(scale: str) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     settings = asdict(sizes)
 

@@ -1,4 +1,4 @@
-"""The documents of experiments: read from files, counted in tokens, and cut into chunks."""
+"""Documents of experiments: reading them from files, counting tokens, and cutting chunks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Row = Mapping[str, Any]
 
 
 def read_rows(file: Path) -> list[Row]:
-    """The objects of a file of JSON lines."""
+    """Return the objects of a JSON lines file."""
     with file.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def write_rows(file: Path, rows: Iterable[Row]) -> Path:
-    """Writes a file of JSON lines, and gives its name."""
+    """Write a JSON lines file, and return its path."""
     with file.open("w", encoding="utf-8") as lines:
         for row in rows:
             lines.write(json.dumps(row) + "\n")
@@ -27,12 +27,12 @@ def write_rows(file: Path, rows: Iterable[Row]) -> Path:
 
 
 def tokens_of(texts: Sequence[str], tokenizer: Any) -> list[int]:
-    """Tokens of each text, with the special ones."""
+    """Return the number of tokens of each text, including special tokens."""
     return [len(ids) for ids in tokenizer(list(texts), verbose=False)["input_ids"]]
 
 
 def chunks(text: str, tokenizer: Any, size: int) -> list[str]:
-    """A text in chunks of `size` tokens with the special ones; a quarter of each is shared.
+    """Cut a text into chunks of `size` tokens, special tokens included, that overlap by a quarter.
 
     Examples:
         >>> from longbird.files.sources import minilm

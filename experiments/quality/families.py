@@ -1,7 +1,7 @@
-"""Which documents belong together: near-duplicates, and what else is of one origin.
+"""Groups of documents that belong together: near-duplicates, and documents of one origin.
 
-A held-out document must not have a twin among those that a model learns from; families stay on
-one side of a split.
+A held-out document must not have a near-duplicate in the training data, so families stay on one
+side of a split.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ COMMON = 100
 def families(
     texts: Sequence[str], alike: float, links: Sequence[Iterable[str]] = (), most: int = 4000
 ) -> np.ndarray:
-    """The number of each document's family, [documents].
+    """Return the number of each document's family, [documents].
 
-    Two documents are of one family if they share a link, or if one has at least that share of the
-    other's shingles; and so on, by others.
+    Two documents belong to one family if they share a link, if one contains at least a given share
+    of
+    the other's shingles, or if other documents connect them in this way.
 
     Args:
         texts: The documents.
-        alike: The share of the shingles of the one with fewer that the other also has.
-        links: For each document the names of what it belongs to.
-        most: Words that are looked at of each.
+        alike: Share of the shingles of the document with fewer that the other must contain.
+        links: For each document, the names of what it belongs to.
+        most: Maximum number of words that are used of each document.
 
     Examples:
         >>> long = "the quick brown fox jumps over the lazy dog today"
@@ -53,7 +54,7 @@ def families(
 
 
 def shingles(texts: Iterable[str], most: int) -> csr_array:
-    """Which document has which five words in a row, [documents, 2^32] of 0 and 1."""
+    """Return which document contains which five words in a row, [documents, 2^32] of 0 and 1."""
     rows: list[np.ndarray] = []
     for text in texts:
         words = re.findall(r"\w+", text.lower())[:most]
@@ -66,7 +67,7 @@ def shingles(texts: Iterable[str], most: int) -> csr_array:
 
 
 def similar(table: csr_array, alike: float) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of documents of which one has that share of the other's shingles."""
+    """Return pairs of documents of which one contains that share of the other's shingles."""
     _, columns, counts = np.unique(table.indices, return_inverse=True, return_counts=True)
     kept = counts[columns] <= COMMON
     begins = np.concatenate([[0], np.cumsum(kept)])[table.indptr]
@@ -82,17 +83,18 @@ def similar(table: csr_array, alike: float) -> tuple[np.ndarray, np.ndarray]:
 def split(
     families: np.ndarray, train: int, test: int, seed: int, largest: float = 0.05
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Documents to learn from and held-out ones, in a random order; no family is on both sides.
+    """Return training and held-out documents in random order, with no family on both sides.
 
-    Families are held out until there are `test` documents. Those with more than that share of all
-    documents are learned from: held out, one of them would be most of what is measured.
+    Families are held out until there are `test` documents. Very large families are used for
+    training,
+    because held out, one of them would dominate the result.
 
     Args:
-        families: Of each document.
-        train: Documents to learn from, at most.
-        test: Documents to hold out, at most.
-        seed: Of all that is drawn.
-        largest: Share of all documents.
+        families: Family of each document.
+        train: Maximum number of training documents.
+        test: Maximum number of held-out documents.
+        seed: Seed of the draw.
+        largest: Share of all documents above which a family is not held out.
 
     Examples:
         >>> train, test = split(np.array([0, 0, 0, 1, 2, 2, 3]), 9, 2, seed=0, largest=0.4)

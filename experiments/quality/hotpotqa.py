@@ -1,4 +1,4 @@
-"""HotpotQA: answers and what supports them, in ten paragraphs that are read in several ways."""
+"""HotpotQA: answers and supporting sentences in ten paragraphs, which are read in several ways."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PUBLISHED = {"answer F1": 75.7, "supporting F1": 86.8, "joint F1": 67.7}
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale of the experiment.
+    """The sizes of a scale.
 
     Attributes:
-        validation: Questions by which the threshold of supporting sentences is chosen.
-        test: Held-out questions.
-        length: Tokens that the reader reads at once.
+        validation: Number of questions that choose the threshold of supporting sentences.
+        test: Number of held-out questions.
+        length: Number of tokens that the reader reads at once.
     """
 
     validation: int = 300
@@ -43,13 +43,13 @@ SIZES = {"default": Sizes(), "quick": Sizes(validation=6, test=8)}
 
 @cache
 def held_out(sizes: Sizes) -> tuple[Sequence[Row], Sequence[Row]]:
-    """Questions to choose by, and those that are measured."""
+    """Return the validation questions and the held-out questions."""
     split = split_hotpot()
     return split["validation"][: sizes.validation], split["test"][: sizes.test]
 
 
 def measured(way: Way, sizes: Sizes, attempt: Attempt) -> Outcome:
-    """How good a way to read is; every question is answered."""
+    """Measure a way to read; every question is answered."""
     reader, task = load(way)
     validation, test = held_out(sizes)
     task.calibrate(
@@ -64,7 +64,7 @@ def measured(way: Way, sizes: Sizes, attempt: Attempt) -> Outcome:
 
 
 def experiment(scale: str) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     whole, cut, chunks, dense = "whole", "first 512", "chunks", "dense"
     return Experiment(

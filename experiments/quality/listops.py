@@ -1,4 +1,4 @@
-"""ListOps as in Long Range Arena, smaller: what is the value of a nested list of operators?"""
+"""ListOps as in Long Range Arena, but smaller: the value of a nested list of operators."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ TOKENS = (*DIGITS, *OPEN, CLOSE)
 
 @dataclass(frozen=True)
 class Trees:
-    """Which trees are made.
+    """Which expressions are generated.
 
     Attributes:
-        depth: Below this one, all are digits.
-        arguments: Most of an operator; at least 2.
-        share: Of operators among arguments.
-        least: Tokens of the shortest that is kept.
-        most: Tokens of the longest.
+        depth: Depth below which all arguments are digits.
+        arguments: Maximum number of arguments of an operator, at least 2.
+        share: Share of operators among the arguments.
+        least: Minimum number of tokens.
+        most: Maximum number of tokens.
     """
 
     depth: int = 10
@@ -55,7 +55,7 @@ class Trees:
 
 
 def value(tokens: Sequence[str]) -> int:
-    """The value of an expression.
+    """Return the value of an expression.
 
     Examples:
         >>> value("[MAX 4 [MED 1 5 8 9 ] [SM 7 6 ] ]".split())
@@ -90,7 +90,7 @@ def _applied(operator: str, arguments: list[int]) -> int:
 
 
 def expressions(trees: Trees, seed: int) -> Iterator[list[str]]:
-    """Different expressions, without end; the same for the same seed."""
+    """Yield different expressions without end, the same for the same seed."""
     draw, seen = random.Random(seed), set[tuple[str, ...]]()
     while True:
         tokens: list[str] = []
@@ -101,7 +101,7 @@ def expressions(trees: Trees, seed: int) -> Iterator[list[str]]:
 
 
 def _grow(tokens: list[str], trees: Trees, draw: random.Random, depth: int) -> bool:
-    """Appends a tree, unless that is too long: then it returns False, and what there is goes."""
+    """Append an expression, or return False if it becomes too long."""
     if depth > 1 and (depth >= trees.depth or draw.random() >= trees.share):
         tokens.append(draw.choice(DIGITS))
         return len(tokens) < trees.most
@@ -115,18 +115,18 @@ def _grow(tokens: list[str], trees: Trees, draw: random.Random, depth: int) -> b
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale of the experiment.
+    """The sizes of a scale.
 
     Attributes:
-        trees: Which trees.
-        train: Expressions to learn from.
-        test: Held-out ones.
-        block: Of the graphs; a token has eight blocks of keys.
-        layers: Of a model.
-        width: Of a model; a head has 32 numbers.
-        steps: Of training.
-        tokens: Of a step.
-        learning_rate: At its highest.
+        trees: Which expressions are generated.
+        train: Number of training expressions.
+        test: Number of held-out expressions.
+        block: Block size of the graphs; a token has eight blocks of keys.
+        layers: Number of layers.
+        width: Hidden size; a head has 32 channels.
+        steps: Number of training steps.
+        tokens: Tokens per step.
+        learning_rate: Peak learning rate.
     """
 
     trees: Trees = Trees(least=101, most=399)
@@ -141,12 +141,12 @@ class Sizes:
 
     @property
     def heads(self) -> int:
-        """Of a layer."""
+        """Number of heads per layer."""
         return self.width // 32
 
     @property
     def length(self) -> int:
-        """Tokens of the longest document: an expression between two special tokens."""
+        """Maximum number of tokens, including two special tokens."""
         return self.trees.most + 2
 
 
@@ -181,7 +181,7 @@ PUBLISHED = {"full": 36.37, "BigBird": 36.05, "Longformer": 35.63}
 
 @cache
 def documents(sizes: Sizes) -> tuple[list[list[str]], list[list[str]]]:
-    """Expressions to learn from, and held-out ones; all differ."""
+    """Return training and held-out expressions, all different."""
     every = expressions(sizes.trees, SEED)
     test = [next(every) for _ in range(sizes.test)]
     return [next(every) for _ in range(sizes.train)], test
@@ -191,7 +191,7 @@ def documents(sizes: Sizes) -> tuple[list[list[str]], list[list[str]]]:
 
 
 def majority(sizes: Sizes, _: Attempt) -> Outcome:
-    """Always the most frequent value of the training expressions."""
+    """Predict the most frequent value of the training expressions."""
     train, test = documents(sizes)
     most = int(np.bincount([value(each) for each in train]).argmax())
     return Outcome({"right": [value(each) == most for each in test]})
@@ -213,12 +213,12 @@ def regression(
 
 
 def token_counts(tokens: Sequence[str]) -> list[float]:
-    """How often each token is there."""
+    """Return the count of each token."""
     return [tokens.count(each) for each in TOKENS]
 
 
 def at_the_top(tokens: Sequence[str]) -> list[float]:
-    """For the top operator: its direct digits, which are there and how often, and its lists.
+    """Return features of the top operator: its direct digits with counts, and its lists.
 
     Examples:
         >>> found = at_the_top("[MAX 4 [MED 1 5 ] 4 ]".split())
@@ -240,7 +240,7 @@ def at_the_top(tokens: Sequence[str]) -> list[float]:
 
 
 def write_tokenizer(folder: Path) -> None:
-    """A tokenizer whose words are digits, operators and the bracket that closes."""
+    """Write a tokenizer whose words are digits, operators and the closing bracket."""
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
     words = {token: number for number, token in enumerate((*special, *TOKENS))}
     tokenizer = tokenizers.Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
@@ -255,7 +255,7 @@ def write_tokenizer(folder: Path) -> None:
 
 
 def learned(sizes: Sizes, name: str, attempt: Attempt) -> Outcome:
-    """A model with a graph, trained and measured."""
+    """Train and measure a model with a graph."""
 
     def make(folder: Path) -> None:
         write_tokenizer(folder)
@@ -296,7 +296,7 @@ def learned(sizes: Sizes, name: str, attempt: Attempt) -> Outcome:
 
 
 def experiment(scale: str) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     trees = sizes.trees
     settings = {**asdict(sizes), "seed of the expressions": SEED}

@@ -1,8 +1,8 @@
-"""Associative recall: pairs of a key and a value, scattered, and queries for them far and near.
+"""Associative recall: scattered pairs of a key and a value, and queries for them near and far.
 
-Every token has a key, a value, both or neither. One with both is a pair; one with a key alone is a
-query for its value; the others are blank. So no layer is spent on putting a pair together, and
-what is left to learn is to find it, hop by hop.
+Every token has a key, a value, both or neither. A token with both is a pair, and a token with only
+a key is a query for its value. So no layer is needed to put pairs together, and what remains to be
+learned is to find them, hop by hop.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ NOT_ASKED = -100
 
 @dataclass(frozen=True)
 class Recall:
-    """Which sequences are made.
+    """Which sequences are generated.
 
     Attributes:
-        length: Tokens of a sequence.
-        keys: Different keys, each of which has one pair in a sequence.
-        values: Different values, drawn evenly: who knows nothing is right once in so many times.
-        queries: Most queries of a sequence.
+        length: Number of tokens per sequence.
+        keys: Number of different keys, each of which has one pair in a sequence.
+        values: Number of different values, drawn uniformly; guessing is right once in this many
+            times.
+        queries: Maximum number of queries per sequence.
     """
 
     length: int
@@ -37,14 +38,14 @@ class Recall:
 
 @dataclass(frozen=True)
 class Sequences:
-    """Sequences with what is asked in them, each [sequences, length].
+    """Sequences with their queries, each [sequences, length].
 
     Attributes:
-        keys: 0 for none, 1 + the key, and at the first token, which is always the same as [CLS] is
-            in a text, 1 + the number of keys.
-        values: 0 for none, and 1 + the value.
-        answers: The value at queries, from 0 on, and `NOT_ASKED` elsewhere.
-        distances: How many tokens a query is from its pair, on either side; 0 elsewhere.
+        keys: 0 for none, and otherwise 1 + the key. The first token, which is always the same like
+            [CLS], has 1 + the number of keys.
+        values: 0 for none, and otherwise 1 + the value.
+        answers: The value at queries, and `NOT_ASKED` elsewhere.
+        distances: Distance of a query from its pair, on either side; 0 elsewhere.
     """
 
     keys: Tokens
@@ -54,11 +55,13 @@ class Sequences:
 
 
 def draw(task: Recall, count: int, random: np.random.Generator) -> Sequences:
-    """Some sequences of a task.
+    """Draw sequences of a task.
 
-    Distances are drawn evenly from 1 to the length, less one; then, for each, a pair and a side
-    that have a place so far away. A distance for which no pair has one, or a query that would
-    stand where another does, is left out.
+    Distances are drawn uniformly from 1 to the length less one, and then a pair and a side that
+    have a
+    place at that distance. Distances without such a place, and queries at a place that is taken,
+    are
+    left out.
 
     Examples:
         >>> found = draw(Recall(8, keys=2, values=4, queries=4), 1, np.random.default_rng(3))

@@ -1,4 +1,4 @@
-"""The published patterns of attention, and random graphs, with the same number of edges."""
+"""The published attention patterns, and random graphs, with equally many edges."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ REWIRED = 0.1
 
 @dataclass(frozen=True)
 class Setting:
-    """What a pattern is made for.
+    """What a pattern is built for.
 
     Attributes:
-        n: Tokens.
-        edges: Edges of a head, divided by the tokens; a multiple of 8.
-        seed: Of what is random.
+        n: Number of tokens.
+        edges: Edges per head and token; a multiple of 8.
+        seed: Seed of random patterns.
     """
 
     n: int
@@ -41,13 +41,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern of attention.
+    """An attention pattern.
 
     Attributes:
-        name: Its own.
-        about: Its keys, in words.
-        graph: Of the tokens of a text.
-        added: Global tokens that are added to a text.
+        name: Unique name.
+        about: Description of its keys.
+        graph: Function from a setting to the graph.
+        added: Number of added global tokens.
     """
 
     name: str
@@ -56,14 +56,14 @@ class Pattern:
     added: Callable[[Setting], int] = lambda setting: 0
 
     def whole(self, setting: Setting) -> tuple[Graph, int]:
-        """The graph over all tokens, those that are added first, and their number."""
+        """Return the graph over all tokens, with added tokens first, and their number."""
         added = self.added(setting)
         graph = self.graph(setting)
         return (graph | GlobalTokens(range(added)) if added else graph), setting.n + added
 
 
 def window(setting: Setting, share: float, dilation: int = 1) -> Graph:
-    """The window that has nearest to a share of the edges, which both ends of a text cut."""
+    """Return the window with the nearest number of edges, considering both ends."""
     n, wanted = setting.n, share * setting.edges * setting.n
 
     def edges(radius: int) -> int:
@@ -139,7 +139,7 @@ ALONE = Pattern("itself alone", "every token sees itself: the floor", lambda set
 
 
 def within(pattern: Pattern, setting: Setting, heads: int, hops: int) -> npt.NDArray[np.bool_]:
-    """Which tokens of a text can know which others after some layers, [n, n], in any head."""
+    """Return which tokens can receive information from which others after some layers, [n, n]."""
     graph, tokens = pattern.whole(setting)
     step = graph.mask(tokens, heads=heads).any(0) | np.eye(tokens, dtype=bool)
     step = step.astype(np.float32)
@@ -151,7 +151,7 @@ def within(pattern: Pattern, setting: Setting, heads: int, hops: int) -> npt.NDA
 
 
 def by_distance(reached: npt.NDArray[np.bool_], bands: int = 32) -> npt.NDArray[np.float64]:
-    """The share of pairs of tokens that are reached, by distance in as many bands.
+    """Return the share of pairs of tokens that are connected, in bands of distance.
 
     Examples:
         >>> near = within(Pattern("w", "", lambda s: Window(2)), Setting(16, 8), heads=1, hops=2)
@@ -164,7 +164,7 @@ def by_distance(reached: npt.NDArray[np.bool_], bands: int = 32) -> npt.NDArray[
 
 
 def draw_reach(setting: Setting, heads: int, hops: int, path: str | Path) -> None:
-    """Writes what each pattern can know after some layers, by distance: a panel for each."""
+    """Draw what each pattern connects after some layers by distance, with a panel for each."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.6), layout="constrained")

@@ -1,7 +1,7 @@
-"""HotpotQA and SQuAD 2.0: what readers learn from, what they are chosen by, what is held out.
+"""Splits of HotpotQA and SQuAD 2.0 into training, validation and held-out questions.
 
-Only the development sets can be installed by name, so both are split here: SQuAD by article,
-HotpotQA so that no paragraph is on two sides. All that is drawn is a function of SEED.
+Only the development sets can be installed by name, so both are split here: SQuAD by article, and
+HotpotQA so that no paragraph is on two sides. All random draws depend on SEED alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EVERY_WORD = (10**6, 10**6)
 
 
 def split_hotpot() -> dict[str, list[dict[str, Any]]]:
-    """Questions that share a paragraph, if only by others, are on one side."""
+    """Split HotpotQA; questions that share a paragraph, also indirectly, stay together."""
     rows = json.loads(questions.hotpotqa().read_text("utf-8"))
     titles: dict[str, int] = {}
     pairs = [
@@ -58,7 +58,7 @@ def split_hotpot() -> dict[str, list[dict[str, Any]]]:
 
 
 def split_squad() -> dict[str, list[dict[str, Any]]]:
-    """By article; those that are held out were chosen by name, for their different subjects."""
+    """Split SQuAD by article; the held-out articles were chosen by name for different subjects."""
     content = json.loads(questions.squad().read_text("utf-8"))
     articles = content["data"] if isinstance(content, dict) else content
     split: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
@@ -72,9 +72,9 @@ def split_squad() -> dict[str, list[dict[str, Any]]]:
 
 
 def of_squad(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each question with its one paragraph; the sentence of the answer supports it.
+    """Yield each question with its paragraph; the sentence of the answer supports it.
 
-    `answer` is the shortest of all `answers` that are right, and "" if there is none.
+    `answer` is the shortest of all right `answers`, and "" if there is none.
     """
     for article in articles:
         for number, paragraph in enumerate(article["paragraphs"]):
@@ -109,7 +109,7 @@ def in_articles(
     draw: random.Random,
     words: tuple[int, int],
 ) -> Iterator[dict[str, Any]]:
-    """The same questions about longer parts of their articles, paragraphs in their order."""
+    """Return the same questions about longer parts of their articles, in their order."""
     every = {
         article["title"].replace("_", " "): [
             [

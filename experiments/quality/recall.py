@@ -1,4 +1,4 @@
-"""Associative recall with each pattern of attention: which measure of its graph predicts it?"""
+"""Associative recall with each attention pattern: which measure of its graph predicts it?"""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ HELD_OUT = 1_000_000
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale of the experiment.
+    """The sizes of a scale.
 
     Attributes:
-        task: Which sequences.
-        edges: Of a head, divided by the tokens.
-        layers: Of a model, all with the same graph.
-        width: Of a model.
-        heads: Of a layer.
-        stages: Of training: the length of sequences, and steps. The last is the task's own.
-        batch: New sequences of a step at the task's own length; more, where they are shorter, so
-            that a step always has as many tokens.
-        learning_rate: At its highest.
-        held_out: Sequences that are measured.
+        task: Which sequences are generated.
+        edges: Edges per head and token.
+        layers: Number of layers, all with the same graph.
+        width: Hidden size.
+        heads: Number of heads per layer.
+        stages: Stages of training, each with the length of sequences and the number of steps. The
+            last has the length of the task.
+        batch: New sequences per step at the length of the task; more at shorter lengths, so that
+            the number of tokens is constant.
+        learning_rate: Peak learning rate.
+        held_out: Number of held-out sequences.
     """
 
     task: Recall
@@ -60,11 +61,11 @@ class Sizes:
 
     @property
     def steps(self) -> int:
-        """Of training, in all stages."""
+        """Number of training steps in all stages."""
         return sum(steps for _, steps in self.stages)
 
     def at(self, length: int) -> Sizes:
-        """The same for sequences of another length, with as many tokens a step."""
+        """Return the task at another length, with as many tokens per step."""
         queries = self.task.queries * length // self.task.length
         return replace(
             self,
@@ -73,12 +74,12 @@ class Sizes:
         )
 
     def setting(self, seed: int) -> Setting:
-        """What patterns are made for."""
+        """What patterns are built for."""
         return Setting(self.task.length, self.edges, seed)
 
     @property
     def bands(self) -> dict[str, tuple[int, int]]:
-        """Distances that are measured apart: from which to which."""
+        """Bands of distance that are measured separately."""
         n = self.task.length
         ends = [0, n // 16, n // 4, n - 1]
         return {
@@ -97,10 +98,11 @@ SIZES = {
 
 
 def model_of(sizes: Sizes, pattern: Pattern, seed: int) -> LongbirdForTokenClassification:
-    """A new model with a pattern, which says a value at every token.
+    """Return a new model with a pattern, which predicts a value at every token.
 
-    It has no positions: what counts is what a token is, and whom it sees. Its weights begin as
-    large as suits a model as narrow as this.
+    It has no positions, because only the content of tokens and their edges matter. Its initial
+    weights
+    are as large as suits such a narrow model.
     """
     set_seed(seed)
     setting = sizes.setting(seed)
@@ -125,11 +127,13 @@ def model_of(sizes: Sizes, pattern: Pattern, seed: int) -> LongbirdForTokenClass
 
 
 def trained(sizes: Sizes, pattern: Pattern, attempt: Attempt) -> LongbirdForTokenClassification:
-    """A model that was trained stage by stage, on sequences that it sees once each.
+    """Train a model in stages, on sequences that it sees once each.
 
     Short sequences come first: in long ones a pair is rare among the keys of a token, and models
-    stay at chance for long. In each stage, the pattern is made for its length, with as many edges
-    a token.
+    stay
+    at chance for a long time. In each stage, the pattern is built for its length, with as many
+    edges
+    per token.
     """
     random = np.random.default_rng(attempt.seed)
     model = model_of(sizes.at(sizes.stages[0][0]), pattern, attempt.seed)
@@ -161,7 +165,7 @@ def trained(sizes: Sizes, pattern: Pattern, attempt: Attempt) -> LongbirdForToke
 def _with_parameters(
     model: LongbirdForTokenClassification, other: LongbirdForTokenClassification
 ) -> LongbirdForTokenClassification:
-    """A model, with the very parameters of another that has another graph."""
+    """Return a model with another graph and the same parameters."""
     for name, parameter in other.named_parameters():
         *path, last = name.split(".")
         setattr(model.get_submodule(".".join(path)), last, parameter)
@@ -169,7 +173,7 @@ def _with_parameters(
 
 
 def _inputs(given: Sequences, part: slice = slice(None)) -> dict[str, torch.Tensor]:
-    """Keys as words, and values as types of words: a query and its pair are alike in the first."""
+    """Return keys as token ids and values as token types: a query and its pair share the first."""
     return {
         "input_ids": torch.from_numpy(given.keys[part]),
         "token_type_ids": torch.from_numpy(given.values[part]),
@@ -180,7 +184,7 @@ def _inputs(given: Sequences, part: slice = slice(None)) -> dict[str, torch.Tens
 def said(
     model: LongbirdForTokenClassification, given: Sequences, batch: int
 ) -> npt.NDArray[np.int64]:
-    """The value that a model says at each token, [sequences, length]."""
+    """Return the predicted value at each token, [sequences, length]."""
     model.eval()
     parts = [slice(first, first + batch) for first in range(0, len(given.keys), batch)]
     return np.concatenate(
@@ -189,7 +193,7 @@ def said(
 
 
 def measures_of(sizes: Sizes, pattern: Pattern, seed: int) -> dict[str, float | None]:
-    """What is known of a pattern's graph before training: of the union of its heads."""
+    """Return the measures of a pattern's graph, the union of its heads, before training."""
     graph, tokens = pattern.whole(sizes.setting(seed))
     found = analyse(graph, tokens, sizes.heads)
     reached = found.reached[min(sizes.layers, len(found.reached)) - 1] if found.reached else 0.0
@@ -205,13 +209,13 @@ def measures_of(sizes: Sizes, pattern: Pattern, seed: int) -> dict[str, float | 
 
 
 def measures(sizes: Sizes) -> list[str]:
-    """Their names."""
+    """Return the names of the measures."""
     names = ["density", "average path length", "diameter", "clustering", "spectral gap"]
     return [*names, f"pairs reached after {sizes.layers} layers"]
 
 
 def attempt(sizes: Sizes, pattern: Pattern, attempt: Attempt) -> Outcome:
-    """A model with a pattern, trained and measured."""
+    """Train and measure a model with a pattern."""
     model = trained(sizes, pattern, attempt)
     given = draw(sizes.task, sizes.held_out, np.random.default_rng(HELD_OUT))
     asked = given.answers != NOT_ASKED
@@ -231,12 +235,12 @@ def attempt(sizes: Sizes, pattern: Pattern, attempt: Attempt) -> Outcome:
 def at_best(
     task: Recall, given: Sequences, reached: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """How likely each query can be answered: surely if its pair is reached, and else by chance.
+    """Return the best possible accuracy of each query: 1 if its pair is connected, else chance.
 
     Args:
-        task: Of the sequences.
-        given: Sequences.
-        reached: Which tokens can know which others, [length, length].
+        task: The task.
+        given: The sequences.
+        reached: Which tokens receive information from which others, [length, length].
     """
     found = np.zeros(given.keys.shape)
     for row, keys in enumerate(given.keys):
@@ -248,7 +252,7 @@ def at_best(
 
 
 def experiment(scale: str) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     task, full, alone = sizes.task, FULL.name, ALONE.name
     stages = ", ".join(f"{steps:,} steps of length {length:,}" for length, steps in sizes.stages)

@@ -1,4 +1,4 @@
-"""Retrieval with vectors of long documents: late chunking, plain chunks, and one for all."""
+"""Retrieval with vectors of long documents: late chunks, plain chunks, and one vector for all."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale of the experiment.
+    """The sizes of a scale.
 
     Attributes:
-        articles: Of SQuAD.
-        squad: Questions on them.
-        hotpot: Questions of HotpotQA, each with ten paragraphs of its own.
-        length: Tokens that a long model reads at once.
-        short: Tokens that a short one reads.
-        model: Of sentence embeddings.
+        articles: Number of articles of SQuAD.
+        squad: Number of questions about them.
+        hotpot: Number of questions of HotpotQA, each with ten paragraphs.
+        length: Number of tokens that a long model reads at once.
+        short: Number of tokens that a short model reads.
+        model: Sentence embedding model.
     """
 
     articles: int = 35
@@ -63,11 +63,11 @@ class Documents:
     """Documents in paragraphs, and questions about them.
 
     Attributes:
-        paragraphs: Of each document.
+        paragraphs: Paragraphs of each document.
         asked: The questions.
-        document: The number of the document that each question is about.
-        wanted: The numbers of the paragraphs in it that are to be found.
-        own: Is a question asked of its own document alone? Else all are searched.
+        document: Number of the document of each question.
+        wanted: Numbers of the paragraphs in it that should be found.
+        own: Whether a question searches only its own document, rather than all.
     """
 
     paragraphs: Sequence[Sequence[str]]
@@ -78,13 +78,13 @@ class Documents:
 
     @property
     def begins(self) -> np.ndarray:
-        """The number of the first paragraph of each document, and of all, [documents + 1]."""
+        """Number of the first paragraph of each document, and of all, [documents + 1]."""
         return np.cumsum([0, *map(len, self.paragraphs)])
 
 
 @cache
 def squad(scale: str) -> Documents:
-    """Articles, and questions that a paragraph of one answers."""
+    """Return articles, and questions that are answered by one paragraph."""
     sizes = SIZES[scale]
     articles = json.loads(questions.squad().read_text("utf-8"))["data"][: sizes.articles]
     every = [
@@ -107,7 +107,7 @@ def squad(scale: str) -> Documents:
 
 @cache
 def hotpot(scale: str) -> Documents:
-    """Ten paragraphs for each question, two of which are needed to answer it."""
+    """Return ten paragraphs for each question, of which two are needed."""
     sizes = SIZES[scale]
     every = json.loads(questions.hotpotqa().read_text("utf-8"))
     drawn = np.sort(np.random.default_rng(SEED).permutation(len(every))[: sizes.hotpot])
@@ -139,7 +139,7 @@ Search = Callable[[Documents], Scores]
 
 
 def found(search: Search, scale: str, attempt: Attempt) -> Outcome:
-    """How well the paragraphs and the article of SQuAD, and those of HotpotQA, are found."""
+    """Measure how well the paragraphs and articles of SQuAD, and those of HotpotQA, are found."""
     columns: dict[str, list[float]] = {}
     for name, given in (("squad", squad(scale)), ("hotpot", hotpot(scale))):
         attempt.say(f"{name}: {len(given.asked):,} questions")
@@ -156,7 +156,7 @@ def found(search: Search, scale: str, attempt: Attempt) -> Outcome:
 
 
 def ranks_of_paragraphs(given: Documents, scores: np.ndarray) -> dict[str, list[float]]:
-    """The metrics of each question, by name; paragraphs that score alike are in their order."""
+    """Return the metrics of each question by name; ties keep the order of paragraphs."""
     begins, rows = given.begins, list[np.ndarray]()
     for number, (document, wanted) in enumerate(zip(given.document, given.wanted, strict=True)):
         begin, end = begins[document : document + 2] if given.own else (0, begins[-1])
@@ -168,7 +168,7 @@ def ranks_of_paragraphs(given: Documents, scores: np.ndarray) -> dict[str, list[
 
 
 def ranks_of_documents(given: Documents, scores: np.ndarray) -> dict[str, list[float]]:
-    """The same of documents; a question of its own document alone has found it."""
+    """Return the same metrics for documents."""
     rows: list[np.ndarray] = []
     for number, document in enumerate(given.document):
         order = np.argsort(-scores[number], kind="stable")
@@ -182,12 +182,12 @@ def _by_name(rows: Sequence[np.ndarray]) -> dict[str, list[float]]:
 
 
 def best_of_each(given: Documents, scores: np.ndarray) -> np.ndarray:
-    """The score of the best paragraph of each document, [questions, documents]."""
+    """Return the score of the best paragraph of each document, [questions, documents]."""
     return np.maximum.reduceat(scores, given.begins[:-1], axis=1)
 
 
 def all_alike(given: Documents, scores: np.ndarray) -> np.ndarray:
-    """The score of its document for each paragraph, [questions, paragraphs]."""
+    """Return the score of its document for each paragraph, [questions, paragraphs]."""
     return np.repeat(scores, np.diff(given.begins), axis=1)
 
 
@@ -195,14 +195,14 @@ def all_alike(given: Documents, scores: np.ndarray) -> np.ndarray:
 
 
 def by_words(given: Documents) -> Scores:
-    """BM25 of paragraphs, and of whole documents."""
+    """Score paragraphs and whole documents by BM25."""
     every = [text for document in given.paragraphs for text in document]
     whole = [BETWEEN.join(document) for document in given.paragraphs]
     return Bm25(every).scores(given.asked), Bm25(whole).scores(given.asked)
 
 
 def by_chunks(given: Documents, *, sizes: Sizes, late: bool) -> Scores:
-    """Vectors of paragraphs; a document is as near as its best paragraph."""
+    """Score paragraphs by vectors, and a document by its best paragraph."""
     embedder = _embedder(sizes)
     texts, ranges = _joined(given)
     vectors = embedder.embed(texts, units=ranges, context="document" if late else "alone").vectors
@@ -211,7 +211,7 @@ def by_chunks(given: Documents, *, sizes: Sizes, late: bool) -> Scores:
 
 
 def by_document(given: Documents, *, sizes: Sizes, whole: bool) -> Scores:
-    """One vector for each document, or for its first tokens; paragraphs are in its order."""
+    """Score documents by one vector each, of all or of the first tokens."""
     embedder = _embedder(sizes)
     texts, _ = _joined(given)
     if not whole:
@@ -227,7 +227,7 @@ def _embedder(sizes: Sizes) -> Embedder:
 
 
 def _joined(given: Documents) -> tuple[list[str], list[list[tuple[int, int]]]]:
-    """Documents as texts, and where their paragraphs are in them."""
+    """Return documents as texts, and where their paragraphs are."""
     texts = [BETWEEN.join(paragraphs) for paragraphs in given.paragraphs]
     return texts, [list(_ranges(paragraphs)) for paragraphs in given.paragraphs]
 
@@ -243,7 +243,7 @@ def _ranges(paragraphs: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def experiment(scale: str) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
 
     def contestant(name: str, about: str, search: Search) -> Contestant:

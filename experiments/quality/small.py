@@ -33,7 +33,7 @@ def write_new_model(
     bias: Callable[[int], torch.Tensor] | None = None,
     **more: Any,
 ) -> None:
-    """Writes a new model into the folder of its tokenizer; `bias` is what `near` is by default."""
+    """Write a new model into the folder of its tokenizer, with a bias such as `near`."""
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     set_seed(seed)
     config = LongbirdConfig(
@@ -62,7 +62,7 @@ def write_new_model(
 
 
 def near(heads: int) -> torch.Tensor:
-    """A bias by distance that looks at neighbours and around, [buckets, heads].
+    """Return a bias by distance that favours neighbours and surroundings, [buckets, heads].
 
     Examples:
         >>> near(4)[1].tolist()  # the token before: for the head that looks to the left, best
@@ -79,7 +79,7 @@ def near(heads: int) -> torch.Tensor:
 
 
 def bucket_distances() -> torch.Tensor:
-    """The distance from a token that each bucket begins with, [buckets]."""
+    """Return the first distance of each bucket, [buckets]."""
     half = BUCKETS // 2
     exact = half // 2
     step = (FARTHEST / exact) ** (1 / (half - exact))

@@ -1,4 +1,4 @@
-"""Summaries of manual pages: what does the section NAME say of a page, by all the others?"""
+"""Summaries of manual pages: the line in the section NAME, from all other sections."""
 
 from __future__ import annotations
 
@@ -36,24 +36,26 @@ HEADING = re.compile(r"^[A-Z][A-Z0-9 ,/_-]*\n", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale of the experiment.
+    """The sizes of a scale.
 
     Attributes:
-        train: Pages to learn from.
-        test: Pages that are held out.
-        steps: Of training.
-        length: Tokens of a page that the model of whole pages reads.
-        short: Tokens that the other reads.
-        tokens_per_batch: Of a step.
-        learning_rate: At its highest.
-        summary_tokens: Of the longest summary.
-        beams: Summaries that are written side by side.
-        model: Whose weights encoder and decoder start with.
-        opening: Characters of the stretches of text that a model learns from before.
-        lead_steps: Of learning to write the first sentence of a stretch.
-        lead_learning_rate: At its highest.
-        opening_steps: Of learning to write the summary from the opening of DESCRIPTION.
-        opening_tokens: Of such a step.
+        train: Number of training pages.
+        test: Number of held-out pages.
+        steps: Number of training steps.
+        length: Number of tokens that the model of whole pages reads.
+        short: Number of tokens that the other model reads.
+        tokens_per_batch: Tokens per step.
+        learning_rate: Peak learning rate.
+        summary_tokens: Maximum number of tokens per summary.
+        beams: Number of beams.
+        model: Model that initialises encoder and decoder.
+        opening: Characters per passage in the first two stages of training.
+        lead_steps: Number of steps of the first stage, which copies the first sentence of a
+            passage.
+        lead_learning_rate: Peak learning rate of the first stage.
+        opening_steps: Number of steps of the second stage, which summarises the opening of
+            DESCRIPTION.
+        opening_tokens: Tokens per step of the second stage.
     """
 
     train: int = 1500
@@ -87,10 +89,10 @@ class Pages:
     """The pages, split.
 
     Attributes:
-        train: Rows with text and summary to learn from.
-        test: Those that are held out.
-        family: Of each held-out page.
-        long: Does each held-out page have more tokens than a short model reads?
+        train: Training rows with text and summary.
+        test: Held-out rows.
+        family: Family of each held-out page.
+        long: Whether each held-out page has more tokens than the short model reads.
     """
 
     train: Sequence[Row]
@@ -100,7 +102,7 @@ class Pages:
 
 
 def page_families(rows: Sequence[Row]) -> np.ndarray:
-    """Pages on one name, with one summary but for its numbers, or with nearly one text."""
+    """Return families of pages with one name, one summary, or nearly one text."""
     links = [
         [
             *(f"name {name.lower()}" for name in row["names"]),
@@ -113,7 +115,7 @@ def page_families(rows: Sequence[Row]) -> np.ndarray:
 
 @cache
 def pages(scale: str) -> Pages:
-    """All pages, split by family."""
+    """Return all pages, split by family."""
     from longbird.applications.training.initialisation.starting_model import (
         source_of,
         tokenizer_of,
@@ -140,7 +142,7 @@ Summarize = Callable[[Pages, Attempt], tuple[Sequence[str], dict[str, float]]]
 
 
 def measured(summarize: Summarize, scale: str, attempt: Attempt) -> Outcome:
-    """The ROUGE of each summary."""
+    """Return the ROUGE of each summary."""
     given = pages(scale)
     written, cost = summarize(given, attempt)
     each = [rouge(text, row["summary"]) for text, row in zip(written, given.test, strict=True)]
@@ -157,7 +159,7 @@ def measured(summarize: Summarize, scale: str, attempt: Attempt) -> Outcome:
 
 
 def leads(rows: Sequence[Row], characters: int) -> Iterator[Row]:
-    r"""Stretches of pages, each with its first sentence for a summary.
+    r"""Return passages of pages, each with its first sentence as the summary.
 
     Examples:
         >>> page = {"text": "NOTES\nIt lists the files.  Hidden ones are left out.\n\nSee also."}
@@ -176,7 +178,7 @@ def leads(rows: Sequence[Row], characters: int) -> Iterator[Row]:
 def learned(
     attempt: Attempt, sizes: Sizes, rows: Iterable[Row], **options: Any
 ) -> tuple[Path, dict[str, float]]:
-    """The run of an encoder-decoder that is trained on texts and summaries, and its cost."""
+    """Train an encoder-decoder on texts and summaries, and return the run and its cost."""
     pairs = ({"text": row["text"], "summary": row["summary"]} for row in rows)
     return trained(
         attempt,
@@ -191,16 +193,18 @@ def learned(
 
 
 def openings(rows: Sequence[Row], characters: int) -> list[str]:
-    """How the description of each page begins."""
+    """Return the opening of each page's description."""
     return [" ".join(described(row)[:characters].split()) for row in rows]
 
 
 def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
-    """The run that all others begin with; it is made by the first attempt that asks.
+    """Return the run that all others start from; the first attempt makes it.
 
-    MiniLM is no decoder: hundreds of steps go by until it looks at the text at all. That is
-    learned sooner from short stretches, of which a step has eight, than from whole pages: first
-    to copy their first sentence, and then what the line of NAME makes of one.
+    MiniLM is not a decoder, and needs hundreds of steps until it uses the text at all. It learns
+    that
+    sooner from short passages, of which a step has eight, than from whole pages: first to copy
+    their
+    first sentence, and then to write the line of NAME.
     """
     folder = attempt.shared / f"beginner-{cache_key(asdict(sizes))}"
     texts = openings(given.train, sizes.opening)
@@ -235,7 +239,7 @@ def beginner(given: Pages, attempt: Attempt, sizes: Sizes) -> Path:
 
 
 def written(run: Path, rows: Sequence[Row], texts: Iterable[str], sizes: Sizes) -> list[str]:
-    """What a trained model makes of texts of these pages."""
+    """Return the summaries that a trained model writes of these pages."""
     from longbird.applications.training.engine.trained_model import load_trained
 
     examples = (
@@ -248,7 +252,7 @@ def written(run: Path, rows: Sequence[Row], texts: Iterable[str], sizes: Sizes) 
 def by_opening(
     given: Pages, attempt: Attempt, *, sizes: Sizes
 ) -> tuple[list[str], dict[str, float]]:
-    """The model that all begin with, which reads the opening of DESCRIPTION."""
+    """Measure the model that all others start from, which reads the opening of DESCRIPTION."""
     run = beginner(given, attempt, sizes)
     return written(run, given.test, openings(given.test, sizes.opening), sizes), {}
 
@@ -256,7 +260,7 @@ def by_opening(
 def by_model(
     given: Pages, attempt: Attempt, *, sizes: Sizes, length: int
 ) -> tuple[list[str], dict[str, float]]:
-    """An encoder-decoder that reads so many tokens of the page."""
+    """Train and measure an encoder-decoder that reads this many tokens of a page."""
     run, cost = learned(
         attempt,
         sizes,
@@ -272,28 +276,28 @@ def by_model(
 
 
 def described(row: Row) -> str:
-    """The section DESCRIPTION of a page, or the page if there is none."""
+    """Return the section DESCRIPTION of a page, or the page if there is none."""
     return row["description"] or without_headings(row["text"])
 
 
 def first_sentence(text: str) -> str:
-    """That of a text, which may have none."""
+    """Return the first sentence of a text, or an empty string."""
     return next(iter(sentences(text[:4000])), "")
 
 
 def of_description(given: Pages, attempt: Attempt) -> tuple[list[str], dict[str, float]]:
-    """The first sentence of the description."""
+    """Return the first sentence of the description."""
     return [first_sentence(described(row)) for row in given.test], {}
 
 
 def of_page(given: Pages, attempt: Attempt, count: int) -> tuple[list[str], dict[str, float]]:
-    """The first sentences of the page."""
+    """Return the first sentences of the page."""
     texts = (without_headings(row["text"])[:4000] for row in given.test)
     return ["\n".join(sentences(text)[:count]) for text in texts], {}
 
 
 def without_headings(text: str) -> str:
-    r"""A page without the titles of its sections.
+    r"""Return a page without the titles of its sections.
 
     Examples:
         >>> without_headings("SYNOPSIS\nls [-l]\n\nEXIT STATUS\nNone. It\nNEVER ENDS")
@@ -306,7 +310,7 @@ def without_headings(text: str) -> str:
 
 
 def experiment(scale: str) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     settings = {"sizes": asdict(sizes)}
 

@@ -1,4 +1,4 @@
-"""Training within an attempt: a run in its folder, which goes on where a kill stopped it."""
+"""Training within an attempt, which resumes if it was interrupted."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from longbird.applications.training.engine.run_folder import RunFolder, read_jso
 def trained(
     attempt: Attempt, task: str, train: str | Path | Iterable[str | Path], **options: Any
 ) -> tuple[Path, dict[str, float]]:
-    """The folder of a run that is done, and what it cost.
+    """Train a model, and return the folder of the run and its cost.
 
     Args:
-        attempt: Whose seed and folder it has.
-        task: As `finetune` takes it.
-        train: Files to learn from.
-        **options: Fields of `Settings`. Nothing is held out of the
-            training files unless they say so: the model is that of the last step.
+        attempt: The attempt, with seed and folder.
+        task: Name of the task, as in `finetune`.
+        train: Training files.
+        **options: Options of the task. By default nothing is held out, so that the model is that
+            of the last step.
 
     Raises:
-        KeyboardInterrupt: It was stopped; the same attempt goes on.
+        KeyboardInterrupt: The run was stopped; repeating the attempt resumes it.
     """
     folder = attempt.folder / "run"
     options = {"hold_out": 0.0, "seed": attempt.seed, **options}
@@ -38,7 +38,7 @@ def trained(
 
 
 def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """A folder that `make(folder)` fills, whole or not there: after a kill, it is made again."""
+    """Return a folder that `make(folder)` fills completely, making it if it is not there."""
     if not folder.exists():
         new = folder.with_name(f"{folder.name}.partial")
         shutil.rmtree(new, ignore_errors=True)

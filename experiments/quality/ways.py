@@ -1,4 +1,4 @@
-"""One reader, and several ways to have it read a document that is longer than 512 tokens."""
+"""One reader, and several ways to read a document of more than 512 tokens with it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Way:
     """A way to read.
 
     Attributes:
-        name: Of the contestant.
-        about: What it is, in a sentence.
-        windows: `windows(number, features)`: what is read at once of the document of a question;
-            of all windows the best answer counts.
-        options: For loading the reader.
-        twice: Are the best passages of what was read looked at again, as `longbird ask` does?
+        name: Name of the contestant.
+        about: Description in one sentence.
+        windows: `windows(number, features)` returns the windows that are read separately; the best
+            answer of all windows counts.
+        options: Options for loading the reader.
+        twice: Whether the best passages are read again, as in `longbird ask`.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Way:
 
 
 def of_size(size: int) -> Callable[[int, Row], list[Window]]:
-    """Windows of `size` tokens with the question, which overlap as in `longbird ask`."""
+    """Windows of `size` tokens including the question, which overlap as in `longbird ask`."""
 
     def of(number: int, row: Row) -> list[Window]:
         around = len(row["input_ids"]) - (row["last"] - row["first"])
@@ -58,23 +58,23 @@ def of_size(size: int) -> Callable[[int, Row], list[Window]]:
 
 
 def first_of(size: int) -> Callable[[int, Row], list[Window]]:
-    """The first `size` tokens, with the question."""
+    """The first `size` tokens, including the question."""
     return lambda number, row: of_size(size)(number, row)[:1]
 
 
 def paragraphs(number: int, row: Row) -> list[Window]:
-    """Each paragraph alone."""
+    """Each paragraph separately."""
     begins = row["paragraphs"]
     return list(zip(begins, [*begins[1:], row["last"]], strict=True))
 
 
 def one_paragraph(chosen: Sequence[int]) -> Callable[[int, Row], list[Window]]:
-    """That paragraph of the document which was chosen for the question of a number."""
+    """The paragraph that was chosen for a question."""
     return lambda number, row: [paragraphs(number, row)[chosen[number]]]
 
 
 def whole(length: int) -> Way:
-    """Everything at once, through the reader's own graph, and the best passages again."""
+    """Everything at once, along the reader's own graph, and the best passages again."""
     return Way(
         "whole",
         f"up to {length:,} tokens at once, through the graph that it was trained with, and the "
@@ -84,7 +84,7 @@ def whole(length: int) -> Way:
 
 
 def ways(length: int) -> list[Way]:
-    """Those that can read any document; all look twice unless they say once."""
+    """Return the ways that can read any document."""
     chunks = f"chunks of {SHORT} tokens with the question, a quarter shared"
     return [
         whole(length),
@@ -110,7 +110,7 @@ def contestant(
     sizes: Mapping[str, Any],
     published: Mapping[str, float] | None = None,
 ) -> Contestant:
-    """The reader that ships, which reads in one way; nothing is drawn, so it is run once."""
+    """Return the included reader with one way to read; nothing is random, so it runs once."""
     settings = {
         "sizes": sizes, "options": way.options, "twice": way.twice, "reader": shipped_name(),
     }  # fmt: skip
@@ -120,7 +120,7 @@ def contestant(
 
 
 def load(way: Way) -> tuple[Trained, Ask]:
-    """The reader that ships, for one way to read; every question has an answer to be given."""
+    """Load the included reader for one way to read, such that every question has an answer."""
     reader = load_trained(default_reader(), **way.options)
     task = reader.task
     assert isinstance(task, Ask)
@@ -131,14 +131,14 @@ def load(way: Way) -> tuple[Trained, Ask]:
 def read(
     reader: Trained, rows: Sequence[Row], way: Way, scratch: Path, say: Callable[[str], None]
 ) -> tuple[list[Example], list[Prediction]]:
-    """What a reader says of questions.
+    """Return the answers of a reader.
 
     Args:
         reader: The model with its task.
         rows: Questions in HotpotQA's format.
         way: How their documents are read.
-        scratch: A folder for them.
-        say: Is told what is going on.
+        scratch: Folder for temporary files.
+        say: Receives messages about the progress.
     """
     task, settings = reader.task, reader.settings
     file = write_rows(scratch / "questions.jsonl", rows)

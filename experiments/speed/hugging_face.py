@@ -1,4 +1,4 @@
-"""What it takes to run the models of transformers beside Longbird's."""
+"""Helpers for running the models of transformers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGFORMER_WINDOW = 512  # Longformer's default, and about as many keys as BigBi
 
 
 def transformers_module(name: str = "transformers") -> Any:
-    """A module of transformers, or an `UnavailableError` that says how to get it."""
+    """Return a module of transformers, or raise `UnavailableError` with a remedy."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -26,7 +26,7 @@ def transformers_module(name: str = "transformers") -> Any:
 
 @contextmanager
 def numpy_state_kept() -> Generator[None, None, None]:
-    """Hugging Face's BigBird seeds NumPy's global generator at every call; this puts it back."""
+    """Restore NumPy's global generator, which Hugging Face's BigBird seeds in every call."""
     state = np.random.get_state()
     try:
         yield

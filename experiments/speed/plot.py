@@ -1,4 +1,4 @@
-"""Time against length, log-log, one line a contestant."""
+"""Plots of time against length on logarithmic axes, with one line per contestant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: for each contestant's label, lengths and seconds. The first is ours."""
+    """A pair of axes: lengths and seconds by the label of a contestant, Longbird first."""
 
     title: str
     lines: Mapping[str, Sequence[tuple[int, Spread]]]
@@ -30,7 +30,7 @@ class Panel:
         everybody: Sequence[Peer],
         seconds: Callable[[Contest], Samples] = lambda held: held.samples,
     ) -> Panel:
-        """The samples of some comparisons."""
+        """Return the panel of some comparisons."""
         taken = [(held.case.n, seconds(held)) for held in series]
         return cls(
             title,
@@ -42,7 +42,7 @@ class Panel:
 
 
 def draw(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
-    """Draw panels, whose rows share an axis, into a file."""
+    """Draw rows of panels, each with a shared axis, into a file."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 1 + 4.6 * len(rows)), layout="constrained")

@@ -1,4 +1,4 @@
-"""What a run measured, as Markdown to be read, as JSON and as a plot.
+"""The report of a comparison of times.
 
 Ratios are those of the printed numbers, so that a reader who divides them gets the same.
 """
@@ -22,14 +22,14 @@ from experiments.speed.timing import Samples, Spread
 
 @dataclass(frozen=True)
 class Goal:
-    """A ratio that Longbird sets itself, and how far a run came.
+    """A ratio that the project aims for, and the measured one.
 
     Attributes:
         what: What is measured.
         peer: What it is compared with.
-        target: The ratio to reach, in words.
-        measured: What was measured, in words.
-        reached: Was it? None if it was not measured.
+        target: The target in words.
+        measured: The measurement in words.
+        reached: Whether the target was reached; None if it was not measured.
     """
 
     what: str
@@ -44,12 +44,12 @@ class Row:
     """A row of a comparison.
 
     Attributes:
-        name: The first cells, which say what the row is about.
-        values: A number for each contestant that took part.
-        skipped: Why the others did not.
-        spread: That of Longbird's number.
-        more: Cells that stand between the name and the numbers.
-        rates: Is more of them better?
+        name: The first cells, which describe the row.
+        values: Numbers by contestant.
+        skipped: Reasons why other contestants are missing.
+        spread: Spread of Longbird's number.
+        more: Cells between the name and the numbers.
+        rates: Whether larger numbers are better.
     """
 
     name: Sequence[str]
@@ -60,7 +60,7 @@ class Row:
     rates: bool = False
 
     def cells(self, mine: str, peers: Sequence[str]) -> list[str]:
-        """Longbird's number with its spread, then the others and how many times worse they are."""
+        """Return Longbird's number with its spread, and the others with their ratios."""
         shown = {name: digits(value) for name, value in self.values.items()}
         cells = [*self.name, *self.more, shown.get(mine, "-")]
         if self.spread is not None:
@@ -74,14 +74,14 @@ class Row:
 
 
 def milliseconds(held: Contest, samples: Samples, mine: str, *name: str) -> Row:
-    """A row of times."""
+    """Return a row of times."""
     taken = {name: Spread.of([1e3 * x for x in each]) for name, each in samples.items()}
     medians = {name: each.median for name, each in taken.items()}
     return Row(name, medians, held.skipped, taken.get(mine))
 
 
 def tokens_a_second(held: Contest, tokens: int, mine: str, *name: str) -> Row:
-    """A row of speeds, of calls that take so many tokens."""
+    """Return a row of rates of calls with this many tokens."""
     taken = {name: Spread.of([tokens / x for x in each]) for name, each in held.samples.items()}
     medians = {name: each.median for name, each in taken.items()}
     return Row(name, medians, held.skipped, taken.get(mine), rates=True)
@@ -94,7 +94,7 @@ def comparison(
     everybody: Sequence[Peer],
     notes: Sequence[str] = (),
 ) -> Sheet:
-    """A table of rows, with a column for each contestant; Longbird is the first."""
+    """Return a table with a column for each contestant, Longbird first."""
     mine, *peers = (peer.name for peer in everybody)
     cells = [row.cells(mine, peers) for row in rows]
     why = _reasons((", ".join(row.name), row.skipped) for row in rows)
@@ -111,7 +111,7 @@ def memory(
     note: str,
     more: Callable[[Any], Sequence[str]] = lambda case: (),
 ) -> Sheet:
-    """A table of peaks, with a row for each case."""
+    """Return a table of peaks, with a row for each case."""
     rows: list[Row] = []
     for case in dict.fromkeys(each.case for each in peaks):
         here = [each for each in peaks if each.case == case]
@@ -125,13 +125,13 @@ def memory(
 
 @dataclass(frozen=True)
 class Report:
-    """What a bench says about a run.
+    """The report of a run.
 
     Attributes:
-        title: What was measured.
-        facts: What a reader must know about the work, a line each.
+        title: Title of the page.
+        facts: What a reader needs to know about the work, one line each.
         sheets: All tables.
-        panels: Rows of time against length.
+        panels: Rows of panels.
     """
 
     title: str
@@ -140,7 +140,7 @@ class Report:
     panels: Sequence[Sequence[Panel]]
 
     def markdown(self, result: Result, goals: Sequence[Goal], picture: str) -> str:
-        """A page to be read on its own: what was run, how, and what came out."""
+        """Return the page."""
         not_idle = busy(result.environment)
         lines = [f"# {self.title} on {result.environment['cpu']}, {result.date}", ""]
         lines += [f"**{not_idle} DO NOT QUOTE THESE NUMBERS.**\n"] if not_idle else []
@@ -164,14 +164,14 @@ class Report:
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: peers by their names, other dataclasses by their fields."""
+    """Convert a peer to its name, and another dataclass to its fields."""
     if isinstance(value, Peer):
         return value.name
     return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def _reasons(skipped: Iterable[tuple[str, Mapping[str, str]]]) -> list[str]:
-    """Why a cell is empty, one line for each peer and reason, given rows and who is not there."""
+    """Return why cells are empty, with one line for each peer and reason."""
     rows: dict[tuple[str, str], list[str]] = {}
     for row, why in skipped:
         for peer, reason in why.items():
@@ -180,7 +180,7 @@ def _reasons(skipped: Iterable[tuple[str, Mapping[str, str]]]) -> list[str]:
 
 
 def _circumstances(result: Result) -> list[str]:
-    """Machine, versions and method, a line each."""
+    """Return machine, versions and method, one line each."""
     where = result.environment
     versions = ", ".join(f"{name} {x or 'missing'}" for name, x in where["versions"].items())
     checks = "; ".join(_verdict(name, found) for name, found in result.verified.items())

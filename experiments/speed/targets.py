@@ -1,8 +1,7 @@
-"""The ratios that Longbird aims for.
+"""The ratios that the project aims for.
 
-They apply to certain work (BigBird graph of 64-token blocks, 12 heads of 64; BigBird-base)
-with the native kernels, so each row looks for exactly that: a run that did not measure it does not
-judge it.
+They apply to certain work (the BigBird graph with blocks of 64 tokens and 12 heads of 64, and
+BigBird-base) with the native kernels. Runs that did not measure exactly that are not judged.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ MINE = "longbird native"
 
 
 def attention_goals(result: Result) -> list[Goal]:
-    """Hold a run of `python -m experiments attention` against its targets."""
+    """Compare a run of the experiment `attention` with its targets."""
     forward, both, bigbird = Case(4096), Case(4096, backward=True), HUGGING_FACE_BIGBIRD
     return [
         _share(result, forward, 0.85),
@@ -46,7 +45,7 @@ def attention_goals(result: Result) -> list[Goal]:
 
 
 def encoder_goals(result: Result) -> list[Goal]:
-    """Hold a run of `python -m experiments model` against its targets."""
+    """Compare a run of the experiment `encoders` with its targets."""
     rows: list[Goal] = []
     base = SHAPES["base"]
     for training, mode, targets in (
@@ -66,7 +65,7 @@ def encoder_goals(result: Result) -> list[Goal]:
 
 
 def int8_goals(result: Result) -> list[Goal]:
-    """Hold a run of `python -m experiments model --int8` against its target."""
+    """Compare a run of the experiment `int8` with its target."""
     shape = SHAPES["minilm"]
     goal = Goal(
         f"whole {shape.name} encoder, 4,096 tokens, forward, int8", "its float32", "1.5 x faster"
@@ -89,7 +88,7 @@ def _what(case: Case) -> str:
 
 
 def faster(what: str, peer: str, least: float, samples: Samples) -> Goal:
-    """Is Longbird so many times faster than a peer? Not slower, if that is 1."""
+    """Return whether Longbird is faster than a peer by a factor; 1 stands for "not slower"."""
     goal = Goal(what, peer, f"{least:g} x faster" if least > 1 else "not slower")
     if not {peer, MINE} <= set(samples):
         return goal
@@ -141,7 +140,7 @@ def _per_token(result: Result, most: float) -> Goal:
 
 
 def _never_slower(result: Result, pattern: str) -> Goal:
-    """The least ratio over the lengths of the target, if all of them were measured."""
+    """Return the smallest ratio over the lengths of the target, if all were measured."""
     cases = [Case(n, pattern=pattern) for n in DENSE_LENGTHS]
     what = f"{cases[0].graph!r}, forward, {cases[0].n} to {cases[-1].n:,} tokens"
     goal = (what, DENSE.name, "never slower")

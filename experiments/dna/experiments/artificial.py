@@ -1,4 +1,4 @@
-"""Promoters of Drosophila against negatives that are made of them: what a score of 99.9 means."""
+"""Promoters of Drosophila against negatives made of them: what a score of 99.9 means."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ LENGTHS = (300, 2000)
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale.
+    """The sizes of a scale.
 
     Attributes:
-        plan: Of the model.
-        budgets: By bases of a window.
-        learned: Promoters to learn from, and to choose by.
-        held_out: Promoters.
-        epochs: Of the small network, at most.
-        most: Stretches that the model is pretrained on, at most.
+        plan: Plan of the model.
+        budgets: Budgets by the number of bases of a window.
+        learned: Number of promoters for training and validation.
+        held_out: Number of held-out promoters.
+        epochs: Maximum number of epochs of the small network.
+        most: Maximum number of stretches for pretraining.
     """
 
     plan: Plan
@@ -57,7 +57,7 @@ SIZES = {
 
 @cache
 def examples(recipe: str, length: int, learned: int, held_out: int) -> Examples:
-    """Some promoters and what is made of each."""
+    """Return some promoters and their negatives."""
     given = artificial.examples(recipe, length)
     promoters = len(given.positive) // 2
     drawn = np.random.default_rng(0).permutation(promoters)
@@ -70,12 +70,12 @@ def examples(recipe: str, length: int, learned: int, held_out: int) -> Examples:
 
 
 def name_of(recipe: str, length: int) -> str:
-    """Of a set."""
+    """Return the name of a set."""
     return f"{recipe} {length:,}"
 
 
 def experiment(scale: str, model: Path | None = None) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     words = "what lies before genes on the chromosomes that are learned from"
     start = Start(

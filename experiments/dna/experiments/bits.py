@@ -1,4 +1,4 @@
-"""Bits per base of E. coli: short and long windows, single bases and pieces, beside tables."""
+"""Bits per base of E. coli: short and long windows, single bases and BPE, beside tables."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ BITS = "bits per base"
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale.
+    """The sizes of a scale.
 
     Attributes:
-        plans: By what a token is: the model with long windows.
-        short: Tokens of the short windows, which are as many steps of as many tokens.
-        passes: How many of all passes are measured: a sample of the held-out tokens.
-        most: Bases of each stretch of the corpus, at most.
+        plans: By the kind of token, the plan of the model with long windows.
+        short: Number of tokens of short windows, with as many steps of as many tokens.
+        passes: Number of passes that are measured, which is a sample of the held-out tokens.
+        most: Maximum number of bases of each stretch of the corpus.
     """
 
     plans: dict[str, Plan]
@@ -44,7 +44,7 @@ class Sizes:
     most: int | None = None
 
     def corpus(self) -> Corpus:
-        """What is learned from, chosen by, and held out."""
+        """Return the training, validation and held-out stretches."""
         given = corpus(CORPUS)
         parts = (given.train, given.validation, given.test)
         return Corpus(*([each[: self.most] for each in part] for part in parts))
@@ -67,12 +67,12 @@ NAMES = {"base": "single bases", "bpe": "BPE"}
 
 
 def name_of(tokens: str, length: int) -> str:
-    """Of a contestant."""
+    """Return the name of a contestant."""
     return f"{NAMES[tokens]}, {length:,} tokens"
 
 
 def measured(sizes: Sizes, folder: Path, batch: int) -> dict[str, list[float]]:
-    """The columns of a run over the held-out stretch."""
+    """Return the columns of a run over the held-out stretch."""
     trained = load(folder)
     columns: dict[str, list[float]] = {"bits": [], "bases": []}
     for stretch in sizes.corpus().test:
@@ -84,7 +84,7 @@ def measured(sizes: Sizes, folder: Path, batch: int) -> dict[str, list[float]]:
 
 
 def attempt(sizes: Sizes, plan: Plan, attempt: Attempt) -> Outcome:
-    """A model that is pretrained, and measured."""
+    """Pretrain and measure a model."""
     train = sizes.corpus().train
     run, cost = pretrained(attempt.folder, plan, train, attempt.seed, attempt.say)
     attempt.say("measuring")
@@ -92,7 +92,7 @@ def attempt(sizes: Sizes, plan: Plan, attempt: Attempt) -> Outcome:
 
 
 def untrained(sizes: Sizes, plan: Plan, attempt: Attempt) -> Outcome:
-    """The same without a step of training."""
+    """Measure a model without training."""
     nothing = replace(plan, steps=1, learning_rate=0.0, batch=plan.length)
     some = [sizes.corpus().train[0][: 2 * plan.length]]
     run, _ = pretrained(attempt.folder, nothing, some, attempt.seed, _quiet)
@@ -100,11 +100,11 @@ def untrained(sizes: Sizes, plan: Plan, attempt: Attempt) -> Outcome:
 
 
 def _quiet(_: str) -> None:
-    """Says nothing."""
+    """Discard a message."""
 
 
 def experiment(scale: str, model: Path | None = None) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     if model is not None:
         raise ValueError(
             "bits is about pretraining itself: leave --model out. `longbird dna evaluate` "

@@ -1,4 +1,4 @@
-"""Genes of E. coli by those of two other bacteria, base by base and strand by strand."""
+"""Genes of E. coli found with those of two other bacteria, by base and strand."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ MCC = "MCC"
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale.
+    """The sizes of a scale.
 
     Attributes:
-        plan: Of the model.
-        budget: Of learning genes.
-        window: Tokens of a window of genes; another contestant has as many as the model reads.
-        every: One in so many pieces of the other species is measured.
-        most: Bases of each sequence that models learn from, at most.
+        plan: Plan of the model.
+        budget: Budget of learning genes.
+        window: Number of tokens of a window; another contestant uses the length of the model.
+        every: One in this many pieces of the test species is measured.
+        most: Maximum number of bases of each training sequence.
     """
 
     plan: Plan
@@ -61,7 +61,7 @@ SIZES = {
 
 
 def learned_of(sizes: Sizes) -> list[np.ndarray]:
-    """The sequences of the species that are learned from."""
+    """Return the sequences of the training species."""
     every = [x[: sizes.most] for name in TRAIN for x in bacterium(name).sequences.values()]
     return [x for x in every if len(x) >= sizes.plan.length]
 
@@ -69,7 +69,7 @@ def learned_of(sizes: Sizes) -> list[np.ndarray]:
 def attempt(
     sizes: Sizes, species: Species, which: Callable[[Attempt], Path], window: int, attempt: Attempt
 ) -> Outcome:
-    """A model that learned genes, on the species that it does not know."""
+    """Train a model on genes, and measure it on the test species."""
     files = [x for name in TRAIN for x in write_genes(bacterium(name), attempt.folder, sizes.most)]
     trained, cost = finetuned(
         "coding", files, which(attempt), attempt, sizes.budget, length=window
@@ -79,7 +79,7 @@ def attempt(
 
 
 def experiment(scale: str, model: Path | None = None) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     species = Species(TRAIN, TEST, sizes.every)
     words = "B. theta and S. aureus" + (f", {sizes.most} bases each" if sizes.most else "")

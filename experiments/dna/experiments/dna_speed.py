@@ -1,8 +1,8 @@
 """Bases per second, scanned and trained, beside Hugging Face's BigBird and full attention.
 
-A scan reads a stretch of a genome, cuts it into tokens, runs a model with scores for each base and
-strand over windows, and has their scores in the end; training is a whole step on the same windows.
-Everybody does so with the same code of `longbird dna`, and with a model of the same sizes.
+A scan reads a stretch of a genome, splits it into tokens, runs a model with scores for each base
+and strand over windows, and returns the scores. Training is a whole step on the same windows. All
+contestants use the code of `longbird dna`, with models of the same sizes.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ LEARNED = 2_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """Windows of a genome, scanned or learned from.
+    """Windows of a genome that are scanned or trained on.
 
     Attributes:
-        shape: Of the model.
-        length: Tokens of a window.
-        tokens: What a token is.
-        training: A training step, rather than a scan?
+        shape: Sizes of the model.
+        length: Number of tokens per window.
+        tokens: Kind of token.
+        training: Whether to run a training step.
     """
 
     shape: Shape
@@ -63,17 +63,17 @@ class Case:
 
     @property
     def n(self) -> int:
-        """Tokens of a window."""
+        """Number of tokens per window."""
         return self.length
 
     @property
     def layers(self) -> int:
-        """All are run."""
+        """Number of layers, all of which run."""
         return self.shape.layers
 
     @property
     def kind(self) -> Hashable:
-        """The same for cases that differ in tokens alone."""
+        """A value that is equal for cases that differ only in tokens."""
         return self.shape, self.tokens, self.training
 
     @property
@@ -86,19 +86,19 @@ class Case:
         )
 
     def __str__(self) -> str:
-        """One line for whoever waits."""
+        """Return a line for the progress display."""
         return ", ".join(self.name)
 
     @property
     def encoder(self) -> EncoderCase:
-        """The same for a comparison of encoders."""
+        """The same case for a comparison of encoders."""
         lengths = (self.length,) * WINDOWS
         return EncoderCase(self.shape, lengths, self.shape.layers, self.training)
 
 
 @cache
 def tokenizer_of(tokens: str) -> Any:
-    """A tokenizer as transformers has it; of bpe, learned from E. coli."""
+    """Return a tokenizer of transformers; BPE is trained on E. coli."""
     from longbird.applications.reading.loading import load_tokenizer
 
     made = DnaTokenizer.base() if tokens == "base" else DnaTokenizer.train([_ecoli(LEARNED)], 4096)
@@ -109,7 +109,7 @@ def tokenizer_of(tokens: str) -> Any:
 
 @cache
 def task_of(case: Case) -> tuple[Coding, list[str]]:
-    """The task, and windows of E. coli that fill a model."""
+    """Return the task, and windows of E. coli that fill a model."""
     task = Coding()
     settings = DnaLabelSettings(task=task.name, train=(), length=case.length)
     task.prepare(settings, tokenizer_of(case.tokens))
@@ -139,24 +139,24 @@ def _strands(bases: str) -> tuple[str, str]:
 
 
 def bases_of(case: Case) -> int:
-    """Of the windows of a call."""
+    """Return the number of bases of the windows of a call."""
     return sum(map(len, task_of(case)[1]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reader(Peer):
-    """One contestant.
+    """A contestant.
 
     Attributes:
-        encoder: Its encoder, which is held to the graph that it claims.
-        build: A model with logits for each token.
+        encoder: Its encoder, whose graph is checked.
+        build: Builds a model with logits for each token.
     """
 
     encoder: Encoder
     build: Callable[[Case], Any]
 
     def calls(self, *cases: Case) -> list[Call]:
-        """Scans or training steps."""
+        """Return scans or training steps."""
         return [self._call(case) for case in cases]
 
     def _call(self, case: Case) -> Call:
@@ -188,7 +188,7 @@ class Reader(Peer):
         return step
 
     def difference(self, case: Case) -> float:
-        """Largest difference of its encoder from dense attention on the graph that it claims."""
+        """Return the largest difference of its encoder from dense attention on its graph."""
         return self.encoder.difference(EncoderCase(case.shape, (case.length,), 1))
 
 
@@ -301,7 +301,7 @@ def experiment(scale: str) -> Comparison:
 
 
 def steps(given: SpeedSettings) -> list[Step]:
-    """All that is measured, in order."""
+    """Return all steps in order."""
     small = Case(given.shapes[0], CHECKED)
     return [
         Step("checking that everybody computes what it claims", lambda x: x.verify(small)),
@@ -314,7 +314,7 @@ def _compare(case: Case, result: Result) -> None:
 
 
 def report(result: Result) -> Report:
-    """Everything that a run has to say."""
+    """Return the report of a run."""
     rows = [_row_of(held, result.mine) for held in result.contests]
     everybody = result.settings.everybody
     sheet = comparison(

@@ -1,4 +1,4 @@
-"""Properties of bins along E. coli, and the peaks of a ChIP with a known motif."""
+"""Properties of bins along E. coli, and ChIP peaks with a known motif."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SEARCH = f"{CHIP} search"
 def attempt(
     budget: Budget, which: Callable[[Attempt], Path], window: int, attempt: Attempt
 ) -> Outcome:
-    """A model that learned all targets at once."""
+    """Train a model on all targets at once."""
     sequence = bacterium("E. coli").sequences[SEQUENCE]
     bins = profile(context=CONTEXT, held_out=HELD_OUT)
     held = np.flatnonzero(bins.side == TEST) * bins.size
@@ -62,7 +62,7 @@ def attempt(
 
 
 def experiment(scale: str, model: Path | None = None) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes, budget = promoters.SIZES[scale], BUDGETS[scale]
     plan = sizes.plan if scale == "default" else replace(sizes.plan, length=512)
     sizes = replace(sizes, plan=plan)

@@ -27,13 +27,13 @@ WIDER = f"{PRETRAINED}, {sum(WIDE)} bases"
 
 @dataclass(frozen=True)
 class Sizes:
-    """A scale.
+    """The sizes of a scale.
 
     Attributes:
-        plan: Of the model.
-        budget: With random negatives; with the others half of that.
-        share: One in so many examples is used.
-        epochs: Of the small network, at most.
+        plan: Plan of the model.
+        budget: Budget with random negatives; with the others, half of it.
+        share: One in this many examples is used.
+        epochs: Maximum number of epochs of the small network.
     """
 
     plan: Plan
@@ -49,7 +49,7 @@ SIZES = {
 
 
 def learned_of(gap: int, share: int) -> list[np.ndarray]:
-    """What is not held out of E. coli, for pretraining, or a share of it."""
+    """Return what is not held out of E. coli, or a share of it, for pretraining."""
     sequence = bacterium("E. coli").sequences[promoters.SEQUENCE]
     sides = by_fifth(len(sequence), HELD_OUT, gap, circular=True)
     [(first, last)] = stretches(sides == TEST)
@@ -58,7 +58,7 @@ def learned_of(gap: int, share: int) -> list[np.ndarray]:
 
 
 def start_of(sizes: Sizes, model: Path | None) -> Start:
-    """What models of E. coli begin with, the same for all experiments that hold out this fifth."""
+    """Return what models of E. coli start from, the same for all experiments with this fifth."""
     gap, share = sizes.plan.length, sizes.share
     words = f"E. coli without its third fifth and {gap:,} bases on both sides of that"
     words += f", a part in {share} of it" if share > 1 else ""
@@ -66,13 +66,13 @@ def start_of(sizes: Sizes, model: Path | None) -> Start:
 
 
 def some(load: partial[Examples], share: int) -> Examples:
-    """One example in so many."""
+    """Return one in this many examples."""
     given = load()
     return given.where(np.arange(len(given.positive)) % share == 0)
 
 
 def set_of(negatives: str, sizes: Sizes) -> Set:
-    """The windows of a recipe for negatives, with all that is learned from them."""
+    """Return the windows of a recipe for negatives."""
     near = partial(promoters.examples, negatives, held_out=HELD_OUT)
     wide = partial(promoters.examples, negatives, *WIDE, held_out=HELD_OUT)
     budget = sizes.budget
@@ -90,7 +90,7 @@ def set_of(negatives: str, sizes: Sizes) -> Set:
 
 
 def negatives_in_words() -> str:
-    """The recipes, for the page."""
+    """Describe the recipes for the page."""
     return (
         "Negatives: random are places of the whole genome and both strands, 11 for each promoter; "
         f"intergenic are places of which nothing of -{promoters.BEFORE}..+{promoters.AFTER} is in "
@@ -101,7 +101,7 @@ def negatives_in_words() -> str:
 
 
 def experiment(scale: str, model: Path | None = None) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     start = start_of(sizes, model)
     sets = [set_of(name, sizes) for name in promoters.RATIOS]

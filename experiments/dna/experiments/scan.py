@@ -1,4 +1,4 @@
-"""A whole fifth of E. coli scanned for starts of transcription, at every place and strand."""
+"""A whole fifth of E. coli scanned for transcription starts, at every position and strand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST = {"default": None, "quick": 50_000}
 
 
 def experiment(scale: str, model: Path | None = None) -> Experiment:
-    """The experiment at a scale."""
+    """Return the experiment at a scale."""
     sizes = SIZES[scale]
     start = start_of(sizes, model)
     given = set_of(NEGATIVES, sizes)

@@ -1,4 +1,4 @@
-"""Where the sequences and labels are from, as pages have it."""
+"""Sources of the sequences and labels, as pages describe them."""
 
 from experiments.sources import genomes
 

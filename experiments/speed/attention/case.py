@@ -1,4 +1,4 @@
-"""What everybody does: attention of one length along one graph."""
+"""Cases of the experiment `attention`: attention of one length along one graph."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from longbird.core.graph.windows import Causal, Full
 
 @dataclass(frozen=True)
 class Case:
-    """Tokens, and the graph and the heads that attend along it; by default those of the targets.
+    """A length with a graph and heads; the defaults are those of the targets.
 
     Attributes:
-        n: Tokens.
-        backward: Forward and backward, rather than forward alone?
-        heads: Heads.
-        head_dim: Their size.
-        block: Tokens in a block of the BigBird graph.
-        window: Blocks in its window.
-        random: Random blocks of a row.
-        batch: Sequences.
+        n: Number of tokens.
+        backward: Whether to run forward and backward, rather than forward only.
+        heads: Number of heads.
+        head_dim: Head size.
+        block: Block size of the BigBird graph.
+        window: Number of blocks in its window.
+        random: Number of random blocks per row.
+        batch: Number of sequences.
         pattern: bigbird, full or causal.
-        task: attention; or layout, or time per token.
+        task: attention, layout or time per token.
     """
 
     n: int
@@ -45,23 +45,23 @@ class Case:
 
     @property
     def kind(self) -> Hashable:
-        """The same for cases that differ in their length alone."""
+        """A value that is equal for cases that differ only in length."""
         return replace(self, n=0)
 
     @property
     def mode(self) -> str:
-        """In words."""
+        """Description of the passes."""
         return "forward and backward" if self.backward else "forward"
 
     @property
     def graph(self) -> Graph:
-        """The graph that is attended along."""
+        """The graph of the pattern."""
         if self.pattern == "bigbird":
             return bigbird(block=self.block, window=self.window, random=self.random)
         return {"full": Full(), "causal": Causal()}[self.pattern]
 
     def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values, contiguous float32, the same at every call."""
+        """Return contiguous float32 queries, keys and values, the same in every call."""
         generator = torch.Generator().manual_seed(0)
         shape = (self.batch, self.heads, self.n, self.head_dim)
         q, k, v = (torch.randn(shape, generator=generator) for _ in range(3))
@@ -69,7 +69,7 @@ class Case:
 
     @property
     def work(self) -> str:
-        """All but the length, in one line for reports."""
+        """Description of everything except the length."""
         return (
             f"BigBird graph, block {self.block}, window {self.window}, random {self.random}, "
             f"two global blocks, {self.heads} heads of {self.head_dim}, fp32, batch {self.batch}"

@@ -1,9 +1,9 @@
-"""The attention functions that are compared, each in its fastest form that is still itself.
+"""The attention functions that are compared, each in its fastest form.
 
-A peer is built for a case, outside of all timing: masks, block masks and modules are ready when
-the clock starts. What comes out is a function from q, k, v to the output, all of them
-[batch, heads, n, head_dim] and contiguous at the entry. Every peer names the graph that it
-computes, and `difference` holds it to that.
+A peer is built for a case outside of all timing: masks, block masks and modules are ready when the
+clock starts. The result is a function from q, k and v to the output, all of them contiguous
+[batch, heads, n, head_dim]. Every peer names the graph that it computes, and `difference` checks
+this.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionPeer(Peer):
-    """One contestant.
+    """A contestant.
 
     Attributes:
-        build: Makes the function for a case, or raises `UnavailableError`.
-        graph: What it computes: the graph of a case.
-        no_backward: Why it has no backward pass on this device; None if it has one.
-        needed_bytes: About the memory that a call takes besides inputs and output; it is asked
-            only whether the machine can hold that.
+        build: Builds the function for a case, or raises `UnavailableError`.
+        graph: Returns the graph that it computes for a case.
+        no_backward: Reason why it has no backward pass on this device, or None.
+        needed_bytes: Approximate memory of a call in addition to inputs and output, which is
+            compared with the memory of the machine.
     """
 
     build: Callable[[Case], AttentionFunction]
@@ -51,11 +51,11 @@ class AttentionPeer(Peer):
     needed_bytes: Callable[[Case], int] = lambda case: 0
 
     def calls(self, *cases: Case) -> list[Call]:
-        """Calls that are ready to be timed."""
+        """Return calls that are ready to be timed."""
         return [self.call(case) for case in cases]
 
     def call(self, case: Case) -> Call:
-        """Returns the output, and the gradients of q, k and v if backward follows."""
+        """Return a call that computes the output, and the gradients of q, k and v if asked."""
         if case.backward and self.no_backward:
             raise UnavailableError(self.no_backward)
         refuse_without_memory(self.needed_bytes(case))
@@ -73,7 +73,7 @@ class AttentionPeer(Peer):
         return forward_backward
 
     def difference(self, case: Case) -> float:
-        """Largest difference of its output from Longbird's dense reference on its own graph."""
+        """Return the largest difference from Longbird's dense reference on its graph."""
         q, k, v = case.inputs()
         with torch.no_grad():
             out = self.build(case)(q, k, v)
@@ -84,7 +84,7 @@ class AttentionPeer(Peer):
 
 
 def longbird(implementation: str = "native") -> AttentionPeer:
-    """Longbird itself, by one of its implementations."""
+    """Return Longbird with one of its implementations."""
 
     def build(case: Case) -> AttentionFunction:
         graph = case.graph
@@ -122,9 +122,10 @@ def _flex(case: Case) -> AttentionFunction:
 
 
 def flex_block_mask(layout: Layout) -> BlockMask:
-    """The block mask of a layout whose entries are all full, which is the form Flex is fastest on.
+    """Return the block mask of a layout with only full entries, which Flex runs fastest.
 
-    Handing the same blocks to Flex as partial ones, with a `mask_mod` that looks them up, takes
+    If the same blocks are passed as partial blocks with a `mask_mod` that looks them up, Flex
+    takes
     twice as long.
     """
     from torch.nn.attention.flex_attention import BlockMask
@@ -259,6 +260,6 @@ PEERS = (DENSE, FLEX, HUGGING_FACE_BIGBIRD, HUGGING_FACE_LONGFORMER)
 
 
 def named(name: str) -> AttentionPeer:
-    """The peer with this name, as a process of its own finds it."""
+    """Return the peer with this name, in a separate process."""
     here = {peer.name: peer for peer in PEERS}
     return here.get(name) or longbird(name.removeprefix("longbird "))

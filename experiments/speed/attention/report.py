@@ -17,7 +17,7 @@ from longbird.analysis.plan import FLOPS_FORWARD, FLOPS_FORWARD_BACKWARD
 
 
 def report(result: Result) -> Report:
-    """Everything that a run has to say."""
+    """Return the report of a run."""
     both = [series for backward in (False, True) if (series := along_bigbird(result, backward))]
     panels = [Panel.of(x[0].case.mode, x, result.settings.everybody) for x in both]
     sheets = [_bigbird_sheet(result, series) for series in both]
@@ -26,7 +26,7 @@ def report(result: Result) -> Report:
 
 
 def along_bigbird(result: Result, backward: bool) -> list[Contest]:
-    """The comparisons along BigBird's graph, by length."""
+    """Return the comparisons along BigBird's graph, by length."""
     wanted = ("bigbird", "attention", backward)
     found = [
         x for x in result.contests if (x.case.pattern, x.case.task, x.case.backward) == wanted
@@ -35,7 +35,7 @@ def along_bigbird(result: Result, backward: bool) -> list[Contest]:
 
 
 def crossover(result: Result, backward: bool) -> int | None:
-    """Shortest measured length from which on Longbird beats dense attention; None: nowhere."""
+    """Return the shortest length from which on Longbird beats dense attention, or None."""
     shortest = None
     for held in along_bigbird(result, backward):
         if {DENSE.name, result.mine} <= set(held.samples):
@@ -45,14 +45,14 @@ def crossover(result: Result, backward: bool) -> int | None:
 
 
 def rates(held: Contest, name: str) -> tuple[float, float]:
-    """Useful operations of a contestant, and operations of sgemm, in 10^9 a second."""
+    """Return the useful operations of a contestant and those of sgemm, in 10^9 per second."""
     each = FLOPS_FORWARD_BACKWARD if held.case.backward else FLOPS_FORWARD
     useful = held.facts["edges"] * held.case.head_dim * each
     return 1e-9 * useful / held.median(name), 2e-9 * SGEMM_SIZE**3 / held.median(SGEMM)
 
 
 def extra_bytes(taken: Peak) -> int:
-    """Memory of a call beyond q, k, v, the output and gradients."""
+    """Return the memory of a call beyond q, k, v, the output and gradients."""
     return max(0, (taken.extra_bytes or 0) - taken.result_bytes)
 
 

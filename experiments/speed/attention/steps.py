@@ -37,9 +37,9 @@ CREATE_BLOCK_MASK = "create_block_mask, one head"
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionSettings(Settings):
-    """What to measure: graph and heads of a case, whose length is ignored.
+    """What to measure; the length of `case` is ignored.
 
-    No step goes beyond the longest length.
+    No step exceeds the longest length.
     """
 
     mine: Peer = field(default_factory=longbird)
@@ -49,13 +49,13 @@ class AttentionSettings(Settings):
 
     @classmethod
     def quickly(cls, **given: Any) -> AttentionSettings:
-        """Only what the README quotes: backward at one length alone, and no Longformer."""
+        """Return what the README quotes: backward at one length, and no Longformer."""
         peers = tuple(peer for peer in PEERS if peer is not HUGGING_FACE_LONGFORMER)
         chosen: dict[str, Any] = {"lengths": QUICK, "peers": peers, "budget": 20.0, **given}
         return cls(**chosen, quick=True)
 
     def at(self, n: int, **changes: Any) -> Case:
-        """The case of a length, or of the longest if that is shorter."""
+        """Return the case of a length, or of the longest length if that is shorter."""
         return replace(self.case, n=min(n, max(self.lengths)), **changes)
 
     @property
@@ -67,7 +67,7 @@ class AttentionSettings(Settings):
 
     @property
     def dense_cases(self) -> list[Case]:
-        """The comparisons along graphs that are dense."""
+        """The comparisons along dense graphs."""
         return [
             replace(self.case, n=n, pattern=pattern, backward=backward)
             for pattern in ("full", "causal")
@@ -78,14 +78,14 @@ class AttentionSettings(Settings):
 
     @property
     def memory_cases(self) -> list[Case]:
-        """Linear memory is a claim about two lengths."""
+        """The cases whose memory is measured; linear growth needs two lengths."""
         big = self.at(BIG)
         cases = [big, replace(big, n=big.n // 4)]
         return [big] if self.quick else cases + [replace(case, backward=True) for case in cases]
 
 
 def steps(settings: AttentionSettings) -> list[Step]:
-    """All that is measured, in order."""
+    """Return all steps in order."""
     small = [replace(settings.case, n=n) for n in CHECKED]
     long, big = settings.at(LONG, task="time per token"), settings.at(BIG, task="layout")
     return [
@@ -137,7 +137,7 @@ def _along_dense(case: Case, result: Result) -> None:
 
 
 def _per_token(long: Case, result: Result) -> None:
-    """Forward at the reference length and at the long one, in turns."""
+    """Time the forward pass at the reference length and at the long one, in turns."""
     settings = result.settings
     cases = [replace(long, n=n, task="attention") for n in (settings.at(REFERENCE).n, long.n)]
     entries = {str(case.n): partial(settings.mine.call, case) for case in cases}
@@ -145,9 +145,9 @@ def _per_token(long: Case, result: Result) -> None:
 
 
 def _layouts(case: Case, result: Result) -> None:
-    """Longbird's layout for all heads, beside Flex's block mask for one.
+    """Compare Longbird's layout for all heads with Flex's block mask for one head.
 
-    Every sample of ours is of a graph with another seed, so that none of them is in the cache.
+    Every sample has a graph with another seed, so that no layout is in the cache.
     """
     seeds = iter(range(1, 1_000_000))
 

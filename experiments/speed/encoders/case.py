@@ -1,4 +1,4 @@
-"""What everybody does: documents through an encoder of one shape."""
+"""Cases of the experiments `encoders` and `int8`: documents through an encoder of one shape."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Shape:
     inner: int
 
     def __str__(self) -> str:
-        """One line for reports."""
+        """Return a line for reports."""
         return (
             f"{self.name}: {self.layers} layers of {self.width}, {self.heads} heads of "
             f"{self.width // self.heads}, feed-forward {self.inner}"
@@ -46,13 +46,13 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Case:
-    """Documents through an encoder, forward or as a training step.
+    """Documents through an encoder, as a forward pass or as a training step.
 
     Attributes:
-        shape: The whole encoder.
-        lengths: Tokens of each document of a batch.
-        layers: How many of its layers are run.
-        training: A training step, rather than forward?
+        shape: Sizes of the whole encoder.
+        lengths: Number of tokens of each document of a batch.
+        layers: Number of layers that run.
+        training: Whether to run a training step.
     """
 
     shape: Shape
@@ -62,28 +62,28 @@ class Case:
 
     @property
     def n(self) -> int:
-        """Tokens of the longest document."""
+        """Number of tokens of the longest document."""
         return max(self.lengths)
 
     @property
     def kind(self) -> Hashable:
-        """The same for cases that differ in tokens and layers alone."""
+        """A value that is equal for cases that differ only in tokens and layers."""
         return self.shape, self.training, len(self.lengths)
 
     @property
     def mode(self) -> str:
-        """In words."""
+        """Description of the passes."""
         return "training step" if self.training else "forward"
 
     def __str__(self) -> str:
-        """One line for whoever waits."""
+        """Return a line for the progress display."""
         tokens = " and ".join(f"{n:,}" for n in self.lengths)
         layers = f"{self.layers} of {self.shape.layers} layers"
         return f"{self.shape.name}, {layers}, {tokens} tokens, {self.mode}"
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """As the configurations of transformers call them, Longbird's too."""
+        """The sizes by the names that configurations of transformers and Longbird share."""
         return {
             "num_hidden_layers": self.layers,
             "hidden_size": self.shape.width,
@@ -95,13 +95,13 @@ class Case:
         }
 
     def documents(self) -> list[Tensor]:
-        """Token ids, the same at every call."""
+        """Return token ids, the same in every call."""
         generator = torch.Generator().manual_seed(0)
         return [torch.randint(5, VOCABULARY, (n,), generator=generator) for n in self.lengths]
 
 
 def padded(texts: Sequence[Tensor]) -> Inputs:
-    """A batch as everybody takes it, with a mask if there is padding."""
+    """Return a padded batch, with a mask if there is padding."""
     ids = pad_sequence(list(texts), batch_first=True)
     lengths = torch.tensor([len(text) for text in texts])
     mask = torch.arange(ids.shape[1]) < lengths[:, None]
@@ -109,17 +109,17 @@ def padded(texts: Sequence[Tensor]) -> Inputs:
 
 
 def chunked(texts: Sequence[Tensor]) -> Inputs:
-    """The same tokens in chunks of `CHUNK`, as a BERT has to take them."""
+    """Return the same tokens in chunks of `CHUNK`, which a BERT can read."""
     return padded([chunk for text in texts for chunk in text.split(CHUNK)])
 
 
 def without_layers(name: str) -> str:
-    """The name of a contestant whose model has no layers."""
+    """Return the name of a contestant whose model has no layers."""
     return f"{name}, no layers"
 
 
 def whole(held: Contest) -> Samples:
-    """Seconds of whole encoders: what is done once, and every layer as those that were run."""
+    """Return seconds of whole encoders, computed from models with some layers and with none."""
     case, samples = held.case, held.samples
     if case.layers == case.shape.layers:
         return samples

@@ -1,7 +1,8 @@
-"""The whole encoders that are compared: random weights, one shape, each as its users run it.
+"""The whole encoders that are compared, with random weights of one shape, as users run them.
 
-All models have no dropout, a vocabulary of `VOCABULARY` and float32 weights. Forward runs in eval
-mode under `torch.no_grad()`; a training step is forward, backward and AdamW.
+All models have no dropout, a vocabulary of `VOCABULARY` tokens and float32 weights. The forward
+pass runs in evaluation mode under `torch.no_grad()`. A training step is forward, backward and
+AdamW.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ RANDOM = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder(Peer):
-    """One contestant.
+    """A contestant.
 
     Attributes:
-        build: A model for a case, or raises `UnavailableError`.
-        inputs: Documents as it takes them.
-        kept_bytes: About what its attention holds for a token of a layer until backward.
-        matrix_bytes: About what it holds besides for one layer of one document of n tokens.
+        build: Builds a model for a case, or raises `UnavailableError`.
+        inputs: Converts documents into the inputs of the model.
+        kept_bytes: Approximate memory that attention keeps per token and layer until the backward
+            pass.
+        matrix_bytes: Approximate further memory per layer for a document of n tokens.
     """
 
     build: Callable[[Case], Any]
@@ -40,7 +42,7 @@ class Encoder(Peer):
     matrix_bytes: Callable[[Shape, int], int] = lambda shape, n: 0
 
     def calls(self, *cases: Case) -> list[Call]:
-        """Calls of one model, which fits the longest case; forward returns the hidden states."""
+        """Return calls of one model, which fits the longest case."""
         longest = max(cases, key=lambda case: case.n)
         self.refuse_if_impossible(longest)
         model = self.model(longest)
@@ -48,13 +50,13 @@ class Encoder(Peer):
         return [ready(model, self.inputs(case.documents()), optimizer) for case in cases]
 
     def model(self, case: Case) -> Any:
-        """A model with random weights, the same at every call."""
+        """Return a model with random weights, the same in every call."""
         with torch.random.fork_rng():
             torch.manual_seed(0)
             return self.build(case)
 
     def refuse_if_impossible(self, case: Case) -> None:
-        """Raise `UnavailableError` if the machine's memory is not enough for a batch."""
+        """Raise `UnavailableError` if there is not enough memory for a batch."""
         rows, shape = len(case.lengths), case.shape
         # Of a layer about 20 tensors as wide as the model are kept for backward, those of the
         # feed-forward block counted by their width.
@@ -63,10 +65,11 @@ class Encoder(Peer):
         refuse_without_memory(kept + rows * self.matrix_bytes(shape, case.n))
 
     def difference(self, case: Case) -> float:
-        """Largest difference of its output from dense attention on the graph that it claims.
+        """Return the largest difference from dense attention on the graph that it claims.
 
         The dense model is Longbird's, with the same weights and the reference implementation. It
-        has one layer, so that graphs are compared, and not how rounding grows.
+        has one
+        layer, so that graphs are compared rather than the growth of rounding errors.
         """
         from longbird.models import LongbirdModel
 
@@ -84,7 +87,7 @@ class Encoder(Peer):
 
 
 def ready(model: Any, inputs: Inputs, optimizer: torch.optim.Optimizer | None) -> Call:
-    """A forward pass of a model in eval mode; with an optimizer, a training step."""
+    """Return a forward pass of a model, or a training step with an optimizer."""
     model.train(optimizer is not None)
     if optimizer is None:
         return torch.no_grad()(lambda: model(**inputs).last_hidden_state)
@@ -102,7 +105,7 @@ def ready(model: Any, inputs: Inputs, optimizer: torch.optim.Optimizer | None) -
 
 
 def adamw(model: Any) -> torch.optim.Optimizer:
-    """The optimizer of all training steps."""
+    """Return the optimizer of all training steps."""
     return torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
 
 
@@ -110,7 +113,7 @@ INT8 = " int8"
 
 
 def longbird(implementation: str = "native", quantize: bool = False) -> Encoder:
-    """Longbird's encoder on the BigBird graph, with attention by one implementation."""
+    """Return Longbird's encoder on the BigBird graph with one implementation."""
 
     def build(case: Case) -> Any:
         from longbird.models import LongbirdConfig, LongbirdModel
@@ -201,7 +204,7 @@ PEERS = (HUGGING_FACE_BIGBIRD, HUGGING_FACE_LONGFORMER, BERT)
 
 
 def named(name: str) -> Encoder:
-    """The encoder with this name, as a process of its own finds it."""
+    """Return the encoder with this name, in a separate process."""
     here = {peer.name: peer for peer in PEERS}
     implementation = name.removeprefix("longbird ")
     return here.get(name) or longbird(implementation.removesuffix(INT8), INT8 in name)

@@ -28,7 +28,7 @@ INT8_WORK = (
 
 
 def report(result: Result) -> Report:
-    """Everything that a run has to say."""
+    """Return the report of a run."""
     settings = result.settings
     layers = (
         f"Layers: forward at {REFERENCE:,} tokens runs all of a shape. Elsewhere "
@@ -56,7 +56,7 @@ def report(result: Result) -> Report:
 
 
 def _series(result: Result, shape: Shape, training: bool) -> list[Contest]:
-    """The comparisons of one document, by length."""
+    """Return the comparisons of one document, by length."""
     found = [held for held in result.contests if held.case.kind == (shape, training, 1)]
     return sorted(found, key=lambda held: held.case.n)
 

@@ -26,12 +26,12 @@ class EncoderSettings(Settings):
 
     Attributes:
         shapes: Sizes of the encoders.
-        layers: Layers that are run, beside models without layers: the difference is what a layer
-            takes, and whole encoders are computed from it. Forward at the reference length runs
-            all layers of a shape.
+        layers: Number of layers that run. Models without layers run as well, and the time of the
+            whole encoder is computed from the difference. The forward pass at the reference length
+            runs all layers.
         ragged: Lengths of the documents of one padded batch, for the first shape.
-        long_length: Tokens of one forward pass through all layers of the last shape, by Longbird
-            alone; 0 for none.
+        long_length: Length of one forward pass of Longbird through all layers of the last shape; 0
+            for none.
     """
 
     mine: Peer = field(default_factory=longbird)
@@ -45,19 +45,19 @@ class EncoderSettings(Settings):
 
     @classmethod
     def quickly(cls, **given: Any) -> EncoderSettings:
-        """Only what the README quotes: one training step, memory forward, no million tokens."""
+        """Return what the README quotes: one training step, and no long sequence."""
         chosen: dict[str, Any] = {"lengths": QUICK, "long_length": 0, **given}
         return cls(**chosen, quick=True)
 
     @classmethod
     def rounded(cls, implementation: str, **given: Any) -> EncoderSettings:
-        """Longbird with int8 weights beside its own float32, and nobody else."""
+        """Return settings that compare Longbird's int8 weights with its float32 weights."""
         chosen: dict[str, Any] = {"lengths": (REFERENCE,), "repeats": 21, "budget": 60.0, **given}
         mine, peers = longbird(implementation, quantize=True), (longbird(implementation),)
         return cls(mine=mine, peers=peers, long_length=0, **chosen)
 
     def case(self, shape: Shape, *lengths: int, training: bool = False) -> Case:
-        """Documents through as many layers as are run at their lengths."""
+        """Return the case of documents, with as many layers as run at their lengths."""
         every = lengths == (REFERENCE,) and not training
         layers = shape.layers if every else min(self.layers, shape.layers)
         return Case(shape, lengths, layers, training)
@@ -76,7 +76,7 @@ class EncoderSettings(Settings):
 
     @property
     def memory_cases(self) -> list[Case]:
-        """Linear memory is a claim about two lengths."""
+        """The cases whose memory is measured; linear growth needs two lengths."""
         longest = LONGEST if self.quick else max(self.lengths)
         cases = [
             Case(shape, (n,), min(self.layers, shape.layers), training)
@@ -88,13 +88,13 @@ class EncoderSettings(Settings):
 
     @property
     def long_case(self) -> Case | None:
-        """The one long forward pass."""
+        """The case of the long forward pass, or None."""
         shape = self.shapes[-1]
         return Case(shape, (self.long_length,), shape.layers) if self.long_length else None
 
 
 def steps(settings: EncoderSettings) -> list[Step]:
-    """All that is measured, in order."""
+    """Return all steps in order."""
     small = settings.case(settings.shapes[0], CHECKED)
     peaks = settings.everybody
     if settings.quick:
@@ -114,7 +114,7 @@ def steps(settings: EncoderSettings) -> list[Step]:
 
 
 def forward_steps(settings: EncoderSettings) -> list[Step]:
-    """One document forward, and nothing else: without a check, since rounding is the point."""
+    """Return the forward passes of one document only; int8 is not checked, since it rounds."""
     cases = [case for case in settings.cases if not case.training and len(case.lengths) == 1]
     return [Step(str(case), partial(_compare, case)) for case in cases]
 

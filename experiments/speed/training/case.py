@@ -1,4 +1,4 @@
-"""What everybody does: learns to classify the same documents, for an epoch at a time."""
+"""Cases of the experiment `training`: an epoch of learning to classify the same documents."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Case:
     """An epoch over some documents.
 
     Attributes:
-        shape: The whole encoder.
-        length: Tokens of the longest document.
-        documents: How many there are.
-        batch: Documents of a step.
-        layers: How many of the encoder's layers are run.
-        ragged: Whole documents as they come, rather than pieces of equal length?
+        shape: Sizes of the whole encoder.
+        length: Maximum number of tokens of a document.
+        documents: Number of documents.
+        batch: Documents per step.
+        layers: Number of layers that run.
+        ragged: Whether documents have their own lengths, rather than one length.
     """
 
     shape: Shape
@@ -42,38 +42,38 @@ class Case:
 
     @property
     def n(self) -> int:
-        """Tokens of the longest document."""
+        """Maximum number of tokens of a document."""
         return self.length
 
     @property
     def kind(self) -> Hashable:
-        """The same for cases that differ in tokens and layers alone."""
+        """A value that is equal for cases that differ only in tokens and layers."""
         return self.shape, self.ragged
 
     @property
     def steps(self) -> int:
-        """Steps of an epoch, where a step has `batch` documents."""
+        """Number of steps per epoch if a step has `batch` documents."""
         return -(-self.documents // self.batch)
 
     @property
     def what(self) -> str:
-        """The documents in words."""
+        """Description of the documents."""
         if self.ragged:
             return f"{self.documents} real documents of up to {self.length:,} tokens"
         return f"{self.documents} x {self.length:,} tokens"
 
     def __str__(self) -> str:
-        """One line for whoever waits."""
+        """Return a line for the progress display."""
         return f"{self.shape.name}, {self.layers} of {self.shape.layers} layers, {self.what}"
 
     def encoder(self, batch: int) -> EncoderCase:
-        """A step of so many of the longest documents."""
+        """The case of an encoder with a step of the longest documents."""
         return EncoderCase(self.shape, (self.length,) * batch, self.layers, training=True)
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text, its label, and how many tokens it has when it is cut at the length of its case."""
+    """A text with its label and its number of tokens, cut at the length of the case."""
 
     text: str
     label: str
@@ -81,14 +81,14 @@ class Document:
 
 
 def documents(case: Case) -> list[Document]:
-    """The documents of a case, the same at every call."""
+    """Return the documents of a case, the same in every call."""
     return _ragged(case) if case.ragged else _pieces(case)
 
 
 def _ragged(case: Case) -> list[Document]:
-    """Evenly spaced among all documents in the order of their lengths.
+    """Return documents that are evenly spaced in the order of lengths.
 
-    So a few documents have the lengths that all of them have.
+    So a few documents have the same distribution of lengths as all.
     """
     every = [each for each in _every() if each.tokens >= SHORTEST]
     every.sort(key=lambda each: (each.tokens, each.text))
@@ -98,7 +98,7 @@ def _ragged(case: Case) -> list[Document]:
 
 
 def _pieces(case: Case) -> list[Document]:
-    """Pieces of the documents laid end to end, which are cut at the length of the case."""
+    """Return pieces of the concatenated documents with the length of the case."""
     every = "\n".join(each.text for each in _every())
     characters = min(16 * case.length, len(every) // case.documents)  # more than it takes
     pieces = [every[k * characters : (k + 1) * characters] for k in range(case.documents)]
@@ -120,7 +120,7 @@ def _every() -> list[Document]:
 
 
 def lengths_of(texts: Sequence[str]) -> list[int]:
-    """Tokens of each text."""
+    """Return the number of tokens of each text."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(minilm.path())
@@ -128,7 +128,7 @@ def lengths_of(texts: Sequence[str]) -> list[int]:
 
 
 def histogram(lengths: Sequence[int]) -> str:
-    """How many documents there are of which length, in a line.
+    """Return a line with the number of documents in each range of lengths.
 
     Examples:
         >>> histogram([100, 130, 700])

@@ -1,7 +1,7 @@
-"""Who is trained: everybody as its users do it, with random weights of one shape.
+"""The trainers that are compared, each as its users run it, with random weights of one shape.
 
-Everybody learns to classify: the head is one small layer, so that a step is the encoder's; with
-masked language modelling all would spend the same time on a vocabulary of 30,522.
+All of them learn to classify, because the head is one small layer, so that the encoder dominates a
+step. In masked language modelling all would spend the same time on a vocabulary of 30,522 words.
 """
 
 # transformers writes its types more narrowly than its classes are.
@@ -50,12 +50,12 @@ LEARNING_RATE = 5e-5
 
 @dataclass(frozen=True, kw_only=True)
 class Learner(Peer):
-    """One contestant.
+    """A contestant.
 
     Attributes:
         encoder: Its encoder.
-        trainer: Makes its trainer, given `(encoder, case, texts, folder)`.
-        batch: Documents that it computes at a time, given those of a step.
+        trainer: Makes its trainer from `(encoder, case, texts, folder)`.
+        batch: Documents that it computes at once, given those of a step.
     """
 
     encoder: Encoder
@@ -63,24 +63,24 @@ class Learner(Peer):
     batch: Callable[[int], int] = lambda documents: documents
 
     def calls(self, *cases: Case) -> list[Session]:
-        """Runs, each of which waits in a process of its own."""
+        """Return runs, each of which waits in a separate process."""
         for case in cases:
             self.encoder.refuse_if_impossible(case.encoder(self.batch(case.batch)))
         return [Session(_start, self.name, case, documents(case)) for case in cases]
 
     def difference(self, case: Case) -> float:
-        """Largest difference of its encoder from dense attention on the graph that it claims."""
+        """Return the largest difference of its encoder from dense attention on its graph."""
         return self.encoder.difference(EncoderCase(case.shape, (case.length,), 1))
 
 
 def _start(name: str, case: Case, texts: list[Document], folder: Path) -> Trainer:
-    """What the process of a contestant does first."""
+    """Start the trainer in the process of a contestant."""
     peer = named(name)
     return peer.trainer(peer.encoder, case, texts, folder)
 
 
 def _written(texts: Sequence[Document], folder: Path) -> Path:
-    """The file that a user would have."""
+    """Write the file that a user would have."""
     file = folder / "documents.jsonl"
     lines = [json.dumps({"text": each.text, "label": each.label}) for each in texts]
     file.write_text("\n".join(lines), "utf-8")
@@ -88,12 +88,12 @@ def _written(texts: Sequence[Document], folder: Path) -> Path:
 
 
 def _labels(texts: Sequence[Document]) -> list[str]:
-    """The labels to tell apart, of which there are two at least."""
+    """Return the labels, of which there are at least two."""
     return sorted({"another", *(each.label for each in texts)})
 
 
 def _model(encoder: Encoder, case: Case, tokenizer: Any, head: dict[str, Any]) -> Any:
-    """A classifier with random weights."""
+    """Return a classifier with random weights."""
     config = encoder.model(case.encoder(1)).config
     config.update(
         {
@@ -114,7 +114,7 @@ def _model(encoder: Encoder, case: Case, tokenizer: Any, head: dict[str, Any]) -
 
 
 def _own(encoder: Encoder, case: Case, texts: list[Document], folder: Path) -> Trainer:
-    """As `longbird finetune classify` does it, logs included."""
+    """Return the trainer of `longbird finetune classify`, including logs."""
     total = sum(each.tokens for each in texts)
     options = {
         "text": "text",
@@ -138,7 +138,7 @@ def _own(encoder: Encoder, case: Case, texts: list[Document], folder: Path) -> T
 
 
 def longbird(implementation: str = "native") -> Learner:
-    """Longbird on the BigBird graph, with attention by one implementation."""
+    """Return Longbird on the BigBird graph with one implementation."""
     encoder = encoders.longbird(implementation)
     return Learner(name=encoder.name, short=encoder.short, encoder=encoder, trainer=_own)
 
@@ -157,18 +157,18 @@ def _theirs(
     chunk: int = 0,
     one_by_one: bool = False,
 ) -> Trainer:
-    """As the examples of transformers do it.
+    """Return a trainer as in the examples of transformers.
 
     Args:
-        encoder: Whose.
-        case: What to do.
+        encoder: The encoder.
+        case: The case.
         texts: The documents.
-        folder: To work in.
-        multiple: Of a batch's length.
-        least: A batch's length at least.
-        chunk: Tokens of the pieces that documents are cut into; 0 for whole documents.
-        one_by_one: Accumulate gradients of one document at a time, which is never padded to the
-            length of another?
+        folder: Folder to work in.
+        multiple: Number of which the length of a batch is a multiple.
+        least: Minimum length of a batch.
+        chunk: Tokens per chunk into which documents are cut; 0 for whole documents.
+        one_by_one: Whether to accumulate gradients of single documents, which are never padded to
+            the length of another.
     """
     tokenizer: Any = AutoTokenizer.from_pretrained(minilm.path(), model_max_length=case.length)
     file = str(_written(texts, folder))
@@ -215,9 +215,9 @@ def _chunks(ids: list[int], size: int) -> Iterator[list[int]]:
 
 
 class Padding:
-    """transformers' padding, with a least length for Hugging Face's BigBird.
+    """The collator of transformers with a minimum length for Hugging Face's BigBird.
 
-    A single shorter batch would switch that to full attention for good.
+    A single shorter batch would switch it to full attention for good.
     """
 
     def __init__(self, tokenizer: Any, multiple: int, least: int) -> None:
@@ -226,22 +226,22 @@ class Padding:
         self.to_least = DataCollatorWithPadding(tokenizer, "max_length", least)
 
     def __call__(self, rows: list[dict[str, Any]]) -> Any:
-        """A batch."""
+        """Return a batch."""
         short = max(len(row["input_ids"]) for row in rows) < self.least
         return (self.to_least if short else self.to_longest)(rows)
 
 
 class StaysSparse(TrainerCallback):
-    """Looks after each epoch whether BigBird has switched to full attention."""
+    """Check after each epoch that BigBird has not switched to full attention."""
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Raises if it has."""
+        """Raise an error if it has switched."""
         if kwargs["model"].bert.attention_type != "block_sparse":
             raise RuntimeError("it switched to full attention")
 
 
 def config_is_bigbird(config: Any) -> bool:
-    """Is it a configuration of Hugging Face's BigBird?"""
+    """Return whether this is a configuration of Hugging Face's BigBird."""
     return config.model_type == "big_bird"
 
 
@@ -289,6 +289,6 @@ ONE_BY_ONE = {
 
 
 def named(name: str) -> Learner:
-    """The contestant with this name, as a process of its own finds it."""
+    """Return the contestant with this name, in a separate process."""
     here = {peer.name: peer for peer in (*PEERS, *ONE_BY_ONE.values())}
     return here.get(name) or longbird(name.removeprefix("longbird "))

@@ -33,7 +33,7 @@ PEERS = (
 
 
 def report(result: Result) -> Report:
-    """Everything that a run has to say."""
+    """Return the report of a run."""
     even = [held for held in result.contests if not held.case.ragged]
     ragged = [held for held in result.contests if held.case.ragged]
     facts = [*(f"Shape: {shape}" for shape in result.settings.shapes), WORK, PEERS]
@@ -92,7 +92,7 @@ def _about_ragged(held: Contest) -> tuple[str, ...]:
 
 
 def _loading(result: Result, what: str, series: Sequence[Contest]) -> Sheet:
-    """The share of time in which a trainer waits."""
+    """Return the share of time in which a trainer waits for data."""
     everybody = contestants(result.settings, series[0].case)
 
     def share(held: Contest, name: str) -> str:

@@ -1,7 +1,7 @@
-"""A training run in a process of its own, which takes an epoch when it is told to.
+"""A training run in a separate process, which runs one epoch at a time.
 
-So contestants take turns without sharing anything: each has the process that its user would have,
-its peak of memory is that process's, and the death of one does not end the others.
+So contestants take turns without sharing anything: each has its own process as for its users, its
+own peak of memory, and a crash of one does not affect the others.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from experiments.speed.memory import peak_resident_bytes, reset_peak
 
 @dataclass(frozen=True)
 class Turn:
-    """An epoch.
+    """The measurements of an epoch.
 
     Attributes:
-        seconds: How long it took.
-        waited: How long the trainer waited for its batches.
-        steps: Of the optimizer.
+        seconds: Duration of the epoch.
+        waited: Time that the trainer waited for batches.
+        steps: Number of optimizer steps.
         before_bytes: Resident memory before the first epoch.
-        peak_bytes: Its peak since then.
+        peak_bytes: Peak of resident memory since then.
     """
 
     seconds: float
@@ -45,17 +45,17 @@ class Turn:
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why a process ended."""
+    """The reason why a process ended."""
 
     reason: str
     unavailable: bool
 
 
 class Session:
-    """A run that waits; every call takes an epoch.
+    """A training run that waits; every call runs an epoch.
 
     Attributes:
-        turns: What was measured at each call.
+        turns: Measurements of each call.
     """
 
     def __init__(self, make: Callable[..., Trainer], *arguments: Any) -> None:
@@ -80,15 +80,15 @@ class Session:
 
     @property
     def ended(self) -> bool:
-        """Did its process end?"""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     def __call__(self) -> None:
-        """Takes an epoch.
+        """Run an epoch.
 
         Raises:
-            UnavailableError: The contestant cannot do this here.
-            RuntimeError: It failed.
+            UnavailableError: The contestant cannot run this case here.
+            RuntimeError: The process failed.
         """
         try:
             self._channel.send("go")
@@ -103,7 +103,7 @@ class Session:
 
 
 class _Channel:
-    """Values from and to another process."""
+    """A connection to another process."""
 
     def __init__(self, source: Any, sink: Any) -> None:
         self.source, self.sink = source, sink
@@ -117,7 +117,7 @@ class _Channel:
 
 
 def work() -> None:
-    """What the process does."""
+    """Run the process."""
     from datasets.utils.logging import disable_progress_bar
     from transformers.utils import logging
 
@@ -139,7 +139,7 @@ def work() -> None:
 
 
 class _Turns(TrainerCallback):
-    """Lets a trainer wait before each epoch, and measures the epoch."""
+    """Make a trainer wait before each epoch, and measure the epoch."""
 
     def __init__(self, trainer: Trainer, channel: _Channel) -> None:
         self.channel, self.before = channel, 0
@@ -154,12 +154,12 @@ class _Turns(TrainerCallback):
         return batches
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Waits."""
+        """Wait for the next turn."""
         self.before = self.before or reset_peak()
         self.channel.receive()
         self.started, self.waited, self.step = time.perf_counter(), 0.0, state.global_step
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Says how long it took."""
+        """Send the measurements."""
         seconds, steps = time.perf_counter() - self.started, state.global_step - self.step
         self.channel.send(Turn(seconds, self.waited, steps, self.before, peak_resident_bytes()))

@@ -30,10 +30,10 @@ class TrainingSettings(Settings):
 
     Attributes:
         shapes: Sizes of the encoders.
-        layers: Layers that are run; by default as `LAYERS` says.
-        ragged: Documents of the ragged set; 0 to leave it out.
-        ragged_length: Where these are cut.
-        batch: Of these, the documents of a step, where a batch is counted in documents.
+        layers: Number of layers that run; by default as in `LAYERS`.
+        ragged: Number of real documents; 0 for none.
+        ragged_length: Length at which real documents are cut.
+        batch: Number of real documents per step, where a batch is counted in documents.
     """
 
     mine: Peer = field(default_factory=longbird)
@@ -49,13 +49,13 @@ class TrainingSettings(Settings):
 
     @classmethod
     def quickly(cls, **given: Any) -> TrainingSettings:
-        """One shape, the reference length and the ragged set, one layer."""
+        """Return one shape, the reference length and the real documents, with one layer."""
         shapes = given.pop("shapes", (SHAPES["minilm"],))
         chosen: dict[str, Any] = {"lengths": (REFERENCE,), "layers": 1, **given}
         return cls(shapes=shapes, **chosen, quick=True)
 
     def layers_of(self, shape: Shape, short: bool) -> int:
-        """How many layers of a shape are run."""
+        """Return the number of layers that run."""
         some = LAYERS.get(shape.name, 1) if short else 1
         return min(self.layers or some, shape.layers)
 
@@ -75,7 +75,7 @@ class TrainingSettings(Settings):
 
 
 def steps(settings: TrainingSettings) -> list[Step]:
-    """All that is measured, in order."""
+    """Return all steps in order."""
     small = Case(settings.shapes[0], CHECKED, 1, 1, 1)
     return [
         Step("checking that everybody computes what it claims", lambda x: x.verify(small)),
@@ -84,7 +84,7 @@ def steps(settings: TrainingSettings) -> list[Step]:
 
 
 def contestants(settings: TrainingSettings, case: Case) -> tuple[Peer, ...]:
-    """Who takes part: among ragged documents, some in two ways."""
+    """Return the contestants; on real documents, some take part in two ways."""
     more = [ONE_BY_ONE[x.name] for x in settings.peers if x.name in ONE_BY_ONE]
     return (*settings.everybody, *more) if case.ragged else settings.everybody
 
@@ -129,7 +129,9 @@ def _compare(case: Case, result: Result, lost: Collection[str] = ()) -> None:
 def _refuse_if_padding_is_too_slow(peer: Peer, case: Case, result: Result) -> None:
     """Raise `UnavailableError` if padded batches are predicted to take too long.
 
-    That is as if all documents were as long as the longest, at the pace of the reference length.
+    The prediction assumes that all documents are as long as the longest, at the speed measured at
+    the
+    reference length.
     """
     known = [
         x

@@ -1,4 +1,4 @@
-"""The ratios that Longbird sets itself for training; apart, as they need what training needs."""
+"""The ratios that the project aims for in training, which need the extra `train`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.speed.training.steps import REFERENCE
 
 
 def training_goals(result: Result) -> list[Goal]:
-    """Judge a run of the training experiment against its targets, for each shape."""
+    """Compare a run of the experiment `training` with its targets, for each shape."""
     bigbird, longformer, chunks = (peer.name for peer in PEERS)
     ragged = [
         *((name, 5) for name in (bigbird, longformer)),
