@@ -373,7 +373,7 @@ def test_other_labels_are_refused(runs: dict[str, Path], tmp_path: Path) -> None
     genome = write_fasta(tmp_path / "g.fa", c=random_bases(200))
     bed = tmp_path / "a.bed"
     bed.write_text("c\t5\t9\n")
-    with pytest.raises(ValueError, match="knows 1 targets"):
+    with pytest.raises(ValueError, match="the model has 1 targets"):
         evaluate(runs["profile base"], genome, [bed, bed], kind=(), **QUIET)
 
 
