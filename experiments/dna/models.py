@@ -23,11 +23,12 @@ from experiments.quality.small import (
 from experiments.quality.training import made_once
 from longbird.applications.dna import runs
 from longbird.applications.dna.genomes import DnaTokenizer
-from longbird.applications.reading.loading import folder_of_model, load_tokenizer, quiet
+from longbird.applications.reading.loading import load_tokenizer, quiet
 from longbird.applications.training.data.token_store import cache_key
 from longbird.applications.training.engine.run_folder import RunFolder, read_json
 from longbird.core.graph import bigbird
 from longbird.files.digest import sha256_of
+from longbird.files.paths import folder_of_model
 from longbird.models import LongbirdConfig, LongbirdModel
 
 PRETRAINED, TWIN = "Longbird, pretrained", "Longbird, random twin"

@@ -116,3 +116,19 @@ def test_classes_that_are_not_ours(model_class: Any, bert: Path) -> None:
 def test_load_checkpoint_of_a_folder_of_ours(own: Path) -> None:
     with pytest.raises(ValueError, match=r"saved by Longbird: .*LongbirdModel\.from_pretrained"):
         longbird.load_checkpoint(own, longbird.LongbirdModel)
+
+
+def test_the_folder_of_a_run_is_that_of_its_model(tmp_path: Path) -> None:
+    config = longbird.LongbirdConfig(
+        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
+    )
+    model = longbird.LongbirdModel(config)
+    model.save_pretrained(tmp_path / "model")
+    (tmp_path / "run.toml").write_text("")
+    with pytest.raises(FileNotFoundError, match="a run that is not finished"):
+        longbird.LongbirdModel.from_pretrained(tmp_path)
+    (tmp_path / "result.json").write_text("{}")
+    assert longbird.LongbirdModel.from_pretrained(tmp_path).config.graph == config.graph
+    (tmp_path / "model" / "config.json").unlink()
+    with pytest.raises(FileNotFoundError, match="whose model, .* is missing"):
+        longbird.LongbirdModel.from_pretrained(tmp_path)

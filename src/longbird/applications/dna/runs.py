@@ -22,7 +22,7 @@ from longbird.applications.dna.settings import (
     DnaPretrainingSettings,
     DnaSettings,
 )
-from longbird.applications.reading.loading import folder_of_model, load_tokenizer, quiet
+from longbird.applications.reading.loading import load_tokenizer, quiet
 from longbird.applications.training.data.token_store import stored
 from longbird.applications.training.engine.evaluation import Evaluation, evaluate_rows
 from longbird.applications.training.engine.finetune import Run, run
@@ -34,7 +34,7 @@ from longbird.applications.training.settings.definition import (
 )
 from longbird.errors import InvalidValueError
 from longbird.files.digest import sha256_of
-from longbird.files.paths import check_path
+from longbird.files.paths import check_path, folder_of_model
 from longbird.models.checkpoints.folders import read_config
 from longbird.models.integration.tasks import ENCODER_TASKS
 

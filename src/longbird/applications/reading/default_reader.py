@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from longbird.applications.reading.loading import folder_of_model, quiet
+from longbird.applications.reading.loading import quiet
 from longbird.errors import InvalidValueError
 from longbird.files.digest import sha256_of
+from longbird.files.paths import folder_of_model
 from longbird.files.sources import is_named, minilm
 from longbird.files.sources.packages import MODEL_FILES, cached
 

@@ -4,37 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from collections.abc import Generator
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
-from longbird.errors import InvalidValueError, MissingFileError
-from longbird.files.paths import check_path, folder_of
-
-
-def folder_of_model(path: str | os.PathLike[str]) -> Path:
-    """Return the folder of a model, given that folder, a finished run, or a name on the hub.
-
-    Raises:
-        FileNotFoundError: The folder does not exist, or is a run that is not finished.
-    """
-    check_path(path)
-    folder = folder_of(path)
-    if not (folder / "run.toml").is_file():
-        return folder
-    if not (folder / "result.json").is_file():
-        raise MissingFileError(
-            f"{folder} is a run that is not finished: repeat the command that started it to "
-            "resume it"
-        )
-    if not (folder / "model" / "config.json").is_file():
-        raise MissingFileError(
-            f"{folder} is a finished run whose model, {folder / 'model'}, is missing: train it "
-            "again in another folder"
-        )
-    return folder / "model"
+from longbird.errors import InvalidValueError
 
 
 def load_model(folder: str | Path, wanted: str, **options: Any) -> Any:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from longbird.applications.reading.loading import folder_of_model, load_tokenizer, quiet
-from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
+from longbird.applications.reading.loading import load_tokenizer, quiet
+from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.files.cache import suggesting_deletion
 from longbird.files.digest import sha256_of
-from longbird.files.paths import check_path
+from longbird.files.paths import check_path, model_folder
 
 LENGTH = 4096
 """Length to which a short model of another library is extended."""
@@ -72,10 +72,8 @@ def load_embedding_model(
     if is_named(path):
         name, folder = str(path), named_folder(str(path))
     else:
-        folder = folder_of_model(path)
+        folder = model_folder(path)
         name = str(Path(path).absolute() if Path(path).exists() else path)
-        if not (folder / "config.json").is_file():
-            raise MissingFileError(f"{folder} has no config.json: it is not the folder of a model")
     with quiet(), suggesting_deletion(folder):
         return _load(name, folder, length, graph)
 

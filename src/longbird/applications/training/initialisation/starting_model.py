@@ -10,7 +10,6 @@ from typing import Any
 from transformers import AutoTokenizer, set_seed
 
 from longbird import models
-from longbird.applications.reading.loading import folder_of_model
 from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.initialisation.encoder_decoder import starting_encoder_decoder
 from longbird.applications.training.initialisation.lengthening import long_enough
@@ -19,6 +18,7 @@ from longbird.applications.training.settings.groups import Settings
 from longbird.core.graph import as_graph
 from longbird.errors import InvalidValueError
 from longbird.files.digest import sha256_of
+from longbird.files.paths import folder_of_model
 from longbird.files.sources import is_named, named_folder
 from longbird.models.integration.tasks import ENCODER_TASKS
 
