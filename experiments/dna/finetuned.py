@@ -14,7 +14,7 @@ from experiments.dna.classifying import Budget
 from experiments.dna.models import costs
 from longbird.applications.dna.promoters import Promoters
 from longbird.applications.dna.runs import load
-from longbird.applications.dna.settings import DnaLabelSettings
+from longbird.applications.dna.settings import DnaLabelSettings, DnaSettings
 from longbird.applications.training.engine.finetune import run
 from longbird.applications.training.settings.groups import Settings
 
@@ -25,7 +25,7 @@ EVALUATIONS = 4
 class Written(Promoters):
     """Promoters and negatives from a file, in which each line has part, label and bases."""
 
-    def opened(self, settings: DnaLabelSettings) -> list[Any]:
+    def opened(self, settings: DnaSettings) -> list[Any]:
         """Return no genomes."""
         return []
 
