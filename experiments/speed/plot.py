@@ -8,6 +8,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from experiments.framework.page import digits
 from experiments.speed.contest import Contest, Peer
 from experiments.speed.timing import Samples, Spread
 
@@ -59,30 +60,52 @@ def draw(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
 
 
 def _draw_panel(panel: Panel, axes: Any) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, NullLocator
 
     lengths = sorted({n for points in panel.lines.values() for n, _ in points})
-    for (label, points), colour in zip(panel.lines.items(), cycle(_COLOURS), strict=False):
+    axes.set_yscale("log")
+    axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    lines = [(*line, colour) for line, colour in zip(panel.lines.items(), cycle(_COLOURS))]
+    (_draw_lines if len(lengths) > 1 else _draw_columns)(lines, lengths, panel.title, axes)
+
+
+def _draw_lines(lines: Sequence[Any], lengths: Sequence[int], title: str, axes: Any) -> None:
+    """Draw a line for each contestant."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    for i, (label, points, colour) in enumerate(lines):
         at = [n for n, _ in points]
         low, median, high = (
             [1e3 * getattr(spread, name) for _, spread in points]
             for name in ("low", "median", "high")
         )
-        mine = label == next(iter(panel.lines))
-        axes.plot(at, median, "o-", color=colour, lw=2.6 if mine else 1.6, ms=4, label=label)
+        axes.plot(at, median, "o-", color=colour, lw=1.6 if i else 2.6, ms=4, label=label)
         axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_title(panel.title, loc="left")
+    axes.set_title(title, loc="left")
     axes.set_xlabel("tokens")
     axes.legend(frameon=False)
-    axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.xaxis.set_major_locator(FixedLocator([n for n in lengths if n & (n - 1) == 0]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(_tokens))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _draw_columns(lines: Sequence[Any], lengths: Sequence[int], title: str, axes: Any) -> None:
+    """Draw a column for each contestant; with one length, lines would be overlapping dots."""
+    here = [line for line in lines if line[1]]
+    for i, (_, [(_, spread)], colour) in enumerate(here):
+        axes.plot([i, i], [1e3 * spread.low, 1e3 * spread.high], color=colour, lw=2)
+        axes.plot([i], [1e3 * spread.median], "o", color=colour, ms=8)
+        axes.annotate(
+            digits(1e3 * spread.median), (i, 1e3 * spread.median), (10, 0),
+            textcoords="offset points", va="center",
+        )  # fmt: skip
+    axes.set_title(f"{title}, {lengths[0]:,} tokens" if lengths else title, loc="left")
+    axes.set_xticks(range(len(here)), [label.replace(" (", "\n(") for label, *_ in here])
+    axes.set_xlim(-0.5, len(here) - 0.25)
 
 
 def _tokens(value: float, _: object) -> str:

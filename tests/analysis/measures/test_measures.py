@@ -452,6 +452,7 @@ def test_what_random_graphs_leave_open() -> None:
     assert not lb.Window(3).analyse(120).exact("small_world")
 
 
+@pytest.mark.slow  # draws random graphs of 1,000 tokens
 def test_small_worlds() -> None:
     n, k = 1000, 10
     ring, small, random = (

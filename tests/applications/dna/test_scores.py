@@ -95,6 +95,7 @@ def test_one_class_alone_has_no_score() -> None:
     assert all(np.isnan(each) for each in none.values())  # or it would count as 0 in a mean
 
 
+@pytest.mark.slow  # five million bases
 def test_metrics_of_five_million_bases_are_exact() -> None:
     """Products of counts of a whole genome exceed 64-bit integers."""
     drawn = np.random.default_rng(2)
