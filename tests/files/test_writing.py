@@ -89,7 +89,7 @@ def test_converting_onto_a_full_disk(disk: Path, tmp_path: Path, monkeypatch: An
     with pytest.raises(ValueError, match=r"MB on the disk of .*are free; choose a shorter"):
         lb.convert_checkpoint(tmp_path / "short", disk / "long", 600)
     # Somebody else takes the room in the meantime.
-    monkeypatch.setattr("longbird.models.conversion.lengthen.check_room", lambda *_: None)
+    monkeypatch.setattr("longbird.models.conversion.lengthen._check_space", lambda *_: None)
     with pytest.raises(OSError, match=r"long was not written: No space left"):
         lb.convert_checkpoint(tmp_path / "short", disk / "long", 600)
     assert [file.name for file in disk.iterdir()] == ["taken"]

@@ -37,7 +37,7 @@ from experiments.speed.training.case import DROPOUT, Case, Document, documents
 from experiments.speed.training.session import Session
 from longbird.applications.training.data.token_store import stored
 from longbird.applications.training.engine.run_folder import RunFolder
-from longbird.applications.training.engine.trainer import LongbirdTrainer, Metrics
+from longbird.applications.training.engine.trainer import LongbirdTrainer, MetricLog
 from longbird.applications.training.settings.definition import make_settings
 from longbird.applications.training.settings.tasks import ClassifySettings
 from longbird.applications.training.tasks.classify import Classify
@@ -133,7 +133,7 @@ def _own(encoder: Encoder, case: Case, texts: list[Document], folder: Path) -> T
     examples = task.examples(task.rows(settings.train, settings), settings, lambda _: None)
     rows = stored(task, examples, tokenizer, case.length, run.cache / "train.arrow", training=True)
     model = _model(encoder, case, tokenizer, task.head_settings())
-    logs: list[TrainerCallback] = [Metrics(run, lambda _: None)]
+    logs: list[TrainerCallback] = [MetricLog(run, lambda _: None)]
     return LongbirdTrainer(model, task, tokenizer, rows, None, settings, run, None, logs)
 
 

@@ -1,4 +1,4 @@
-"""Folders of models: how they are named and found, and written all at once or not at all.
+"""Files and folders: finding models, atomic writing, the cache, and downloads.
 
-Nothing here imports torch or transformers, so that the command can answer wrong paths at once.
+Nothing here imports torch or transformers, so that the command can report wrong paths quickly.
 """

@@ -1,4 +1,4 @@
-"""Writing a folder or a file all at once, or not at all."""
+"""Atomic writing of folders and files: completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?")
 
 @contextmanager
 def writing_folder(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
-    """An empty folder to write into, whose files then move into the folder at `path`.
+    """Provide an empty folder to write into, whose files then move into the folder at `path`.
 
-    What fails, on a full disk say, leaves that folder as it was, or does not make it. Weights that
-    were there before go when there are new ones: of two kinds, the wrong one could be loaded.
+    If writing fails, for example on a full disk, that folder remains as it was, or does not exist.
+    New weights replace all existing weights, since the wrong ones could be loaded otherwise.
 
     Raises:
-        OSError: It could not be written; the message says that nothing of it is left.
+        OSError: The folder could not be written; the message says that nothing partial is left.
     """
     folder = Path(path)
     if os.path.exists(folder) and not folder.is_dir():
@@ -35,7 +35,7 @@ def writing_folder(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
     made = _make(folder)
     try:
         with _telling(folder):
-            # Inside, so that files can be moved: the folder beside may be on another disk.
+            # Inside the folder, so that files can be moved: its parent may be on another disk.
             scratch = tempfile.TemporaryDirectory(prefix=".writing-", dir=folder)
         with scratch as name:
             with _telling(folder):
@@ -48,7 +48,7 @@ def writing_folder(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
 
 @contextmanager
 def writing_file(path: Path) -> Generator[Path, None, None]:
-    """A file to write, which then moves to `path`."""
+    """Provide a file to write, which then moves to `path`."""
     made = _make(path.parent)
     try:
         with (
@@ -64,10 +64,10 @@ def writing_file(path: Path) -> Generator[Path, None, None]:
 
 @contextmanager
 def writing_files(paths: Sequence[Path]) -> Generator[list[Path], None, None]:
-    """Files of one folder to write, which then move to `paths` together.
+    """Provide files of one folder to write, which then move to `paths` together.
 
-    The last says that all are there: it goes before any other is replaced, and comes after them.
-    What a kill leaves behind of the writing goes at the next time.
+    The last file marks the others as complete: it is deleted before they are replaced, and written
+    after them. Files that a killed process left behind are deleted next time.
     """
     folder, last = paths[0].parent, paths[-1]
     made = _make(folder)
@@ -85,14 +85,14 @@ def writing_files(paths: Sequence[Path]) -> Generator[list[Path], None, None]:
 
 @contextmanager
 def _alone_in(scratch: Path, path: Path) -> Generator[None, None, None]:
-    """Makes an empty folder that no other process is in, which goes at the end.
+    """Create an empty folder for this process alone, which is deleted in the end.
 
     Raises:
         FileExistsError: Another process is writing there.
     """
     with locked(scratch, path):
         try:
-            for left in scratch.iterdir():  # by a kill
+            for left in scratch.iterdir():  # by a killed process
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
             yield
         finally:
@@ -101,13 +101,13 @@ def _alone_in(scratch: Path, path: Path) -> Generator[None, None, None]:
 
 @contextmanager
 def locked(scratch: Path, path: Path) -> Generator[None, None, None]:
-    """Makes a folder, if there is none, which no other process is in until the end.
+    """Create a folder if there is none, and lock it against other processes.
 
-    It may be taken away before that: who waits for it makes it again.
+    The folder may be deleted while it is locked: a process that waits for it creates it again.
 
     Args:
-        scratch: The folder.
-        path: What is written there, for the message.
+        scratch: Folder to lock.
+        path: File that is written there, for the message.
 
     Raises:
         FileExistsError: Another process is writing there.
@@ -116,8 +116,8 @@ def locked(scratch: Path, path: Path) -> Generator[None, None, None]:
         scratch.mkdir(parents=True, exist_ok=True)
         lock = os.open(scratch, os.O_RDONLY)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed, by a kill too
-            # Whoever was in it may have taken it away before we had the lock.
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed, also by a kill
+            # Another process may have deleted the folder before this one got the lock.
             if os.path.exists(scratch) and os.path.samestat(os.stat(scratch), os.fstat(lock)):
                 break
         except BlockingIOError:
@@ -134,7 +134,7 @@ def locked(scratch: Path, path: Path) -> Generator[None, None, None]:
 
 
 def check_new(folder: Path) -> None:
-    """Raises if a folder is not a new or an empty one, or cannot be written."""
+    """Raise an error if a folder is neither new nor empty, or cannot be written."""
     there = os.path.isfile(folder) or os.path.islink(folder) or not folder.name
     if there or (os.path.isdir(folder) and any(folder.iterdir())):
         raise ExistingFileError(f"{folder} exists already: name a new folder")
@@ -142,7 +142,7 @@ def check_new(folder: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raises if a folder cannot be made or written, before there is anything to write."""
+    """Raise an error if a folder cannot be created or written, before anything is written."""
     made = _make(folder)
     try:
         with _telling(folder), tempfile.TemporaryDirectory(prefix=".writing-", dir=folder):
@@ -152,7 +152,7 @@ def check_writable(folder: Path) -> None:
 
 
 def _make(folder: Path) -> list[Path]:
-    """Makes a folder, and gives those that were not there before, innermost first."""
+    """Create a folder, and return the folders that did not exist before, innermost first."""
     new = [each for each in (folder, *folder.parents) if not os.path.exists(each)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -168,12 +168,14 @@ def _make(folder: Path) -> list[Path]:
 
 def _remove(folders: list[Path]) -> None:
     for each in folders:
-        if os.path.exists(each):  # which does not raise for a name that is too long
+        if os.path.exists(
+            each
+        ):  # unlike Path.exists, it does not raise for names that are too long
             each.rmdir()
 
 
 def _move(scratch: Path, folder: Path) -> None:
-    files = sorted(scratch.iterdir(), key=lambda file: file.name == "config.json")  # which is last
+    files = sorted(scratch.iterdir(), key=lambda file: file.name == "config.json")  # it comes last
     for file in files:
         if (folder / file.name).is_dir() and not file.is_dir():
             raise IsADirectoryError(
@@ -194,13 +196,13 @@ def _move(scratch: Path, folder: Path) -> None:
 
 @contextmanager
 def _telling(path: Path) -> Generator[None, None, None]:
-    """Whatever fails to be written says that nothing is left of it."""
+    """Extend errors of writing by the information that nothing partial is left."""
     try:
         yield
-    except FileExistsError:  # which says what to do
+    except FileExistsError:  # its message says what to do
         raise
     except (OSError, SafetensorError) as error:
-        # safetensors says it in words: "I/O error: No space left on device (os error 28)".
+        # safetensors only has text: "I/O error: No space left on device (os error 28)".
         found = re.search(r"\(os error (\d+)\)", str(error))
         number = getattr(error, "errno", None) or (int(found[1]) if found else errno.EIO)
         reason = os.strerror(number) if found or isinstance(error, OSError) else str(error)

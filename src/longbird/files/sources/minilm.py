@@ -11,9 +11,9 @@ SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 
 
 def path() -> Path:
-    """The folder with config, weights (model type bert) and tokenizer; 84 MB at its first use.
+    """Return the folder with config, weights (model type bert) and tokenizer (84 MB).
 
-    `BertModel.from_pretrained(minilm.path())` takes it. The weights are Apache-2.0.
+    `BertModel.from_pretrained(minilm.path())` loads it. The license of the weights is Apache-2.0.
     """
     return cached(NAME, MODEL_FILES, _fill, megabytes=84)
 

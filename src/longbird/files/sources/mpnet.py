@@ -7,7 +7,7 @@ from pathlib import Path
 from longbird.files.sources.packages import MODEL_FILES, cached, copy_member, download, extract
 
 NAME = "all-mpnet-base-v2-0.0.1"
-# Of the five packages whose contents, joined, are one zip file.
+# Checksums of the five packages whose contents are the parts of a zip file.
 SHA256 = (
     "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f",
     "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61",
@@ -18,9 +18,9 @@ SHA256 = (
 
 
 def path() -> Path:
-    """The folder with config, weights (model type mpnet) and tokenizer; 404 MB at its first use.
+    """Return the folder with config, weights (model type mpnet) and tokenizer (404 MB).
 
-    `MPNetModel.from_pretrained(mpnet.path())` takes it. The weights are Apache-2.0.
+    `MPNetModel.from_pretrained(mpnet.path())` loads it. The license of the weights is Apache-2.0.
     """
     return cached(NAME, MODEL_FILES, _fill, megabytes=404)
 

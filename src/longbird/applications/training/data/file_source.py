@@ -13,7 +13,7 @@ from longbird.applications.training.data.split import draw, linked, lowest
 from longbird.errors import InvalidValueError
 
 
-class Source(Protocol):
+class ExampleSource(Protocol):
     """Where the examples of each part come from."""
 
     def examples_to_learn(self) -> Iterator[dict[str, Any]]:

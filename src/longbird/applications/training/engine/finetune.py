@@ -21,7 +21,7 @@ from longbird.applications.training.engine.processes import processes
 from longbird.applications.training.engine.progress import Progress
 from longbird.applications.training.engine.report import write_report
 from longbird.applications.training.engine.run_folder import RunFolder, read_json, write_text
-from longbird.applications.training.engine.trainer import LongbirdTrainer, Metrics
+from longbird.applications.training.engine.trainer import LongbirdTrainer, MetricLog
 from longbird.applications.training.initialisation.adapters import adapted, merged
 from longbird.applications.training.initialisation.starting_model import (
     starting_model,
@@ -198,7 +198,7 @@ class _Course:
         return LongbirdTrainer(
             model, self.task, self.tokenizer, self.parts["train"], self.parts.get("validation"),
             self.settings, self.folder, weights,
-            [self.progress, Metrics(self.folder, self.progress.measured)],
+            [self.progress, MetricLog(self.folder, self.progress.measured)],
         )  # fmt: skip
 
     def _train(self, trainer: LongbirdTrainer, checkpoint: Path | None) -> None:

@@ -91,7 +91,7 @@ class LongbirdTrainer(Trainer):
             callbacks=[self.interruptions, *patience, *(callbacks or [])],
         )
         self.loss_is_scaled_for_ga = True
-        self.remove_callback(PrinterCallback)  # Metrics and Progress say it
+        self.remove_callback(PrinterCallback)  # MetricLog and Progress say it
 
     # ---- data
 
@@ -349,7 +349,7 @@ class Interruptions(TrainerCallback):
         self.saved = time.monotonic()
 
 
-class Metrics(TrainerCallback):
+class MetricLog(TrainerCallback):
     """Writes what is measured into the folder of the run, and tells `say` of it."""
 
     def __init__(self, folder: RunFolder, say: Callable[[dict[str, Any]], None]) -> None:

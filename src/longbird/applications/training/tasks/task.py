@@ -15,7 +15,7 @@ from datasets import Dataset
 from torch import Tensor
 
 from longbird.applications.training.data.arrow_columns import numbers_of
-from longbird.applications.training.data.file_source import FileSource, Source
+from longbird.applications.training.data.file_source import ExampleSource, FileSource
 from longbird.applications.training.data.files import Row, rows
 from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.settings.groups import Settings
@@ -36,7 +36,7 @@ class Reading:
     def begin(self, settings: Any, folder: RunFolder) -> None:
         """Create what a run needs before its model and tokenizer exist."""
 
-    def source(self, settings: Any, say: Callable[[str], None]) -> Source:
+    def source(self, settings: Any, say: Callable[[str], None]) -> ExampleSource:
         """Return where the examples of each part (train, validation, test) come from."""
         return FileSource(self, settings, say)
 
