@@ -16,6 +16,7 @@ from longbird.applications.dna.settings import (
     TOKENS,
     DnaLabelSettings,
     DnaPretrainingSettings,
+    ScanSettings,
 )
 from longbird.applications.training.settings.definition import Option, options_of
 from longbird.cli.command import Command, Group
@@ -153,55 +154,6 @@ def _scan(
         Path | None,
         typer.Option(help="With --plot: file of the picture. \\[beside the output, .png]"),
     ] = None,
-    step: Annotated[
-        int | None,
-        typer.Option(
-            help="promoter: bases between windows. \\[a thirtieth of a window, made odd]"
-        ),
-    ] = None,
-    both_strands: Annotated[
-        bool,
-        typer.Option(
-            "--both-strands",
-            help="Read both strands, so that a sequence and its reverse complement have the same "
-            "scores.",
-        ),
-    ] = False,
-    threshold: Annotated[
-        float, typer.Option(help=".bed and .gff3: lowest score of a stretch.")
-    ] = 0.5,
-    smoothing: Annotated[
-        int | None,
-        typer.Option(
-            help=".bed and .gff3: bases over which scores are averaged before they are compared "
-            "with the threshold. \\[101 for coding, otherwise 0]"
-        ),
-    ] = None,
-    merge_gap: Annotated[
-        int | None,
-        typer.Option(
-            help=".bed and .gff3: merge stretches that are at most this many bases apart. "
-            "\\[30 for coding, otherwise 0]"
-        ),
-    ] = None,
-    minimum_length: Annotated[
-        int | None,
-        typer.Option(
-            help=".bed and .gff3: shortest stretch that is written, in bases. \\[90 for coding, "
-            "otherwise 0]"
-        ),
-    ] = None,
-    prevalence: Annotated[
-        float | None,
-        typer.Option(help="Expected share of positives in this genome; shifts the scores."),
-    ] = None,
-    track: Annotated[
-        str | None,
-        typer.Option(
-            help=".bedgraph and .bw: strand or target to write. \\[the highest of both strands]"
-        ),
-    ] = None,
-    tokens_per_batch: TokensAtOnce = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     **options: Any,
 ) -> None:
@@ -233,11 +185,8 @@ def _scan(
     from longbird.applications.dna.scanning import scan as score  # takes seconds to import
 
     score(
-        run, genome, outs, step=step, both_strands=both_strands, threshold=threshold,
-        smoothing=smoothing, merge_gap=merge_gap, minimum_length=minimum_length,
-        prevalence=prevalence, track=track, tokens_per_batch=tokens_per_batch,
-        force=force, plot=plot,
-        picture=picture, labels=labels or (), say=note, **_given(options),
+        run, genome, outs, force=force, plot=plot, picture=picture, labels=labels or (), say=note,
+        **_given(options),
     )  # fmt: skip
 
 
@@ -324,7 +273,7 @@ READING = {
 COMMANDS: dict[str, tuple[Any, Iterable[Option]]] = {
     "pretrain": (_pretrain, options_of(DnaPretrainingSettings).values()),
     "finetune": (_finetune, options_of(DnaLabelSettings).values()),
-    "scan": (_scan, [READING["alias"], READING["circular"]]),
+    "scan": (_scan, [*options_of(ScanSettings).values(), READING["alias"], READING["circular"]]),
     "evaluate": (_evaluate, READING.values()),
 }
 for _name, (_command, _options) in COMMANDS.items():

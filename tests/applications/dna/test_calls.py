@@ -13,6 +13,7 @@ from longbird.applications.dna.genomes import Contig
 from longbird.applications.dna.scanning.calls import CalledStretch, CallSettings, calls
 from longbird.applications.dna.scanning.formats import Content, write_bed, write_gff3
 from longbird.applications.dna.scanning.track import Track, moving_average
+from longbird.applications.dna.settings import ScanSettings
 from longbird.applications.dna.sweeps import Tiles
 
 LENGTH = 60_000
@@ -68,7 +69,7 @@ def test_defaults_find_known_stretches_where_bases_alone_are_fragments() -> None
     fragments = list(calls(track, CallSettings()))
     assert len(fragments) > 100 * len(known)
     assert matched(fragments, known) == 0
-    found = list(calls(track, CallSettings.of("coding")))
+    found = list(calls(track, CallSettings.of("coding", ScanSettings("dna-scan", ()))))
     assert matched(found, known) >= 0.95 * len(known)  # recall
     assert matched(found, known) >= 0.95 * len(found)  # precision
     assert all(call.length >= 90 for call in found)
@@ -161,9 +162,12 @@ def test_files_have_the_calls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["smoothing", "merge_gap", "minimum_length"])
 def test_wrong_options_are_errors(name: str) -> None:
-    with pytest.raises(ValueError, match=f"`{name}` must be between 0 and 1,000,000 bases"):
-        CallSettings.of("coding", **{name: -1})
-    with pytest.raises(TypeError, match=f"`{name}` must be an integer"):
-        CallSettings.of("coding", **{name: 2.5})  # pyright: ignore[reportArgumentType]
-    assert CallSettings.of("profile") == CallSettings()
-    assert CallSettings.of("promoter") == CallSettings(peaks=True)
+    wrong: dict[str, Any] = {name: -1}
+    with pytest.raises(ValueError, match=f"`{name}` must be between 0 and 1,000,000"):
+        ScanSettings("dna-scan", (), **wrong)
+    wrong = {name: 2.5}
+    with pytest.raises(TypeError, match=f"`{name}` must be a whole number"):
+        ScanSettings("dna-scan", (), **wrong)
+    defaults = ScanSettings("dna-scan", ())
+    assert CallSettings.of("profile", defaults) == CallSettings()
+    assert CallSettings.of("promoter", defaults) == CallSettings(peaks=True)

@@ -489,7 +489,7 @@ def test_odd_names_come_back_or_are_refused(runs: dict[str, Path], tmp_path: Pat
 def test_wrong_types_are_said(tmp_path: Path, wrong: dict[str, Any]) -> None:
     given: dict[str, Any] = {"genome": "g.fa", "out": tmp_path / "s.bed", **QUIET, **wrong}
     with pytest.raises(
-        TypeError, match=r"must be (a number|an integer), received|expected the path"
+        TypeError, match=r"must be (a number|a whole number), received|expected the path"
     ):
         scan("default", **given)
 

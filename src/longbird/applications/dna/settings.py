@@ -1,24 +1,25 @@
-"""The options of runs on genomes."""
+"""The options of runs on genomes, and of scans."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from longbird.applications.training.settings.definition import option, redefined
+from longbird.applications.training.settings.definition import Definition, option, redefined
 from longbird.applications.training.settings.groups import ClassWeights, ModelOptions, Settings
 from longbird.applications.training.settings.groups import OptimisationOptions as Optimisation
+from longbird.errors import InvalidValueError
 
 TOKENS = ("base", "kmer", "bpe")
 NEGATIVES = ("random", "intergenic", "permuted", "shuffled", "uniform")
-"""Recipes for what is not a promoter; `longbird.applications.dna.negatives` has them."""
+"""Kinds of negatives for promoters; see `longbird.applications.dna.negatives`."""
 
 
 @dataclass(frozen=True)
 class DnaSettings(Settings):
     """The options of every run on genomes.
 
-    `train` has the genomes to pretrain on, or genomes with labels, each before its own.
+    `train` has the genomes to pretrain on, or genomes that are each followed by their labels.
     """
 
     title: ClassVar[str] = "Genome"
@@ -85,3 +86,61 @@ class DnaLabelSettings(DnaSettings, ClassWeights):
         least=0.001,
         most=0.9999,
     )
+
+
+@dataclass(frozen=True)
+class ScanSettings(Definition):
+    """The options that determine the scores and the files of a scan."""
+
+    step: int | None = option(
+        None,
+        "promoter: bases between windows.",
+        least=1,
+        shown="a thirtieth of a window, made odd",
+    )
+    both_strands: bool = option(
+        False,
+        "Average the scores of both strands, so that a sequence and its reverse complement have "
+        "the same scores. Promoter models always do.",
+    )
+    threshold: float = option(0.5, ".bed and .gff3: lowest score of a stretch.")
+    smoothing: int | None = option(
+        None,
+        ".bed and .gff3: bases over which scores are averaged before they are compared with the "
+        "threshold.",
+        least=0,
+        most=1_000_000,
+        shown="101 for coding, otherwise 0",
+    )
+    merge_gap: int | None = option(
+        None,
+        ".bed and .gff3: merge stretches that are at most this many bases apart.",
+        least=0,
+        most=1_000_000,
+        shown="30 for coding, otherwise 0",
+    )
+    minimum_length: int | None = option(
+        None,
+        ".bed and .gff3: shortest stretch that is written, in bases.",
+        least=0,
+        most=1_000_000,
+        shown="90 for coding, otherwise 0",
+    )
+    prevalence: float | None = option(
+        None, "Expected share of positives in this genome; shifts the scores."
+    )
+    track: str | None = option(
+        None,
+        ".bedgraph and .bw: strand or target to write.",
+        shown="the highest score of both strands",
+    )
+    tokens_per_batch: int | None = option(
+        None, "Maximum number of tokens per batch.", least=1, shown="as in training"
+    )
+
+    def check(self) -> None:
+        """Raise an error for shares that are not between 0 and 1."""
+        for name in ("threshold", "prevalence"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1:
+                raise InvalidValueError(option=name, expected="between 0 and 1", received=value)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from longbird.applications.dna.scanning.track import Bins, Track
-from longbird.errors import InvalidTypeError, InvalidValueError
+from longbird.applications.dna.settings import ScanSettings
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,17 @@ class CallSettings:
     peaks: bool = False
 
     @classmethod
-    def of(cls, label: str, **options: int | None) -> CallSettings:
-        """Return the defaults for a label with the options that are not None.
+    def of(cls, label: str, settings: ScanSettings) -> CallSettings:
+        """Return the defaults for a label, except for options that are set.
 
         Examples:
-            >>> CallSettings.of("promoter", merge_gap=5)
+            >>> CallSettings.of("promoter", ScanSettings("dna-scan", (), merge_gap=5))
             CallSettings(smoothing=0, merge_gap=5, minimum_length=0, peaks=True)
         """
-        chosen = {name: value for name, value in options.items() if value is not None}
-        return replace(DEFAULTS.get(label, cls()), **chosen)
-
-    def __post_init__(self) -> None:
-        for name in ("smoothing", "merge_gap", "minimum_length"):
-            value = getattr(self, name)
-            if type(value) is not int:
-                raise InvalidTypeError(option=name, expected="an integer", received=value)
-            if not 0 <= value <= 1_000_000:
-                raise InvalidValueError(
-                    option=name, expected="between 0 and 1,000,000 bases", received=value
-                )
+        names = ("smoothing", "merge_gap", "minimum_length")
+        chosen = {name: getattr(settings, name) for name in names}
+        given = {name: value for name, value in chosen.items() if value is not None}
+        return replace(DEFAULTS.get(label, cls()), **given)
 
 
 DEFAULTS = {

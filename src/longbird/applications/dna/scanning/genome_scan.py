@@ -45,7 +45,9 @@ from longbird.applications.dna.scanning.track import (
     logit,
     shifted,
 )
-from longbird.errors import InvalidTypeError, InvalidValueError
+from longbird.applications.dna.settings import ScanSettings
+from longbird.applications.training.settings.definition import options_of
+from longbird.errors import InvalidValueError
 from longbird.files.paths import check_path
 from longbird.files.writing import writing_file
 
@@ -55,15 +57,6 @@ def scan(
     genome: str | Path,
     out: str | Path | Sequence[str | Path] | None = None,
     *,
-    step: int | None = None,
-    both_strands: bool = False,
-    threshold: float = 0.5,
-    smoothing: int | None = None,
-    merge_gap: int | None = None,
-    minimum_length: int | None = None,
-    prevalence: float | None = None,
-    track: str | None = None,
-    tokens_per_batch: int | None = None,
     force: bool = False,
     plot: str | None = None,
     picture: str | Path | None = None,
@@ -79,32 +72,20 @@ def scan(
         out: One or several files: .bed and .gff3 have the stretches that reach the threshold,
             .bedgraph and .bw a number for each bin, .parquet all scores. Every file is written
             atomically at the end. Without any, only the region in `plot` is scored.
-        step: Promoters only: bases between windows. With an even number, the windows of a
-            sequence and of its reverse complement may lie at different positions.
-        both_strands: Average the scores of both strands of every window, so that a sequence and
-            its reverse complement have the same scores. Promoter models always do.
-        threshold: Lowest score of a stretch in .bed and .gff3.
-        smoothing: Bases over which scores are averaged before they are compared with the
-            threshold: 101 by default for coding sequence, otherwise 0.
-        merge_gap: Longest gap, in bases, over which stretches are merged: 30 by default for
-            coding sequence, otherwise 0.
-        minimum_length: Shortest stretch that is written, in bases: 90 by default for coding
-            sequence, otherwise 0.
-        prevalence: Expected share of positives in this genome; scores are shifted to it from
-            the share that the model learned.
-        track: Strand or target whose scores .bedgraph and .bw have.
-        tokens_per_batch: Maximum number of tokens read at once.
         force: Whether existing files are overwritten.
         plot: Region to draw, such as chr1:1-5000, or p:4801-200 across the origin of a circular
             sequence.
         picture: File of the picture: PNG, SVG or PDF.
         labels: Files with known features or signals, which are drawn above the scores.
         say: Receives lines about the progress.
-        **options: Fields of `DnaSettings` that determine how the genome is read.
+        **options: Options of `ScanSettings`, such as `threshold=0.9`, and those of `DnaSettings`
+            that determine how the genome is read, such as `circular`.
     """
     check_path(genome, "a genome")
     label_files = paths_of(labels, "a file of labels")
-    _check_numbers(threshold, prevalence, step, tokens_per_batch)
+    names = options_of(ScanSettings)
+    given = {name: options.pop(name) for name in names if options.get(name) is not None}
+    settings = ScanSettings("dna-scan", (), **given)
     outs = [] if out is None else _output_files(out, (genome, *label_files))
     endings = [ending_of(each) for each in outs]
     _check_combination(outs, plot, picture, label_files)
@@ -114,44 +95,39 @@ def scan(
 
     trained = load(path, **options)
     task = trained.task
-    channel = _channel(trained, track, endings)
+    channel = _channel(trained, settings.track, endings)
     opened = open_genome_of(trained.settings, str(genome), label_files)
     for ending in endings:
         check_names(ending, opened.sequences)
-    settings = CallSettings.of(
-        task.label, smoothing=smoothing, merge_gap=merge_gap, minimum_length=minimum_length
-    )
     drawing = None
     if plot is not None:
         drawing = _Picture.prepare(plot, picture, outs[0] if outs else None, label_files, opened)
         check_new(drawing.file, overwrite)
-    budget = tokens_per_batch or trained.settings.tokens_per_batch
-    scanner = _Scanner(trained, opened, budget, both_strands, step, prevalence)
+    scanner = _Scanner(trained, opened, settings)
     if outs:
-        _write_files(scanner, outs, settings, channel, drawing, threshold, force, say)
+        _write_files(scanner, outs, channel, drawing, force, say)
     elif drawing is not None:
-        drawing.draw(scanner.score_region, task, threshold)
+        drawing.draw(scanner.score_region, task, settings.threshold)
         say(f"the picture is {drawing.file}")
 
 
 def _write_files(
     scanner: _Scanner,
     outs: Sequence[Path],
-    settings: CallSettings,
     channel: int | None,
     drawing: _Picture | None,
-    threshold: float,
     force: bool,
     say: Callable[[str], None],
 ) -> None:
     """Score the whole genome, and write all files and the picture."""
-    task, genome = scanner.trained.task, scanner.genome
+    task, genome, settings = scanner.trained.task, scanner.genome, scanner.settings
+    call_settings = CallSettings.of(task.label, settings)
     determining = scan_settings(
         scanner.trained.folder,
         Path(genome.file),
         genome,
-        step=scanner.step,
-        both_strands=scanner.both_strands,
+        step=settings.step,
+        both_strands=settings.both_strands,
         tokens_per_batch=scanner.tokens_per_batch,
     )
     files = list(outs) if drawing is None else [*outs, drawing.file]
@@ -161,21 +137,27 @@ def _write_files(
         bins = sum(sweep.first_bin(sweep.jobs) for sweep in scanner.sweeps)
         scores = np.memmap(stored, np.float32, "r", shape=(bins, len(task.channels)))
         track = Track(
-            genome, scanner.sweeps, scores, task.channels, task.label, threshold, scanner.shift
+            genome,
+            scanner.sweeps,
+            scores,
+            task.channels,
+            task.label,
+            settings.threshold,
+            scanner.shift,
         )
         scored, counts = track.count_scored(), list[int | None]()
         if scored:
             if drawing is not None:
-                drawing.draw(track.region, task, threshold)
+                drawing.draw(track.region, task, settings.threshold)
                 say(f"the picture is {drawing.file}")
-            counts = [write_file(Content(track, settings, channel), file) for file in outs]
+            counts = [write_file(Content(track, call_settings, channel), file) for file in outs]
     if not scored:  # genome browsers do not open a bigWig file without numbers
         raise InvalidValueError(
             f"{genome.file} has nothing but N, which has no scores: nothing was written"
         )
     unscored = f"; {bins - scored:,} without a score, as all is N there" if scored < bins else ""
     for file, count in zip(outs, counts, strict=True):
-        say(f"{file} has {_summary(count, settings, threshold, scored)}{unscored}")
+        say(f"{file} has {_summary(count, call_settings, settings.threshold, scored)}{unscored}")
 
 
 def _summary(count: int | None, settings: CallSettings, threshold: float, scored: int) -> str:
@@ -204,23 +186,21 @@ class _Scanner:
 
     trained: TrainedDna
     genome: Genome
-    tokens_per_batch: int
-    both_strands: bool
-    step: int | None
-    prevalence: float | None
+    settings: ScanSettings
 
     def __post_init__(self) -> None:
-        task = self.trained.task
-        self.sweeps = [task.sweep(each, self.step) for each in self.genome.sequences.values()]
+        task, settings = self.trained.task, self.settings
+        self.tokens_per_batch = settings.tokens_per_batch or self.trained.settings.tokens_per_batch
+        self.sweeps = [task.sweep(each, settings.step) for each in self.genome.sequences.values()]
         self.shift: Any = 0.0
-        if self.prevalence is not None:
-            self.shift = logit(self.prevalence) - logit(task.prior)
+        if settings.prevalence is not None:
+            self.shift = logit(settings.prevalence) - logit(task.prior)
 
     def scores(self, windows: list[str]) -> list[np.ndarray]:
         """Return the scores of windows, or their mean over both strands."""
         scores = self._probabilities(windows)
         task = self.trained.task
-        if not self.both_strands or task.reads_one_strand:
+        if not self.settings.both_strands or task.reads_one_strand:
             return scores
         others = self._probabilities([opposite(each) for each in windows])
         return [(one + task.turned(two)) / 2 for one, two in zip(scores, others, strict=True)]
@@ -282,23 +262,6 @@ class _Picture:
         length = self.genome.sequences[self.region.name].length
         with writing_file(self.file) as new:
             draw(self.region, length, scores, self.labels, new)
-
-
-def _check_numbers(
-    threshold: float, prevalence: float | None, step: int | None, tokens_per_batch: int | None
-) -> None:
-    for name, share in (("threshold", threshold), ("prevalence", prevalence)):
-        if share is not None:
-            if not isinstance(share, (int, float)):
-                raise InvalidTypeError(option=name, expected="a number", received=share)
-            if not 0 < share < 1:
-                raise InvalidValueError(option=name, expected="between 0 and 1", received=share)
-    for name, number in (("step", step), ("tokens_per_batch", tokens_per_batch)):
-        if number is not None:
-            if type(number) is not int:
-                raise InvalidTypeError(option=name, expected="an integer", received=number)
-            if number < 1:
-                raise InvalidValueError(option=name, expected="at least 1", received=number)
 
 
 def _check_combination(
