@@ -130,5 +130,5 @@ def test_the_folder_of_a_run_is_that_of_its_model(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text("{}")
     assert longbird.LongbirdModel.from_pretrained(tmp_path).config.graph == config.graph
     (tmp_path / "model" / "config.json").unlink()
-    with pytest.raises(FileNotFoundError, match="whose model, .* is missing"):
+    with pytest.raises(FileNotFoundError, match=r"whose model, .* is missing"):
         longbird.LongbirdModel.from_pretrained(tmp_path)

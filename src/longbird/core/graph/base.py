@@ -35,11 +35,10 @@ class Graph(ABC):
     Graphs combine with `|` (edges of either) and `&` (edges of both). Two graphs are equal when
     they are written with the same pieces; the order and repetition of the pieces do not matter.
 
-    To write your own piece, derive a frozen dataclass from this class and define its rule,
-    `edge(self, i, j, n)`. The attributes below and the methods `reach`, `spans`, `tile_count`,
-    `edge_counts`, `sees`, `reseed`, `at` and `for_head` have defaults that a piece may replace:
-    docs/graphs.md explains which of them make it fast, and which let decoders use it. Nothing
-    outside of `longbird.core.graph` depends on anything else of a piece.
+    A piece is a frozen dataclass that derives from this class and defines its rule,
+    `edge(self, i, j, n)`. It may replace the defaults of the attributes below and of `reach`,
+    `spans`, `tile_count`, `edge_counts`, `sees`, `reseed`, `at` and `for_head`, which
+    docs/graphs.md explains. Other packages depend on nothing else of a piece.
 
     Attributes:
         key: Text that is the same for equal graphs and no others.
@@ -51,8 +50,7 @@ class Graph(ABC):
         period: Distance by which both positions can move together without changing the rule, or
             None if there is none. Layouts then compute a mask once, however long the sequence is.
         tile_size: Size of tiles that cuts few blocks of the graph, or None if any size will do.
-        kind: Name of its edges in pictures, which determines their colour; by default the name of
-            the class.
+        kind: Name of its edges in pictures, and so their colour; by default that of the class.
         sort_modulus: Number modulo which the positions of an edge are equal, so that tokens may be
             sorted by it; None if any order of the tokens will do.
         combines: Graphs that this one combines; empty for a piece.
