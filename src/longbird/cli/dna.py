@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -234,22 +233,14 @@ def _evaluate(
     if worst is not None:
         found.write_worst(worst)
     if as_json:
-        typer.echo(json.dumps(_plain(found.metrics), allow_nan=False))
+        without_nan = json.loads(json.dumps(found.metrics), parse_constant=lambda _: None)
+        typer.echo(json.dumps(without_nan))
     else:
         metrics = found.metrics
         recipe = f", negatives: {metrics['negatives']}" if "negatives" in metrics else ""
         stdout.print(metrics_table(metrics, f"{metrics['windows']:,} windows{recipe}"))
         for line in metrics["notes"]:
             note(line)
-
-
-def _plain(value: Any) -> Any:
-    """Replace NaN by None, since JSON has no NaN."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}  # pyright: ignore
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]  # pyright: ignore
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -115,7 +115,8 @@ def unpacked(path: str) -> Generator[IO[bytes], None, None]:
         raw.seek(0)
         try:
             with gzip.GzipFile(fileobj=raw) as opened:
-                yield io.BufferedReader(opened, AT_ONCE)  # pyright: ignore[reportArgumentType]
+                stream: Any = opened  # the stubs do not know that it is a raw stream
+                yield io.BufferedReader(stream, AT_ONCE)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InvalidValueError(
                 f"{path} is not a complete gzip file ({error}): it is truncated or damaged. "

@@ -26,7 +26,8 @@ def records(path: str, *, features: bool) -> Iterator[Any]:
     scanner = need("Bio.GenBank.Scanner", "reading GenBank").GenBankScanner()
     warned = need("Bio", "reading GenBank").BiopythonParserWarning
     with unpacked(path) as opened:
-        lines = io.TextIOWrapper(opened, encoding="utf-8", errors="replace")  # pyright: ignore
+        stream: Any = opened
+        lines = io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
         parsed = iter(scanner.parse_records(lines, do_features=features))
         try:
             while (record := _next(parsed, path, warned)) is not None:
