@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import chain
 
 from longbird.errors import InvalidValueError
-
-STRIDE = 2**16
-"""Number of characters between positions at which the preceding line ends are counted."""
 
 BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 """Separator of paragraphs: one or more empty lines."""
@@ -78,35 +76,35 @@ class Document:
         if self.pages:
             page = max(1, bisect_right(self.pages, character))
             first = self.pages[page - 1]
-        if self.lines:
-            number = max(0, bisect_right(self.lines, character) - 1)
-            line = max(1, number - bisect_left(self.lines, first) + 1)
-            line_start = self.lines[number]
-        else:
-            line = self._line_ends(character) - self._line_ends(first) + 1
-            line_start = self.text.rfind("\n", 0, character) + 1
-        column = character - max(line_start, first) + 1
+        starts = self._line_starts
+        number = max(0, bisect_right(starts, character) - 1)
+        line = max(1, number - bisect_left(starts, first) + 1)
+        column = character - max(starts[number], first) + 1
         return Place(page, line, column, "part" if self.kind == "epub" else "page")
 
     def paragraphs(self) -> list[tuple[int, int]]:
         """Return the start and the end of each paragraph, without surrounding whitespace."""
-        starts = [0, *(match.end() for match in BLANK.finditer(self.text))]
-        ends = [*(match.start() for match in BLANK.finditer(self.text)), len(self.text)]
-        found: list[tuple[int, int]] = []
-        for start, end in zip(starts, ends, strict=True):
-            piece = self.text[start:end]
-            if stripped := piece.strip():
-                start += len(piece) - len(piece.lstrip())
-                found.append((start, start + len(stripped)))
-        return found
-
-    def _line_ends(self, character: int) -> int:
-        """Return the number of line ends before a character."""
-        known = character // STRIDE
-        return self._counts[known] + self.text.count("\n", known * STRIDE, character)
+        parts = between(BLANK, self.text)
+        return [span for part in parts for span in stripped(self.text, *part)]
 
     @cached_property
-    def _counts(self) -> list[int]:
-        strides = range(0, len(self.text), STRIDE)
-        counts = (self.text.count("\n", start, start + STRIDE) for start in strides)
-        return list(accumulate(counts, initial=0))
+    def _line_starts(self) -> Sequence[int]:
+        ends = (match.end() for match in re.finditer("\n", self.text))
+        return self.lines or array("Q", chain([0], ends))
+
+
+def between(separator: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each part of a text between matches of a pattern."""
+    start = 0
+    for match in separator.finditer(text):
+        yield start, match.start()
+        start = match.end()
+    yield start, len(text)
+
+
+def stripped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield a part of a text without surrounding whitespace, unless there is nothing else."""
+    part = text[start:end]
+    if kept := part.strip():
+        start += len(part) - len(part.lstrip())
+        yield start, start + len(kept)

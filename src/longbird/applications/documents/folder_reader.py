@@ -76,15 +76,10 @@ def _documents(
         if not tried:
             raise UnreadableError(f"{name} has no files of a supported kind: {READ}")
         if others:
-            tell(
-                f"skipped: {_count(others, 'file')} of other kinds than {READ} "
-                f"({_example(others)})"
-            )
+            tell(f"skipped: {_summary(others, f'of other kinds than {READ}', 'file')}")
         if links:
-            tell(
-                f"skipped: {_count(links, 'link')} to other folders ({_example(links)}); name a "
-                "folder to read it"
-            )
+            links_skipped = _summary(links, "to other folders", "link")
+            tell(f"skipped: {links_skipped}; name a folder to read it")
         if not readable:
             raise UnreadableError(f"{name} has no file that can be read (tried {tried:,})")
 
@@ -108,7 +103,7 @@ def _files_in(folder: str, others: list[str], links: list[str]) -> Iterator[Foun
                     pass
                 elif not os.path.islink(path):
                     yield from visit(path)
-                elif not _is_inside(os.path.realpath(path), root):
+                elif os.path.commonpath([os.path.realpath(path), root]) != root:
                     links.append(path)
             except OSError as error:
                 if os.path.isdir(path) or ending(name) in ENDINGS:
@@ -122,16 +117,11 @@ def _files_in(folder: str, others: list[str], links: list[str]) -> Iterator[Foun
     yield from visit(folder)
 
 
-def _count(paths: list[str], noun: str) -> str:
-    return f"1 {noun}" if len(paths) == 1 else f"{len(paths):,} {noun}s"
-
-
-def _example(paths: list[str]) -> str:
-    return f"{'such as ' * (len(paths) > 1)}{paths[0]}"
-
-
-def _is_inside(path: str, root: str) -> bool:
-    return os.path.commonpath([path, root]) == root
+def _summary(paths: list[str], what: str, noun: str) -> str:
+    """Return the number of paths with an example, such as "2 links to folders (such as a)"."""
+    if len(paths) == 1:
+        return f"1 {noun} {what} ({paths[0]})"
+    return f"{len(paths):,} {noun}s {what} (such as {paths[0]})"
 
 
 def _read_ahead(

@@ -25,6 +25,9 @@ BLOCKS = frozenset(
 )
 """Elements that start a new line, or a new paragraph outside of lists and tables."""
 
+NESTED = {"table": "table", "ul": "list", "ol": "list", "pre": "pre"}
+"""Elements that change how the text inside of them is separated, and their kinds."""
+
 # Classes of the controls that MediaWiki and Sphinx put beside headings.
 CONTROLS = frozenset(("mw-editsection", "headerlink"))
 
@@ -128,8 +131,8 @@ class _Blocks:
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.gap = ""
-        self.preformatted = self.tables = self.lists = 0
-        """Numbers of open elements of these kinds."""
+        self.open: Counter[str] = Counter()
+        """Numbers of open elements by the kinds of `NESTED`."""
 
     def separate(self, gap: str) -> None:
         """Request a separator of at least this width before the next piece."""
@@ -143,7 +146,7 @@ class _Blocks:
     def add(self, text: str) -> None:
         """Append the text of a node."""
         text = clean(text)
-        if self.preformatted:
+        if self.open["pre"]:
             self._put(text.replace("\t", "    "))
             return
         if not text.strip():
@@ -172,26 +175,19 @@ class _Blocks:
 
 def _walk(root: Any, blocks: _Blocks) -> None:
     """Visit all nodes below a node; recursion would fail on deep pages."""
-    node, entering = root, True
-    while True:
-        is_root = node.mem_id == root.mem_id
-        below = None
-        if node.is_text_node:
+    _boundary(root.tag, blocks, entering=True)
+    open_nodes = [(root.tag, root.iter(include_text=True))]
+    while open_nodes:
+        tag, children = open_nodes[-1]
+        node = next(children, None)
+        if node is None:
+            open_nodes.pop()
+            _boundary(tag, blocks, entering=False)
+        elif node.is_text_node:
             blocks.add(node.text_content or "")
-        elif node.is_element_node and entering and (is_root or not _is_noise(node)):
-            _enter(node.tag, blocks)
-            below = node.child
-            entering = below is not None
-        if node.is_element_node and not entering:
-            _leave(node.tag, blocks)
-        if below is not None:
-            node, entering = below, True
-        elif is_root:
-            return
-        elif node.next is not None:
-            node, entering = node.next, True
-        else:
-            node, entering = node.parent, False
+        elif node.is_element_node and not _is_noise(node):
+            _boundary(node.tag, blocks, entering=True)
+            open_nodes.append((node.tag, node.iter(include_text=True)))
 
 
 def _is_noise(node: Any) -> bool:
@@ -209,40 +205,22 @@ def _is_noise(node: Any) -> bool:
     )
 
 
-def _enter(tag: str, blocks: _Blocks) -> None:
+def _boundary(tag: str, blocks: _Blocks, entering: bool) -> None:
+    """Request the separator at the start or the end of an element, and count open elements."""
+    if tag in NESTED and not entering:
+        blocks.open[NESTED[tag]] -= 1
+    in_table, in_list = blocks.open["table"], blocks.open["list"]
     if tag == "table":
-        blocks.separate("\n" if blocks.tables or blocks.lists else "\n\n")
-        blocks.tables += 1
-    elif tag in ("ul", "ol"):
-        blocks.separate(_gap(blocks))
-        blocks.lists += 1
-    elif tag == "li" and not blocks.tables:
+        blocks.separate("\n" if in_table or in_list else "\n\n")
+    elif tag == "li" and entering and not in_table:
         blocks.separate("\n- ")
-    elif tag in ("br", "tr", "dd"):
-        blocks.separate("\n" if tag == "tr" or not blocks.tables else " ")
-    elif tag in BLOCKS:
-        blocks.separate(_gap(blocks))
-    if tag == "pre":
-        blocks.preformatted += 1
-
-
-def _leave(tag: str, blocks: _Blocks) -> None:
-    if tag == "pre":
-        blocks.preformatted -= 1
-    if tag == "table":
-        blocks.tables -= 1
-        blocks.separate("\n" if blocks.tables or blocks.lists else "\n\n")
-    elif tag in ("ul", "ol"):
-        blocks.lists -= 1
-        blocks.separate(_gap(blocks))
-    elif tag in ("td", "th"):
+    elif tag in ("br", "dd") and entering:
+        blocks.separate(" " if in_table else "\n")
+    elif tag in ("td", "th") and not entering:
         blocks.separate(" | ")
-    elif tag in ("caption", "tr", "dt"):
+    elif tag == "tr" or (tag in ("caption", "dt") and not entering):
         blocks.separate("\n")
     elif tag in BLOCKS:
-        blocks.separate(_gap(blocks))
-
-
-def _gap(blocks: _Blocks) -> str:
-    """Return the separator of two blocks, which depends on the elements around them."""
-    return " " if blocks.tables else "\n" if blocks.lists else "\n\n"
+        blocks.separate(" " if in_table else "\n" if in_list else "\n\n")
+    if tag in NESTED and entering:
+        blocks.open[NESTED[tag]] += 1

@@ -55,7 +55,7 @@ def read(data: bytes, _limits: Limits, _encoding: str | None = None) -> Parsed:
     Raises:
         NotTextError: The file is damaged, protected, or has no text.
     """
-    pages = [list(page) for page in _pages(data)]
+    pages = list(_pages(data))
     empty = sum(not page for page in pages)
     if empty == len(pages):
         count = "its only page" if len(pages) == 1 else f"any of its {len(pages):,} pages"
@@ -77,7 +77,7 @@ def read(data: bytes, _limits: Limits, _encoding: str | None = None) -> Parsed:
     return parsed
 
 
-def _pages(data: bytes) -> Iterator[Iterator[Line]]:
+def _pages(data: bytes) -> Iterator[list[Line]]:
     import pypdfium2
     import pypdfium2.raw as pdfium
 
@@ -101,9 +101,9 @@ def _pages(data: bytes) -> Iterator[Iterator[Line]]:
             page = document[number]
             text = page.get_textpage()
         except pypdfium2.PdfiumError:  # a damaged page; others may be readable
-            yield iter(())
+            yield []
             continue
-        yield iter(list(_lines(text.raw, pdfium)))
+        yield list(_lines(text.raw, pdfium))
         text.close()
         page.close()
 
@@ -218,34 +218,30 @@ def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
     lines: list[int] = []
     length = 0
     before: Line | None = None
+    new_pages = 0  # pages that start at the next line
     for page in pages:
         between = _between_lines([line for line in page if line.kept], usual)
-        first = True
-        skipped = 0  # lines above the next one that is kept
+        new_pages += 1
+        new_lines = 0  # lines that start at the next one that is kept
         for line in page:
+            new_lines += 1
             if not line.kept:
-                skipped += 1
                 continue
             gap = next(between)
-            if first and before is not None:
-                gap = " " if _continues(before, line) else "\n\n"
-            if before is not None and before.text.endswith(HYPHEN):
-                gap = _divided(before.text, line.text, words) if gap == " " else "-" + gap
             if before is not None:
+                if new_pages:
+                    gap = " " if _continues(before, line) else "\n\n"
+                if before.text.endswith(HYPHEN):
+                    gap = _divided(before.text, line.text, words) if gap == " " else "-" + gap
                 pieces.append(gap)
                 length += len(gap)
-            if first:
-                starts.append(length)
-            lines += [length] * (skipped + 1)
-            skipped = 0
+            starts += [length] * new_pages
+            lines += [length] * new_lines
+            new_pages = new_lines = 0
             pieces.append(line.text.removesuffix(HYPHEN))
             length += len(pieces[-1])
-            before, first = line, False
-        if first:
-            starts.append(-1)  # an empty page starts where the next one does
-    for number in reversed(range(len(starts))):
-        if starts[number] < 0:
-            starts[number] = starts[number + 1] if number + 1 < len(starts) else length
+            before = line
+    starts += [length] * new_pages
     return Parsed("".join(pieces), "pdf", starts, lines)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from longbird.applications.documents.document import BLANK
+from longbird.applications.documents.document import BLANK, between, stripped
 
 ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st sr jr gen col lt sgt capt rev hon gov sen rep pres vs etc al cf ca "
@@ -42,18 +42,10 @@ def sentences(text: str) -> list[tuple[int, int]]:
     """
     return [
         (start, end)
-        for low, high in _between_breaks(text)
+        for low, high in between(BREAK, text)
         for first, last in _between_stops(text, low, high)
         for start, end in _cut(text, first, last)
     ]
-
-
-def _between_breaks(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for found in BREAK.finditer(text):
-        yield start, found.start()
-        start = found.end()
-    yield start, len(text)
 
 
 def _between_stops(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -85,14 +77,6 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             at = max(text.rfind(" ", start + 1, start + LONGEST), start)
         if at == start:
             at = start + LONGEST
-        yield from _stripped(text, start, at)
+        yield from stripped(text, start, at)
         start = at
-    yield from _stripped(text, start, end)
-
-
-def _stripped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    piece = text[start:end]
-    kept = piece.strip()
-    if kept:
-        begins = start + len(piece) - len(piece.lstrip())
-        yield begins, begins + len(kept)
+    yield from stripped(text, start, end)
