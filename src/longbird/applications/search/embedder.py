@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -167,9 +167,8 @@ class Embedder:
             for number, text in enumerate(texts)
         )
         whole = unit == "document" and units is None
-        found = [*self.stream(pairs, whole, context, prompt, tokens_at_once)]
-        if not found:
-            return Embedded(np.zeros((0, self.width), np.float32), *[np.zeros(0, np.int64)] * 5)
+        nothing = Embedded(np.zeros((0, self.width), np.float32), *[np.zeros(0, np.int64)] * 5)
+        found = [nothing, *self.stream(pairs, whole, context, prompt, tokens_at_once)]
         names = ("vectors", "documents", "starts", "ends", "tokens", "passages")
         return Embedded(
             *(np.concatenate([getattr(each, name) for each in found]) for name in names)
@@ -214,8 +213,8 @@ class Embedder:
         batch: list[_Passage] = []
         tokens = 0
         for number, (text, units) in enumerate(texts):
-            waiting.append(_Text(self, number, text, units, whole, context == "alone", prompt))
-            for passage in waiting[-1].passages():
+            waiting.append(_Text(self.about, number, units, whole))
+            for passage in self._passages(waiting[-1], text, context == "alone", prompt):
                 if batch and tokens + len(passage.ids) > tokens_at_once:
                     self._encode(batch)
                     batch, tokens = [], 0
@@ -227,6 +226,54 @@ class Embedder:
             self._encode(batch)
         for each in waiting:
             yield each.result()
+
+    def _passages(self, text: _Text, source: str, alone: bool, prompt: str) -> Iterator[_Passage]:
+        """Yield all passages of a text that the model has to read."""
+        if text.whole or not alone:
+            yield from self._passages_of(text, source, 0, text.whole, prompt)
+            return
+        for number, (start, end) in enumerate(text.units):
+            yield from self._passages_of(text, source[start:end], number, True, prompt)
+
+    def _passages_of(
+        self, text: _Text, source: str, first: int, whole: bool, prompt: str
+    ) -> Iterator[_Passage]:
+        """Yield the passages of a text or of one of its parts, number `first`.
+
+        The vector of a `whole`, which is not divided further, includes special tokens.
+        """
+        about = self.about
+        read = tokenized(prompt + source, about.tokenizer)
+        prompt_ids, found = read.split_prompt(len(prompt))
+        text.tokens += len(found)
+        if len(found) == 0 and not text.whole:
+            return  # only whitespace: such a part has no vector
+        before = np.array([*self._before, *prompt_ids], np.int32)
+        after = np.array(self._after, np.int32)
+        room = about.length - len(before) - len(after)
+        if room < about.length // 2:
+            raise InvalidValueError(
+                f"the prompt has {len(prompt_ids):,} tokens, more than half of the "
+                f"{about.length:,} that the model reads at once; make it shorter"
+            )
+        places = windows(0, len(found), room)
+        text.passages = max(text.passages, len(places))
+        low, high = np.zeros(1, np.int64), np.array([len(found)])
+        if not whole:
+            low, high = found.ranges(text.units)
+        for (begin, end), (own, others) in zip(places, owned(places), strict=True):
+            ids = np.concatenate([before, found.ids[begin:end], after])
+            if len(ids) == 0:
+                continue  # an empty text, and a model without special tokens
+            here = np.flatnonzero(whole | ((low < others) & (high > own) & (low < high)))
+            shift = len(before) - begin
+            starts, ends = (np.clip(x[here], own, others) + shift for x in (low, high))
+            if whole and begin == 0 and (about.counts_prompt or len(prompt_ids) == 0):
+                starts = np.zeros(1, np.int64)
+            if whole and end == len(found):
+                ends = np.array([len(ids)])
+            text.unread += 1
+            yield _Passage(text, ids, first + here, starts, ends)
 
     @torch.inference_mode()
     def _encode(self, batch: Sequence[_Passage]) -> None:
@@ -256,6 +303,37 @@ class Embedder:
             first += len(passage.ids)
 
 
+class _Text:
+    """The parts of a text that get vectors, with the sums over the tokens read so far."""
+
+    def __init__(
+        self, about: EmbeddingModel, number: int, units: Sequence[Range], whole: bool
+    ) -> None:
+        self.about, self.number, self.units, self.whole = about, number, units, whole
+        self.sums = np.zeros((len(units), about.width))
+        self.counts = np.zeros(len(units), np.int64)
+        self.unread = 0  # passages that wait for the model
+        self.passages = 0  # if parts are read alone, of the part that has most
+        self.tokens = 0
+
+    def result(self) -> Embedded:
+        """Return the vectors of the parts that have tokens, or of the whole text."""
+        there = np.ones(len(self.units), bool) if self.whole else self.counts > 0
+        vectors = self.sums[there] / np.maximum(self.counts[there], 1)[:, None]
+        if self.about.normalized:
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors /= np.maximum(lengths, 1e-12)
+        places = np.array(self.units, np.int64).reshape(-1, 2)[there]
+        return Embedded(
+            vectors.astype(np.float32),
+            np.full(len(vectors), self.number, np.int64),
+            places[:, 0],
+            places[:, 1],
+            np.array([self.tokens], np.int64),
+            np.array([self.passages], np.int64),
+        )
+
+
 @dataclass(eq=False)
 class _Passage:
     """Tokens that the model reads at once, and the parts of a text that have some of them."""
@@ -274,100 +352,6 @@ class _Passage:
         self.text.sums[self.parts] += sums
         self.text.counts[self.parts] += counts
         self.text.unread -= 1
-
-
-@dataclass(eq=False)
-class _Text:
-    """A text whose passages run through the model."""
-
-    embedder: Embedder
-    number: int
-    text: str
-    units: Sequence[Range]
-    whole: bool
-    alone: bool
-    prompt: str
-    sums: Numbers = field(init=False)
-    counts: Numbers = field(init=False)
-    unread: int = 0
-    """Passages that were yielded, and not read yet."""
-    most_passages: int = 0
-    """Number of passages; if parts are read alone, of the part that has most."""
-    tokens: int = 0
-
-    def __post_init__(self) -> None:
-        self.sums = np.zeros((len(self.units), self.embedder.width))
-        self.counts = np.zeros(len(self.units), np.int64)
-
-    def passages(self) -> Iterator[_Passage]:
-        """Yield all passages that the model has to read."""
-        if self.whole or not self.alone:
-            yield from self._passages(self.text, 0, self.whole)
-            return
-        for number, (start, end) in enumerate(self.units):
-            yield from self._passages(self.text[start:end], number, True)
-
-    def _passages(self, text: str, first: int, whole: bool) -> Iterator[_Passage]:
-        """Yield the passages of a text; the vector of a `whole` text includes special tokens.
-
-        Args:
-            text: The text, or one of its parts.
-            first: Index of its first part.
-            whole: Whether it is a single part.
-        """
-        about = self.embedder.about
-        prompt, found = tokenized(self.prompt + text, about.tokenizer).split_prompt(
-            len(self.prompt)
-        )
-        self.tokens += len(found)
-        if len(found) == 0 and not self.whole:
-            return  # only whitespace: such a part has no vector
-        before = np.array([*self.embedder._before, *prompt], np.int32)
-        after = np.array(self.embedder._after, np.int32)
-        room = about.length - len(before) - len(after)
-        if room < about.length // 2:
-            raise InvalidValueError(
-                f"the prompt has {len(prompt):,} tokens, more than half of the {about.length:,} "
-                "that the model reads at once; make it shorter"
-            )
-        places = windows(0, len(found), room)
-        self.most_passages = max(self.most_passages, len(places))
-        counts_start = about.counts_prompt or len(prompt) == 0
-        low, high = np.zeros(1, np.int64), np.array([len(found)])
-        if not whole:
-            low, high = found.ranges(self.units)
-        for number, ((begin, end), (own, others)) in enumerate(
-            zip(places, owned(places), strict=True)
-        ):
-            ids = np.concatenate([before, found.ids[begin:end], after])
-            if len(ids) == 0:
-                continue  # an empty text, and a model without special tokens
-            here = np.flatnonzero(whole | ((low < others) & (high > own) & (low < high)))
-            shift = len(before) - begin
-            starts, ends = (np.clip(x[here], own, others) + shift for x in (low, high))
-            if whole and number == 0 and counts_start:
-                starts = np.zeros(1, np.int64)
-            if whole and number == len(places) - 1:
-                ends = np.array([len(ids)])
-            self.unread += 1
-            yield _Passage(self, ids, first + here, starts, ends)
-
-    def result(self) -> Embedded:
-        """Return the vectors of the parts that have tokens, or of the whole text."""
-        there = np.ones(len(self.units), bool) if self.whole else self.counts > 0
-        vectors = self.sums[there] / np.maximum(self.counts[there], 1)[:, None]
-        if self.embedder.about.normalized:
-            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-            vectors /= np.maximum(lengths, 1e-12)
-        places = np.array(self.units, np.int64).reshape(-1, 2)[there]
-        return Embedded(
-            vectors.astype(np.float32),
-            np.full(len(vectors), self.number, np.int64),
-            places[:, 0],
-            places[:, 1],
-            np.array([self.tokens], np.int64),
-            np.array([self.most_passages], np.int64),
-        )
 
 
 def check_choice(name: str, given: object, known: Sequence[str]) -> None:

@@ -10,8 +10,9 @@ import hashlib
 import json
 import os
 import warnings
+from array import array
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,7 +40,9 @@ VERIFIED = 2**16
 """Number of evenly spaced vectors that the checksum of an .npy file covers."""
 
 Row = Mapping[str, Any]
-Content = tuple[npt.NDArray[np.float32], Sequence[Row], Mapping[str, Any]]
+Rows = Callable[[int], Row]
+"""Function that reads the row of a vector from the file."""
+Content = tuple[npt.NDArray[np.float32], Rows, Mapping[str, Any]]
 """Vectors, their rows, and facts about all of them."""
 
 
@@ -48,20 +51,19 @@ def read_vectors(path: Path, tell: Callable[[str], None] | None = None) -> Conte
     _check_name(path)
     if not path.is_file():
         raise MissingFileError(f"there is no file {path}")
-    return _read_parquet(path) if path.suffix == ".parquet" else _read_npy(path, tell or _warn)
+    if path.suffix == ".parquet":
+        return _read_parquet(path)
+    return _read_npy(path, tell or (lambda line: warnings.warn(line, stacklevel=5)))
 
 
 @contextmanager
 def writing_vectors(path: Path, about: Mapping[str, Any]) -> Generator[Any, None, None]:
     """Yield a writer of vectors and rows; the files appear complete, or not at all."""
     about = {"longbird": version("longbird"), **about}
-    with writing_files(_files_of(path)) as files:
-        writer = (_ParquetWriter if path.suffix == ".parquet" else _NpyWriter)(files, about)
-        try:
-            yield writer
-            writer.finish()
-        finally:
-            writer.close()
+    kind = _ParquetWriter if path.suffix == ".parquet" else _NpyWriter
+    with writing_files(_files_of(path)) as files, closing(kind(files, about)) as writer:
+        yield writer
+        writer.finish()
 
 
 def check_out(path: Path, force: bool) -> None:
@@ -97,10 +99,6 @@ def _check_parquet() -> None:
         )
 
 
-def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=4)
-
-
 def _checked_row(where: str, row: Any) -> Row:
     types = {"file": str, "text": str, "start": int, "end": int}
     if not (
@@ -131,33 +129,25 @@ def _checked_about(file: Path, text: str | bytes) -> dict[str, Any]:
 # ---- npy
 
 
-class _JsonRows(Sequence[Row]):
-    """The rows of a .jsonl file, each read when it is asked for."""
+def _json_rows(file: Path) -> tuple[Rows, int, str]:
+    """Return a function that reads a row of a .jsonl file, the number of rows, and a checksum."""
+    starts, digest = array("q", [0]), hashlib.sha256()
+    with file.open("rb") as opened:
+        for line in opened:
+            digest.update(line)
+            starts.append(starts[-1] + len(line))
 
-    def __init__(self, file: Path) -> None:
-        self.file, digest = file, hashlib.sha256()
-        ends = [np.zeros(1, np.int64)]
+    def row(number: int) -> Row:
         with file.open("rb") as opened:
-            first = 0
-            while piece := opened.read(2**24):
-                digest.update(piece)
-                ends.append(np.flatnonzero(np.frombuffer(piece, np.uint8) == 10) + first + 1)
-                first += len(piece)
-        self.ends, self.sha256 = np.concatenate(ends), digest.hexdigest()
-
-    def __len__(self) -> int:
-        return len(self.ends) - 1
-
-    def __getitem__(self, number: Any) -> Any:
-        start, end = self.ends[number : number + 2].tolist()
-        with self.file.open("rb") as opened:
-            opened.seek(start)
-            line = opened.read(end - start)
+            opened.seek(starts[number])
+            line = opened.readline()
         try:
-            row = json.loads(line)
+            found = json.loads(line)
         except ValueError:
-            row = None
-        return _checked_row(f"{self.file}, line {number + 1}", row)
+            found = None
+        return _checked_row(f"{file}, line {number + 1}", found)
+
+    return row, len(starts) - 1, digest.hexdigest()
 
 
 def _read_npy(path: Path, tell: Callable[[str], None]) -> Content:
@@ -170,21 +160,21 @@ def _read_npy(path: Path, tell: Callable[[str], None]) -> Content:
             )
     about = _checked_about(about_file, about_file.read_bytes())
     try:
-        array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        vectors: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         raise InvalidValueError(
             f"{path} cannot be read as an array of numbers: {error}"
         ) from error
-    if getattr(array, "dtype", None) != np.float32 or array.ndim != 2:
-        kind = f"{array.dtype} {list(array.shape)}" if hasattr(array, "dtype") else "several"
+    if getattr(vectors, "dtype", None) != np.float32 or vectors.ndim != 2:
+        kind = f"{vectors.dtype} {list(vectors.shape)}" if hasattr(vectors, "dtype") else "several"
         raise InvalidValueError(
             f"{path} must be an array of float32 [vectors, width], received {kind}"
         )
-    rows = _JsonRows(rows_file)
-    if array.shape != (len(rows), about["width"]):
+    rows, count, sha256 = _json_rows(rows_file)
+    if vectors.shape != (count, about["width"]):
         raise InvalidValueError(
-            f"{path} has {array.shape[0]:,} vectors of {array.shape[1]:,} numbers, and beside it "
-            f"are {len(rows):,} rows of a model with {about['width']:,}: they do not belong "
+            f"{path} has {len(vectors):,} vectors of {vectors.shape[1]:,} numbers, and beside it "
+            f"are {count:,} rows of a model with {about['width']:,}: they do not belong "
             "together; embed the documents again"
         )
     checksums = about.get("checksums")
@@ -193,17 +183,18 @@ def _read_npy(path: Path, tell: Callable[[str], None]) -> Content:
             f"{path} was written by an earlier version of Longbird, without checksums: that its "
             "vectors and rows belong together cannot be verified until it is embedded again"
         )
-    elif checksums != _checksums(array, rows.sha256):
+    elif checksums != _checksums(vectors, sha256):
         raise InvalidValueError(
             f"{path} and the files beside it do not belong together: they were written by "
             "different runs, or one of them was modified; embed the documents again"
         )
-    return array, rows, about
+    return vectors, rows, about
 
 
-def _checksums(array: npt.NDArray[np.float32], rows_sha256: str) -> dict[str, str]:
-    chosen = np.linspace(0, max(len(array) - 1, 0), min(len(array), VERIFIED)).astype(np.int64)
-    return {"rows": rows_sha256, "vectors": hashlib.sha256(array[chosen].tobytes()).hexdigest()}
+def _checksums(vectors: npt.NDArray[np.float32], rows_sha256: str) -> dict[str, str]:
+    count = len(vectors)
+    chosen = np.linspace(0, max(count - 1, 0), min(count, VERIFIED)).astype(np.int64)
+    return {"rows": rows_sha256, "vectors": hashlib.sha256(vectors[chosen].tobytes()).hexdigest()}
 
 
 class _NpyWriter:
@@ -230,8 +221,8 @@ class _NpyWriter:
         for opened in (self.array, self.rows):
             opened.flush()
             os.fsync(opened.fileno())
-        array = np.load(self.array.name, mmap_mode="r") if self.count else np.zeros((0, 1), "f4")
-        checksums = _checksums(array, self.digest.hexdigest())
+        written = np.load(self.array.name, mmap_mode="r") if self.count else np.zeros((0, 1), "f4")
+        checksums = _checksums(written, self.digest.hexdigest())
         about = {**self.about, "vectors": self.count, "checksums": checksums}
         self.beside.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
@@ -247,18 +238,6 @@ class _NpyWriter:
 
 
 # ---- parquet
-
-
-class _TableRows(Sequence[Row]):
-    def __init__(self, path: Path, table: Any) -> None:
-        self.path, self.table = path, table
-
-    def __len__(self) -> int:
-        return self.table.num_rows
-
-    def __getitem__(self, number: Any) -> Any:
-        row = self.table.slice(number, 1).to_pylist()[0]
-        return _checked_row(f"{self.path}, row {number + 1}", row)
 
 
 def _read_parquet(path: Path) -> Content:
@@ -286,8 +265,12 @@ def _read_parquet(path: Path) -> Content:
         raise InvalidValueError(f"{path} has {column.null_count:,} rows without a vector")
     pieces = [piece.flatten().to_numpy() for piece in column.chunks]
     flat = np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
-    rows = _TableRows(path, table.drop_columns(["vector"]))
-    return flat.reshape(-1, about["width"]), rows, about
+    rows = table.drop_columns(["vector"])
+
+    def row(number: int) -> Row:
+        return _checked_row(f"{path}, row {number + 1}", rows.slice(number, 1).to_pylist()[0])
+
+    return flat.reshape(-1, about["width"]), row, about
 
 
 class _ParquetWriter:
@@ -311,12 +294,11 @@ class _ParquetWriter:
         rows = [
             {**row, "file": row["file"].encode("utf-8", ESCAPED).decode("utf-8")} for row in rows
         ]
-        columns: list[Any] = [
-            pa.array([row[name] for row in rows], self.schema.field(name).type) for name in COLUMNS
-        ]
+        *fields, vector = self.schema
         flat = pa.array(np.ascontiguousarray(vectors).ravel(), pa.float32())
-        columns.append(pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]))
-        self.waiting.append(pa.table(columns, schema=self.schema))
+        column = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+        table = pa.Table.from_pylist(rows, pa.schema(fields))
+        self.waiting.append(table.append_column(vector, column))
         self.count += len(vectors)
         if sum(map(len, self.waiting)) >= 2**14:
             self._write()

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from longbird.applications.search import nearest_vectors
 from longbird.applications.search.nearest_vectors import nearest_by_index
-from longbird.applications.search.vector_files import Row, read_vectors
+from longbird.applications.search.vector_files import Row, Rows, read_vectors
 from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
 
 
@@ -71,7 +71,7 @@ class Vectors:
         self,
         path: Path,
         array: npt.NDArray[np.float32],
-        rows: Sequence[Row],
+        rows: Rows,
         about: Mapping[str, Any],
     ) -> None:
         self.path, self.array, self.about = path, array, about
@@ -101,7 +101,7 @@ class Vectors:
 
     def row(self, number: int) -> Row:
         """Return which part of which document a vector belongs to."""
-        return self._rows[number]
+        return self._rows(number)
 
     @cached_property
     def embedder(self) -> Any:
