@@ -13,10 +13,10 @@ import json
 import sys
 from pathlib import Path
 
+from difference import write_difference
 from safetensors.torch import load_file
 
 from longbird.applications.reading.default_reader import DIFFERENCE, SHIPPED, starting_weights
-from longbird.applications.reading.weight_difference import write_difference
 from longbird.files.sources import minilm
 
 

@@ -14,12 +14,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from difference import write_difference
 from scoring import f1_by_kind, in_percent
 from torch import Tensor
 
 from experiments.quality.documents import read_rows
-from longbird.applications.reading.default_reader import DIFFERENCE, starting_weights
-from longbird.applications.reading.weight_difference import apply_difference, write_difference
+from longbird.applications.reading.default_reader import (
+    DIFFERENCE,
+    apply_difference,
+    starting_weights,
+)
 from longbird.applications.training.engine.trained_model import Trained, load_trained
 from longbird.applications.training.tasks.ask.task import Ask
 from longbird.files.sources import minilm

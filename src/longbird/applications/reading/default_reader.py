@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from longbird.files.sources.packages import MODEL_FILES, cached
 SHIPPED = Path(__file__).parent / "shipped"
 """Folder with config.json, difference.safetensors and the model card."""
 DIFFERENCE = "difference.safetensors"
+NUMBERS, SCALES = ".difference", ".scale"
+"""Suffixes of the names of tensors that are stored as a difference."""
 TOKENIZER = tuple(file for file in MODEL_FILES if file not in ("config.json", "model.safetensors"))
 
 
@@ -46,8 +49,6 @@ def shipped_name() -> str:
 def _fill(folder: Path, _: Path) -> None:
     from safetensors.torch import save_file
 
-    from longbird.applications.reading.weight_difference import apply_difference
-
     source = minilm.path()
     weights = apply_difference(starting_weights(source), SHIPPED / DIFFERENCE)
     contiguous = {name: value.contiguous() for name, value in weights.items()}
@@ -69,3 +70,35 @@ def starting_weights(source: str | Path, rows: int = 4096) -> dict[str, Any]:
     table = weights["longbird.embeddings.positions.weight"]
     weights["longbird.embeddings.positions.weight"] = table[torch.arange(rows) % len(table)]
     return weights
+
+
+def apply_difference(start: Mapping[str, Any], file: str | Path) -> dict[str, Any]:
+    """Return the trained weights, from the weights that training started from and their changes.
+
+    Training changes weights little, so a byte for the difference is more precise than a byte for
+    the weight itself. Each row has its own scale, and the error is below 1/250 of the row's
+    largest change. Weights that did not change, such as frozen embeddings, take no space.
+
+    Raises:
+        ValueError: The file has a difference to a tensor that does not exist, or has another
+            shape.
+    """
+    from safetensors.torch import load_file
+
+    kept = load_file(file)
+    found = dict(start)
+    for name, value in kept.items():
+        if name.endswith(SCALES):
+            continue
+        if not name.endswith(NUMBERS):
+            found[name] = value
+            continue
+        base = name.removesuffix(NUMBERS)
+        if base not in start or start[base].shape != value.shape:
+            shape = list(start[base].shape) if base in start else "missing"
+            raise InvalidValueError(
+                f"{file} has a difference of shape {list(value.shape)} to {base}, which is "
+                f"{shape} in the starting weights"
+            )
+        found[base] = start[base].float() + value.float() * kept[base + SCALES][:, None]
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,18 @@ class EncodedQuestion:
         later = (token for token in tokens if self.first < token < self.last)
         return list(dict.fromkeys([self.first, *later]))
 
+    def row(self, text: str) -> dict[str, Any]:
+        """Return the fields by which the document, which is `text`, is read and answered."""
+        return {
+            "starts": self.starts,
+            "ends": self.ends,
+            "input_ids": self.ids,
+            "token_type_ids": self.types,
+            "first": self.first,
+            "last": self.last,
+            "paragraphs": self.paragraphs(text),
+        }
+
     def windows(self, length: int) -> list[range]:
         """Return the windows of the document that have, with the question, `length` tokens."""
         room = length - (len(self.ids) - (self.last - self.first))
@@ -91,42 +103,44 @@ def encode(
 
 
 def window_inputs(
-    ids: Sequence[int], types: Sequence[int], first: int, last: int, start: int, stop: int
+    row: Mapping[str, Any], start: int, stop: int, rows: int | None = None
 ) -> dict[str, list[int]]:
     """Return the inputs for a window of a document; the tokens around the document are global.
 
     Args:
-        ids: Ids of all tokens.
-        types: Types of all tokens.
-        first: First token of the document.
-        last: Token after the document.
+        row: Document with its question, from `EncodedQuestion.row`, and its `sentence_tokens`.
         start: First token of the window.
         stop: Token after the window.
+        rows: Number of positions of the model, if positions restart in each paragraph.
     """
-    before, after = slice(0, first), slice(last, len(ids))
-    return {
-        "input_ids": [*ids[before], *ids[start:stop], *ids[after]],
-        "token_type_ids": [*types[before], *types[start:stop], *types[after]],
+    ids, types = row["input_ids"], row["token_type_ids"]
+    first, last = row["first"], row["last"]
+    inputs = {
+        "input_ids": [*ids[:first], *ids[start:stop], *ids[last:]],
+        "token_type_ids": [*types[:first], *types[start:stop], *types[last:]],
         "global_attention_mask": [1] * first + [0] * (stop - start) + [1] * (len(ids) - last),
+        "sentence_positions": _columns(row["sentence_tokens"], first, start, stop),
+        "paragraph_positions": _columns(row["paragraphs"], first, start, stop),
     }
+    if rows is not None:
+        inputs["position_ids"] = positions(
+            len(ids), first, last, start, stop, row["paragraphs"], rows
+        )
+    return inputs
 
 
-def joined(paragraphs: Sequence[int], last: int) -> list[int]:
-    """Return the first token of each paragraph, with short paragraphs joined.
+def _joined(paragraphs: Sequence[int], last: int) -> list[int]:
+    """Return the first token of each paragraph up to `last`, with short paragraphs joined.
 
     If positions restarted in every short paragraph, all of them would have the same few
     positions, and a model that sees them at once could not tell which word belongs to which
     paragraph: of ten lines such as "Anna lives in Paris." with blank lines between them, the
     reader told one city right; with joined paragraphs it tells nine.
 
-    Args:
-        paragraphs: First token of each paragraph.
-        last: Token after the last paragraph.
-
     Examples:
-        >>> joined([10, 15, 60, 120, 130], 140)
+        >>> _joined([10, 15, 60, 120, 130], 140)
         [10, 60]
-        >>> joined([10, 15], 20)
+        >>> _joined([10, 15], 20)
         [10]
     """
     found = list(paragraphs[:1])
@@ -138,11 +152,11 @@ def joined(paragraphs: Sequence[int], last: int) -> list[int]:
     return found
 
 
-def columns(tokens: Sequence[int], first: int, start: int, stop: int) -> list[int]:
+def _columns(tokens: Sequence[int], first: int, start: int, stop: int) -> list[int]:
     """Return the columns of document tokens among the inputs of a window; -1 if outside of it.
 
     Examples:
-        >>> columns([5, 8, 20], first=3, start=8, stop=16)
+        >>> _columns([5, 8, 20], first=3, start=8, stop=16)
         [-1, 3, -1]
     """
     return [first + token - start if start <= token < stop else -1 for token in tokens] or [-1]
@@ -173,7 +187,7 @@ def positions(
     inside: list[int] = []
     if stop > start:
         ahead = bisect_right(paragraphs, start)
-        begins = joined([each for each in paragraphs[ahead - 1 :] if each < stop], stop)
+        begins = _joined([each for each in paragraphs[ahead - 1 :] if each < stop], stop)
         for begin, end in zip(begins, [*begins[1:], stop], strict=True):
             places = range(max(start - begin, 0), end - begin)
             inside += [first + place % (rows - first) for place in places]

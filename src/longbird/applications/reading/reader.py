@@ -14,13 +14,7 @@ import torch
 
 from longbird.applications.documents.sentences import sentences
 from longbird.applications.reading.confidence import Confidence
-from longbird.applications.reading.model_inputs import (
-    EncodedQuestion,
-    columns,
-    encode,
-    positions,
-    window_inputs,
-)
+from longbird.applications.reading.model_inputs import encode, window_inputs
 from longbird.applications.reading.model_outputs import best_answer, join, margin, said
 from longbird.applications.reading.second_pass import looked_twice, passages, worth
 from longbird.applications.reading.word_overlap import shared
@@ -81,28 +75,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A document with a question, as the model reads it."""
+    """A document with a question: what the model reads, and the places of the sentences."""
 
     text: str
     question: str
-    tokens: EncodedQuestion
-    windows: list[range]
     sentences: list[tuple[int, int]]
-    sentence_tokens: list[int]
-    paragraphs: list[int]
-
-    def row(self) -> dict[str, Any]:
-        """Return the document in the form that `join` and the second pass take."""
-        return {
-            "text": self.text,
-            "skipped": 0,
-            "starts": self.tokens.starts,
-            "ends": self.tokens.ends,
-            "first": self.tokens.first,
-            "paragraphs": self.paragraphs,
-            "windows": [(each.start, each.stop) for each in self.windows],
-            "sentence_tokens": self.sentence_tokens,
-        }
+    row: dict[str, Any]
 
 
 class Reader:
@@ -183,7 +161,7 @@ class Reader:
             if isinstance(pair, str):  # a text of two letters would unpack
                 raise InvalidTypeError(f"expected a text with its question, received {pair!r:.80}")
             group.append(self._prepared(*pair))
-            tokens += len(group[-1].tokens.ids)
+            tokens += len(group[-1].row["input_ids"])
             if tokens >= TOKENS_AT_ONCE:
                 yield from self._answers(group, advance)
                 group, tokens = [], 0
@@ -204,37 +182,21 @@ class Reader:
             for place in sentences(text)
             if (first := tokens.tokens_of(*place)) is not None
         ]
-        return _Asked(
-            text,
-            question,
-            tokens,
-            tokens.windows(self.length),
-            [place for place, _ in places],
-            [token for _, token in places],
-            tokens.paragraphs(text),
-        )
-
-    def _inputs(self, asked: _Asked, window: range) -> dict[str, list[int]]:
-        """Return the inputs for a window."""
-        tokens = asked.tokens
-        here = (tokens.first, window.start, window.stop)
-        at = (tokens.first, tokens.last, window.start, window.stop)
-        row = window_inputs(tokens.ids, tokens.types, *at)
-        row["attention_mask"] = [1] * len(row["input_ids"])
-        if self.restarts:
-            places = positions(len(tokens.ids), *at, asked.paragraphs, self.length)
-            row["position_ids"] = [place + self.model.config.first_position for place in places]
-        if self.supported:
-            row["sentence_positions"] = columns(asked.sentence_tokens, *here)
-        row["paragraph_positions"] = columns(asked.paragraphs, *here)
-        return row
+        row = {
+            **tokens.row(text),
+            "text": text,
+            "skipped": 0,
+            "windows": [(each.start, each.stop) for each in tokens.windows(self.length)],
+            "sentence_tokens": [token for _, token in places],
+        }
+        return _Asked(text, question, [place for place, _ in places], row)
 
     # ---- outputs
 
     def _answers(self, group: Sequence[_Asked], advance: Advance) -> Iterator[Answer]:
-        whole = [each.windows if each.tokens.first < each.tokens.last else [] for each in group]
-        outputs = self._read(group, whole, advance)
-        rows = [asked.row() for asked in group]
+        rows = [asked.row for asked in group]
+        whole = [row["windows"] if row["first"] < row["last"] else [] for row in rows]
+        outputs = self._read(rows, whole, advance)
         found = [
             join(row, parts, self.typed, self.supported) if parts else None
             for row, parts in zip(rows, outputs, strict=True)
@@ -244,11 +206,11 @@ class Reader:
                 [] if each is None else passages(row, each)
                 for row, each in zip(rows, found, strict=True)
             ]
-            outputs = self._read(group, [[range(*x) for x in each] for each in again], advance)
+            outputs = self._read(rows, again, advance)
             for number, parts in enumerate(outputs):
                 first, row, chosen = found[number], rows[number], again[number]
                 if first is not None and parts:
-                    row |= {"windows": chosen, "worth": worth(row, first, chosen)}
+                    row = {**row, "windows": chosen, "worth": worth(row, first, chosen)}
                     second = join(row, parts, self.typed, self.supported)
                     found[number] = looked_twice(first, second)
         for asked, each in zip(group, found, strict=True):
@@ -258,20 +220,30 @@ class Reader:
                 yield self._decided(asked, each)
 
     def _read(
-        self, group: Sequence[_Asked], windows: Sequence[Sequence[range]], advance: Advance
+        self,
+        rows: Sequence[dict[str, Any]],
+        windows: Sequence[Sequence[tuple[int, int]]],
+        advance: Advance,
     ) -> list[list[dict[str, Any]]]:
         """Run the model over windows of each document; windows of similar length run together."""
         jobs = [(number, each) for number, some in enumerate(windows) for each in some]
-        sizes = [group[number].tokens.first + len(each) for number, each in jobs]
+        sizes = [rows[number]["first"] + stop - start for number, (start, stop) in jobs]
         found: list[Any] = [None] * len(jobs)
+        restart = self.length if self.restarts else None
         done = 0
         for batch in _batches(sizes):
-            inputs = LongbirdCollator(self.tokenizer)(
-                [self._inputs(group[jobs[at][0]], jobs[at][1]) for at in batch]
-            )
-            if not inputs["token_type_ids"].any():
-                del inputs["token_type_ids"]
+            chosen = (jobs[at] for at in batch)
+            each = [window_inputs(rows[number], *window, restart) for number, window in chosen]
+            for row in each:
+                row["attention_mask"] = [1] * len(row["input_ids"])
+            inputs = LongbirdCollator(self.tokenizer)(each)
             given = {name: x for name, x in inputs.items() if name != "paragraph_positions"}
+            if not self.supported:
+                del given["sentence_positions"]
+            if not given["token_type_ids"].any():
+                del given["token_type_ids"]
+            if self.restarts:
+                given["position_ids"] += self.model.config.first_position
             with torch.inference_mode():
                 outputs = self.model(**given)
             parts = said(outputs, inputs, self.longest_answer, self.typed, self.supported)
@@ -279,10 +251,8 @@ class Reader:
                 found[at] = part
             done += sum(sizes[at] for at in batch)
             advance(done, sum(sizes))
-        grouped: list[list[dict[str, Any]]] = [[] for _ in windows]
-        for (number, _), part in zip(jobs, found, strict=True):
-            grouped[number].append(part)
-        return grouped
+        in_order = iter(found)
+        return [[next(in_order) for _ in some] for some in windows]
 
     def _decided(self, asked: _Asked, found: dict[str, Any]) -> Answer:
         """Decide whether the model is confident enough to answer."""
@@ -304,7 +274,7 @@ class Reader:
             None if given is None else given["start"],
             None if given is None else given["end"],
             self._evidence(asked, found, given, silent),
-            len(asked.windows),
+            len(asked.row["windows"]),
         )
 
     def _evidence(

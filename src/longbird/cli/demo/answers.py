@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from longbird.applications.documents import Document
-from longbird.applications.reading.answer_normalization import normalized
+from longbird.applications.training.metrics.squad import normalized
 from longbird.cli.demo.cost import CHUNK, Cost
 from longbird.cli.terminal import say, stdout
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from longbird.applications.reading.answer_normalization import normalized
-from longbird.applications.training.metrics.squad import overlap
+from longbird.applications.training.metrics.squad import normalized, overlap
 
 Fact = tuple[str, int]
 """The title of a paragraph and the index of a sentence in it."""

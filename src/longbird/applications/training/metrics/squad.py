@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import string
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from longbird.applications.reading.answer_normalization import normalized
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def normalized(answer: str) -> str:
+    """Return an answer in lowercase, without punctuation, articles and superfluous whitespace.
+
+    Examples:
+        >>> normalized("The  U.S.A.!")
+        'usa'
+    """
+    return " ".join(ARTICLES.sub(" ", answer.lower().translate(PUNCTUATION)).split())
 
 
 def overlap(given: str, right: str) -> tuple[float, float, float]:

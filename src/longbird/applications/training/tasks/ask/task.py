@@ -14,7 +14,7 @@ from torch import Tensor
 
 from longbird.applications.documents.sentences import sentences
 from longbird.applications.reading.confidence import Confidence, features
-from longbird.applications.reading.model_inputs import columns, positions, window_inputs
+from longbird.applications.reading.model_inputs import window_inputs
 from longbird.applications.reading.model_outputs import (
     NONE,
     TYPES,
@@ -215,7 +215,7 @@ class Ask(Task):
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
         """The inputs of a window; all but the document is global: the question."""
         start, stop = row["windows"][part]
-        first, last = row["first"], row["last"]
+        first = row["first"]
         column = {token: first + token - start for token in range(start, stop)}
         mentions = [
             (column[low], column[high])
@@ -223,19 +223,12 @@ class Ask(Task):
             if low in column and high in column
         ][:MENTIONS]
         absent = [-1] * (MENTIONS - len(mentions))
-        places: dict[str, Any] = {}
-        if self.positions == "paragraph":
-            count, begins = len(row["input_ids"]), row["paragraphs"]
-            rows = self.length
-            places["position_ids"] = positions(count, first, last, start, stop, begins, rows)
+        rows = self.length if self.positions == "paragraph" else None
         return {
-            **places,
-            **window_inputs(row["input_ids"], row["token_type_ids"], first, last, start, stop),
+            **window_inputs(row, start, stop, rows),
             "start_positions": [low for low, _ in mentions] + absent,
             "end_positions": [high for _, high in mentions] + absent,
             "answer_types": row["answer_types"],
-            "sentence_positions": columns(row["sentence_tokens"], first, start, stop),
-            "paragraph_positions": columns(row["paragraphs"], first, start, stop),
             "sentence_support": row["sentence_support"],
         }
 
