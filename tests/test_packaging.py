@@ -148,6 +148,7 @@ def test_workflows_are_valid_and_call_what_there_is() -> None:
     assert {file.stem for file in files} == {"tests", "wheels", "docs"}
     check_schema("github-workflows", *files)
     check_schema("dependabot", ROOT / ".github" / "dependabot.yml")
+    check_schema("github-issue-forms", *(ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
     makefile, text = (ROOT / "Makefile").read_text(), "".join(file.read_text() for file in files)
     for target in re.findall(r"run: make ([\w-]+)", text):
         assert re.search(f"^{target}:", makefile, re.MULTILINE), target

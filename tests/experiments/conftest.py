@@ -1,4 +1,4 @@
-"""What the tests of both benches share."""
+"""Fixtures of the tests of experiments."""
 
 from contextlib import nullcontext
 

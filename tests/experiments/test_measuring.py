@@ -1,4 +1,4 @@
-"""What all benches share: timing, contests, memory, the environment, tables."""
+"""What comparisons of times share: timing, contests, memory, the environment, tables."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The experiment about attention: contestants, measurements, the report and its targets."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The experiments about whole encoders and int8 weights."""
+
 from __future__ import annotations
 
 import json
@@ -253,7 +255,7 @@ def test_report_has_everything(small_run, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_forms_of_the_bench():
+def test_the_scales():
     full, quick = EncoderSettings(), EncoderSettings.quickly(repeats=5)
     assert {case.n for case in full.memory_cases} == {4096, 16384}
     assert quick.repeats == 5

@@ -1,3 +1,5 @@
+"""The experiment about training: contestants in separate processes, and the report."""
+
 from __future__ import annotations
 
 import json
