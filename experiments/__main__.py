@@ -21,7 +21,7 @@ def run(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             help="Name of an experiment, or a Python file that defines one. Without it, all "
             "experiments are listed.",
             show_default=False,
@@ -60,12 +60,19 @@ def run(
     ] = None,
     threads: Threads = None,
     out: Annotated[
-        Path, typer.Option("-o", "--out", help="Folder for the results.", file_okay=False)
+        Path,
+        typer.Option(
+            "-o",
+            "--out",
+            help="Folder for the results.",
+            file_okay=False,
+            show_default="experiments/results",
+        ),
     ] = RESULTS,
 ) -> None:
     """Measure Longbird beside other methods, and write a page, a picture and a JSON file.
 
-    If it is stopped, the same command resumes it: attempts that are done are kept.
+    If it is stopped, the same command resumes it; comparisons of times start again.
 
     For example:
 
