@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from longbird import models
 from longbird.core.graph import Causal, Full, Graph, LegacyBigBird
 from longbird.errors import InvalidValueError
-from longbird.models import (
-    LongbirdForCausalLM,
-    LongbirdForMaskedLM,
-    LongbirdForMultipleChoice,
-    LongbirdForPreTraining,
-    LongbirdForQuestionAnswering,
-    LongbirdForSequenceClassification,
-    LongbirdForTokenClassification,
-    LongbirdModel,
-    LongbirdSeq2SeqModel,
-)
 from longbird.models.checkpoints.bert import (
+    BERT_COPIES,
     BERT_LM,
     EMBEDDINGS,
     LAYERS,
-    NEXT_SENTENCE,
-    TOKENS,
+    SHARED,
     TWO_LAYERS,
     architectures,
-    shared,
+    encoder_heads,
 )
 from longbird.models.checkpoints.names import Family, ForeignConfig
 from longbird.models.checkpoints.seq2seq import (
     DECODER,
+    ENCODER,
+    SEQ2SEQ_CONSTANTS,
+    SEQ2SEQ_FIELDS,
     SEQ2SEQ_HEADS,
-    read_seq2seq,
     seq2seq_architectures,
-    write_seq2seq,
+    seq2seq_copies,
 )
 from longbird.models.config import LongbirdConfig
 
@@ -83,126 +75,103 @@ def write_graph(graph: Any) -> dict[str, Any]:
 
 
 def read_bigbird(theirs: ForeignConfig, random_blocks: str) -> dict[str, Any]:
-    """Translate a configuration of the library into fields of ours."""
+    """Return the fields of ours that follow from several fields of BigBird."""
+    # Its sparse attention shows later tokens to a decoder.
+    full = theirs.attention_type == "original_full" or theirs.add_cross_attention
     return {
-        **shared(theirs),
-        "type_vocab_size": theirs.type_vocab_size,
-        "sep_token_id": theirs.sep_token_id,
-        "rescale_embeddings": theirs.rescale_embeddings,
-        "attention_bias": theirs.use_bias,
-        "classifier_dropout": theirs.classifier_dropout,
         "classifier_activation": theirs.hidden_act,
-        "embedding_norm": "after_dropout",
-        "qa_feed_forward": True,
-        "qa_hides_question": True,
-        # Its sparse attention shows later tokens to a decoder.
-        "is_decoder": theirs.is_decoder
-        and (theirs.attention_type == "original_full" or theirs.add_cross_attention),
-        "add_cross_attention": theirs.add_cross_attention,
+        "is_decoder": theirs.is_decoder and full,
         "graph": read_graph(theirs, random_blocks),
     }
 
 
 def write_bigbird(ours: LongbirdConfig) -> dict[str, Any]:
-    """Translate our configuration into fields of the library."""
-    return {
-        **shared(ours),
-        **write_graph(ours.layer_graphs[0] if ours.causal else ours.graph),
-        "is_decoder": ours.is_decoder,
-        "add_cross_attention": ours.add_cross_attention,
-        "type_vocab_size": ours.type_vocab_size,
-        "sep_token_id": ours.sep_token_id,
-        "rescale_embeddings": ours.rescale_embeddings,
-        "use_bias": ours.attention_bias,
-        "classifier_dropout": ours.classifier_dropout,
-    }
+    """Return the fields of BigBird for the graph."""
+    graph = ours.layer_graphs[0] if ours.causal else ours.graph
+    return {**write_graph(graph), "is_decoder": ours.is_decoder}
 
 
 def read_pegasus(theirs: ForeignConfig, random_blocks: str) -> dict[str, Any]:
-    """Translate a configuration of the library into fields of ours."""
+    """Return the fields of ours for which BigBird-Pegasus has one field in common."""
     return {
-        **read_seq2seq(theirs),
-        "max_position_embeddings": theirs.max_position_embeddings,
         "max_decoder_positions": theirs.max_position_embeddings,
-        "rescale_embeddings": theirs.scale_embedding,
-        "attention_bias": theirs.use_bias,
         "attention_output_bias": theirs.use_bias,
-        "norm": "pre",
-        "embedding_norm": "none",
+        "classifier_dropout": theirs.classifier_dropout,
         "graph": read_graph(theirs, random_blocks),
     }
 
 
 def write_pegasus(ours: LongbirdConfig) -> dict[str, Any]:
-    """Translate our configuration into fields of the library."""
-    return {
-        **write_seq2seq(ours),
-        **write_graph(ours.graph),
-        "max_position_embeddings": ours.max_position_embeddings,
-        "scale_embedding": ours.rescale_embeddings,
-        "use_bias": ours.attention_bias,
-    }
+    """Return the fields of BigBird-Pegasus for the graph and the dropout."""
+    return {**write_graph(ours.graph), "classifier_dropout": ours.head_dropout}
 
 
 BIG_BIRD = Family(
     model_type="big_bird",
     prefix="bert.",
-    base=LongbirdModel,
+    base=models.LongbirdModel,
     body={**EMBEDDINGS, **LAYERS, "pooler": "pooler"},
     heads={
-        LongbirdForMaskedLM: BERT_LM,
-        LongbirdForCausalLM: BERT_LM,
-        LongbirdForPreTraining: {**BERT_LM, **NEXT_SENTENCE},
-        LongbirdForSequenceClassification: TWO_LAYERS,
-        LongbirdForMultipleChoice: {
+        **encoder_heads("bert.", BERT_LM, TWO_LAYERS),
+        models.LongbirdForMultipleChoice: {
             "classifier.dense": "bert.pooler",
             "classifier.out": "classifier",
         },
-        LongbirdForTokenClassification: TOKENS,
-        LongbirdForQuestionAnswering: {
+        models.LongbirdForQuestionAnswering: {
             "feed_forward.enter": "qa_classifier.intermediate.dense",
             "feed_forward.leave": "qa_classifier.output.dense",
             "norm": "qa_classifier.output.LayerNorm",
             "span": "qa_classifier.qa_outputs",
         },
     },
-    architectures={
-        **architectures("BigBird"),
-        LongbirdForCausalLM: "BigBirdForCausalLM",
-        LongbirdForPreTraining: "BigBirdForPreTraining",
+    architectures=architectures(
+        "BigBird", ForCausalLM="BigBirdForCausalLM", ForPreTraining="BigBirdForPreTraining"
+    ),
+    fields={
+        **SHARED,
+        "attention_bias": "use_bias",
+        **{
+            name: name
+            for name in (
+                "type_vocab_size sep_token_id rescale_embeddings classifier_dropout "
+                "add_cross_attention"
+            ).split()
+        },
     },
-    read=read_bigbird,
-    write=write_bigbird,
-    copies={"cls.predictions.bias": "cls.predictions.decoder.bias"},
-    unused=("bert.embeddings.position_ids", "embeddings.position_ids"),
+    constants={
+        "embedding_norm": "after_dropout",
+        "qa_feed_forward": True,
+        "qa_hides_question": True,
+    },
+    read_others=read_bigbird,
+    write_others=write_bigbird,
+    copies=BERT_COPIES,
 )
 
 BIGBIRD_PEGASUS = Family(
     model_type="bigbird_pegasus",
     prefix="model.",
-    base=LongbirdSeq2SeqModel,
+    base=models.LongbirdSeq2SeqModel,
     body={
-        "encoder.embeddings.tokens": "encoder.embed_tokens",
-        "decoder.tokens": "decoder.embed_tokens",
-        "encoder.embeddings.positions": "encoder.embed_positions",
-        "encoder.layers.*.attention.query": "encoder.layers.*.self_attn.self.query",
-        "encoder.layers.*.attention.key": "encoder.layers.*.self_attn.self.key",
-        "encoder.layers.*.attention.value": "encoder.layers.*.self_attn.self.value",
-        "encoder.layers.*.attention.output": "encoder.layers.*.self_attn.output",
-        "encoder.layers.*.attention_norm": "encoder.layers.*.self_attn_layer_norm",
-        "encoder.layers.*.feed_forward.enter": "encoder.layers.*.fc1",
-        "encoder.layers.*.feed_forward.leave": "encoder.layers.*.fc2",
-        "encoder.layers.*.feed_forward_norm": "encoder.layers.*.final_layer_norm",
+        **ENCODER,
+        **{
+            f"encoder.layers.*.attention.{name}": f"encoder.layers.*.self_attn.self.{name}"
+            for name in ("query", "key", "value")
+        },
         "encoder.final_norm": "encoder.layernorm_embedding",  # final, whatever its name says
         **DECODER,
         "decoder.final_norm": "decoder.layernorm_embedding",
     },
     heads=SEQ2SEQ_HEADS,
     architectures=seq2seq_architectures("BigBirdPegasus"),
-    read=read_pegasus,
-    write=write_pegasus,
-    copies={
-        "shared.weight": "encoder.embed_tokens.weight",
-        "model.shared.weight": "model.encoder.embed_tokens.weight",
+    fields={
+        **SEQ2SEQ_FIELDS,
+        "max_position_embeddings": "max_position_embeddings",
+        "rescale_embeddings": "scale_embedding",
+        "attention_bias": "use_bias",
     },
+    constants={**SEQ2SEQ_CONSTANTS, "norm": "pre", "embedding_norm": "none"},
+    read_others=read_pegasus,
+    write_others=write_pegasus,
+    copies=seq2seq_copies("model."),
 )

@@ -101,16 +101,28 @@ class Family:
     """The names outside of the body, by our class. They may replace a name of the body."""
     architectures: Mapping[ModelClass, str]
     """The names of the classes of the library, by our class."""
-    read: Callable[[ForeignConfig, str], dict[str, Any]]
-    """Translate a configuration of the library, given random_blocks, into fields of ours."""
-    write: Callable[[LongbirdConfig], dict[str, Any]]
-    """Translate our configuration into fields of the library."""
+    fields: Table
+    """Our fields of the configuration, and those of the library with the same meaning."""
+    read_others: Callable[[ForeignConfig, str], dict[str, Any]]
+    """Return our other fields, such as the graph, for a configuration and random_blocks."""
+    write_others: Callable[[LongbirdConfig], dict[str, Any]]
+    """Return other fields of the library, and raise if the model does not exist there."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    """Our fields that have the same value in all models of the family."""
     copies: Table = field(default_factory=dict)
     """Tensors that the library stores twice: the name of a copy, and that of the original."""
-    unused: tuple[str, ...] = ()
-    """Patterns of tensors that our models do not need, such as buffers."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """Number of rows of tensors that may have more rows in a file than the library uses."""
+
+    def read(self, theirs: ForeignConfig, random_blocks: str) -> dict[str, Any]:
+        """Translate a configuration of the library into fields of ours."""
+        shared = {ours: getattr(theirs, name) for ours, name in self.fields.items()}
+        return {**shared, **self.constants, **self.read_others(theirs, random_blocks)}
+
+    def write(self, ours: LongbirdConfig) -> dict[str, Any]:
+        """Translate a configuration of ours into fields of the library."""
+        others = self.write_others(ours)
+        return {**{name: getattr(ours, mine) for mine, name in self.fields.items()}, **others}
 
     def table(self, model_class: ModelClass) -> dict[str, str]:
         """Return all names of a model, ours to those of the library, with prefixes."""
@@ -176,7 +188,8 @@ class Family:
             if copy in origins:
                 copied = origins.pop(copy)
                 origins.setdefault(original, copied)  # a tensor under its own name counts
-        return {k: v for k, v in origins.items() if not matches(k, self.unused)}
+        buffers = (f"{self.prefix}embeddings.position_ids", "embeddings.position_ids")
+        return {k: v for k, v in origins.items() if k not in buffers}
 
 
 def with_originals(model: Any, found: Mapping[str, Any]) -> dict[str, Any]:

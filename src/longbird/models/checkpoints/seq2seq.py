@@ -1,19 +1,23 @@
-"""Names that BigBird-Pegasus and LED share: BART's decoder, and its names of fields."""
+"""Names that BigBird-Pegasus and LED share: those of BART."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from longbird.models import (
-    LongbirdForConditionalGeneration,
-    LongbirdSeq2SeqForQuestionAnswering,
-    LongbirdSeq2SeqForSequenceClassification,
-    LongbirdSeq2SeqModel,
-)
-from longbird.models.checkpoints.names import ForeignConfig, ModelClass, Table
-from longbird.models.config import LongbirdConfig
+from longbird import models
+from longbird.models.checkpoints.names import ModelClass, Table
 
+ENCODER = {
+    "encoder.embeddings.tokens": "encoder.embed_tokens",
+    "encoder.embeddings.positions": "encoder.embed_positions",
+    "encoder.layers.*.attention.output": "encoder.layers.*.self_attn.output",
+    "encoder.layers.*.attention_norm": "encoder.layers.*.self_attn_layer_norm",
+    "encoder.layers.*.feed_forward.enter": "encoder.layers.*.fc1",
+    "encoder.layers.*.feed_forward.leave": "encoder.layers.*.fc2",
+    "encoder.layers.*.feed_forward_norm": "encoder.layers.*.final_layer_norm",
+}
 DECODER = {
+    "decoder.tokens": "decoder.embed_tokens",
     "decoder.positions": "decoder.embed_positions",
     **{
         f"decoder.layers.*.{ours}.{part}": f"decoder.layers.*.{theirs}.{other}"
@@ -33,64 +37,52 @@ DECODER = {
 }
 
 SEQ2SEQ_HEADS: dict[ModelClass, Table] = {
-    LongbirdForConditionalGeneration: {
+    models.LongbirdForConditionalGeneration: {
         "lm_head": "lm_head",
         "final_logits_bias": "final_logits_bias",
     },
-    LongbirdSeq2SeqForQuestionAnswering: {"span": "qa_outputs"},
-    LongbirdSeq2SeqForSequenceClassification: {
+    models.LongbirdSeq2SeqForQuestionAnswering: {"span": "qa_outputs"},
+    models.LongbirdSeq2SeqForSequenceClassification: {
         "classifier.dense": "classification_head.dense",
         "classifier.out": "classification_head.out_proj",
     },
 }
 
-
-def seq2seq_architectures(theirs: str) -> dict[ModelClass, str]:
-    """Return the classes of a library, by ours."""
-    return {
-        LongbirdSeq2SeqModel: f"{theirs}Model",
-        LongbirdForConditionalGeneration: f"{theirs}ForConditionalGeneration",
-        LongbirdSeq2SeqForQuestionAnswering: f"{theirs}ForQuestionAnswering",
-        LongbirdSeq2SeqForSequenceClassification: f"{theirs}ForSequenceClassification",
-    }
-
-
-FIELDS = {
+SEQ2SEQ_FIELDS = {
     "hidden_size": "d_model",
     "num_hidden_layers": "encoder_layers",
     "num_attention_heads": "encoder_attention_heads",
     "intermediate_size": "encoder_ffn_dim",
-    "decoder_layers": "decoder_layers",
-    "decoder_attention_heads": "decoder_attention_heads",
     "decoder_intermediate_size": "decoder_ffn_dim",
     "hidden_act": "activation_function",
     "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
-    "activation_dropout": "activation_dropout",
     "initializer_range": "init_std",
     **{
         name: name
         for name in (
-            "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id",
-            "use_cache", "tie_word_embeddings", "id2label", "label2id", "problem_type",
-        )
+            "decoder_layers decoder_attention_heads activation_dropout vocab_size pad_token_id "
+            "bos_token_id eos_token_id decoder_start_token_id use_cache tie_word_embeddings "
+            "id2label label2id problem_type"
+        ).split()
     },
-}  # fmt: skip
+}
 """Our fields, and those of the library."""
 
+SEQ2SEQ_CONSTANTS: dict[str, Any] = {"layer_norm_eps": 1e-5, "type_vocab_size": 0}
+"""Fields of ours that are the same in all models of these families."""
 
-def read_seq2seq(theirs: ForeignConfig) -> dict[str, Any]:
-    """Translate a configuration of the library into fields of ours."""
-    fields = {ours: getattr(theirs, name) for ours, name in FIELDS.items()}
+
+def seq2seq_architectures(theirs: str) -> dict[ModelClass, str]:
+    """Return the names of the classes of a library, by ours."""
     return {
-        **fields,
-        "classifier_dropout": theirs.classifier_dropout,
-        "layer_norm_eps": 1e-5,
-        "type_vocab_size": 0,
+        models.LongbirdSeq2SeqModel: f"{theirs}Model",
+        models.LongbirdForConditionalGeneration: f"{theirs}ForConditionalGeneration",
+        models.LongbirdSeq2SeqForQuestionAnswering: f"{theirs}ForQuestionAnswering",
+        models.LongbirdSeq2SeqForSequenceClassification: f"{theirs}ForSequenceClassification",
     }
 
 
-def write_seq2seq(ours: LongbirdConfig) -> dict[str, Any]:
-    """Translate our configuration into fields of the library."""
-    fields = {name: getattr(ours, field) for field, name in FIELDS.items()}
-    return {**fields, "classifier_dropout": ours.head_dropout}
+def seq2seq_copies(prefix: str) -> dict[str, str]:
+    """Return the names of copies of the token embeddings."""
+    return {f"{each}shared.weight": f"{each}encoder.embed_tokens.weight" for each in ("", prefix)}
