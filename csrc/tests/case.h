@@ -1,4 +1,4 @@
-// A random problem: sequences over a random layout, every way of storing them, and the same in double precision.
+// A random problem: sequences over a random layout, in all storage formats, and the result in double precision.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace longbird;
 
-// The mixing function of the dropout generator, once more.
+// An independent version of the mixing function of dropout.
 uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 16) * 0x7feb352du;
     x = (x ^ x >> 15) * 0x846ca68bu;
@@ -46,13 +46,13 @@ struct Numbers {
 struct Case {
     Random random;
     int batch, n, heads, dim, tile, radius;
-    bool interleaved;  // the heads of a token side by side, as models have them
+    bool interleaved;  // interleaved heads, as in models
     DType dtype;
     float dropout, scale;
     std::vector<int32_t> starts, order, columns, mask_ids, globals;
     std::vector<int64_t> row_ptr;
     std::vector<uint8_t> masks;
-    std::vector<int> counts;  // how often query i sees key j in head h
+    std::vector<int> counts;  // number of edges from query i to key j in head h
     Layout layout;
     Numbers q, k, v, grad_out;
     std::vector<float> grad_lse, bias;
@@ -75,10 +75,10 @@ struct Case {
         dim = dims[random.integer(0, 8)];
         interleaved = random.chance(0.5);
         dropout = random.chance(0.3) ? 0.25f : 0.0f;
-        scale = random.chance(0.2) ? 3.0f : 0.3f;  // at 3 the running maximum rises often
+        scale = random.chance(0.2) ? 3.0f : 0.3f;  // with 3 the running maximum increases often
         radius = random.chance(0.4) ? random.integer(0, 20) : -1;
         counts.assign((size_t)heads * n * n, 0);
-        // Tokens as they come, in any order, or sorted by what they leave when divided by the step, as dilated windows are.
+        // Tokens in order, in random order, or sorted by residue as for dilated windows.
         const int ways = random.integer(0, 3), step = ways == 1 ? 0 : ways == 2 ? random.integer(2, 5) : 1;
         for (int residue = 0; ways && residue < std::max(step, 1); residue++)
             for (int i = residue; i < n; i += std::max(step, 1)) order.push_back(i);
@@ -143,7 +143,7 @@ struct Case {
 
     bool is_global(int token) const { return std::find(globals.begin(), globals.end(), token) != globals.end(); }
 
-    // What dropout multiplies an edge by.
+    // The factor of an edge by dropout.
     double keep(int b, int h, int i, int j) const {
         const uint32_t stream =
             mixed((uint32_t)seed() ^ mixed((uint32_t)(seed() >> 32) ^ mixed((uint32_t)(number(b) * heads + h))));
@@ -166,7 +166,7 @@ struct Case {
         return t;
     }
 
-    // The inputs alone.
+    // Only the inputs.
     Problem problem() const {
         Problem p;
         p.heads = heads, p.head_dim = dim, p.scale = scale;
@@ -185,7 +185,7 @@ struct Case {
     }
 };
 
-// What the kernels write. NaN before, so that a number that is not written shows.
+// The outputs of the kernels, initialised with NaN to detect numbers that are not written.
 struct Results {
     Numbers out, grad_q, grad_k, grad_v;
     std::vector<float> lse, grad_bias;
@@ -208,7 +208,7 @@ struct Results {
     }
 };
 
-// The definition.
+// The result by definition.
 struct Expected {
     std::vector<double> out, lse, grad_q, grad_k, grad_v, grad_bias;
 

@@ -1,4 +1,4 @@
-// The comparison that all other tests rely on, above all that it notices a NaN.
+// The comparison that all other tests use; in particular, it detects NaN.
 #include <cmath>
 
 #include "harness.h"

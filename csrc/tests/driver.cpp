@@ -1,6 +1,6 @@
 // Runs the tests of every instruction set. Built with the address and undefined-behaviour sanitizers by `make sanitize`. The
-// 16-lane kernels are compiled there for the machine at hand (the compiler splits their vectors), so that they run
-// without AVX-512 too.
+// 16-lane kernels are compiled for the current machine (the compiler splits their vectors), so that they also run without
+// AVX-512.
 //
 //   driver [part of a name] [random problems of a test]
 #include <atomic>
@@ -11,7 +11,7 @@
 
 #include "harness.h"
 
-// Of the sanitizer; GCC comes without the header that declares them.
+// Functions of the sanitizer; GCC does not include the header that declares them.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, size_t),
                                                          void (*)(const volatile void*));
 extern "C" size_t __sanitizer_get_allocated_size(const volatile void*);

@@ -7,7 +7,7 @@
 
 namespace {
 
-// The same number in every lane but one, which must not make a difference to it.
+// The same number in all lanes but one, on which the results must not depend.
 float exp2_of(float x) {
     float in[W], out[W];
     for (int lane = 0; lane < W; lane++) in[lane] = lane == 1 ? x : 0.5f;

@@ -18,7 +18,7 @@ struct Format {
     uint16_t infinity() const { return (uint16_t)(last_exponent() << mantissa); }
     bool is_nan(uint16_t x) const { return (x & 0x7fff) > infinity(); }
 
-    // What the bits mean.
+    // The value of the bits.
     double value(uint16_t x) const {
         const int e = exponent(x), fraction = x & ((1 << mantissa) - 1);
         const double sign = x & 0x8000 ? -1 : 1;
@@ -27,7 +27,7 @@ struct Format {
         return sign * std::ldexp((double)(whole + fraction), std::max(e, 1) - bias - mantissa);
     }
 
-    // The nearest value, the even one of two: the smallest pattern that lies above half the way.
+    // The nearest value, with ties to even: the smallest pattern above the midpoint.
     uint16_t nearest(float x) const {
         if (std::isnan(x)) return (uint16_t)(infinity() + 1);
         const double magnitude = std::fabs((double)x);
@@ -38,7 +38,7 @@ struct Format {
             const uint16_t middle = (uint16_t)((low + high) / 2);
             (value(middle) <= magnitude ? low : high) = middle;
         }
-        // Infinity stands where the next value would be.
+        // Infinity takes the place of the next value.
         const double step = value(low) - value((uint16_t)(low - 1));
         const double above = high == infinity() ? value(low) + step : value(high);
         const double below = magnitude - value(low), rest = above - magnitude;
@@ -75,7 +75,7 @@ TEST(halves_survive_the_way_to_float_and_back) {
         }
 }
 
-// Halfway between every two neighbours, and the floats next to it.
+// The midpoint of every two neighbours, and the floats next to it.
 TEST(halves_round_to_the_nearest_and_ties_to_even) {
     for (const Format& format : formats)
         for (uint16_t x = 0; x < format.infinity(); x++) {
@@ -90,7 +90,7 @@ TEST(halves_round_to_the_nearest_and_ties_to_even) {
         }
 }
 
-// One float of every 9,973, subnormal ones, infinities and NaN included.
+// Every 9,973rd float, including subnormal numbers, infinities and NaN.
 TEST(halves_round_floats_of_all_sizes) {
     for (const Format& format : formats)
         for (uint64_t bits = 0; bits < (uint64_t)1 << 32; bits += 9973) {
@@ -105,7 +105,7 @@ TEST(halves_know_infinity_and_nan) {
     for (const Format& format : formats) {
         CHECK(format.to(INFINITY) == format.infinity() && format.to(-INFINITY) == (format.infinity() | 0x8000));
         CHECK(format.to(3.4e38f) == format.infinity() && format.to(-3.4e38f) == (format.infinity() | 0x8000));
-        // A signalling NaN with its only bit at the end, which shortening alone would make an infinity.
+        // A signalling NaN with only its last bit set, which truncation would turn into infinity.
         for (const uint32_t pattern : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xff800001u, 0x7fffffffu}) {
             float nan;
             std::memcpy(&nan, &pattern, 4);

@@ -31,18 +31,18 @@ void fail(const char* file, int line, const std::string& what);
     if (!(condition)) fail(__FILE__, __LINE__, #condition)
 #define CHECK_CLOSE(got, expected, tolerance) check_close(__FILE__, __LINE__, #got, got, expected, tolerance)
 
-// The largest difference between two lists. It is infinite if their lengths differ, or if one has a NaN or an infinity
-// where the other has not: a NaN is close to a NaN alone.
+// The largest difference between two lists. It is infinite if their lengths differ, or if only one has a NaN or an
+// infinity at some place.
 double largest_error(const std::vector<float>& got, const std::vector<double>& expected);
-// Whether that is within the tolerance, which is relative to the largest finite number that is expected, or to 1.
+// Whether the difference is within a tolerance, relative to the largest finite expected number, or to 1.
 bool is_close(const std::vector<float>& got, const std::vector<double>& expected, double tolerance);
 void check_close(const char* file, int line, const char* what, const std::vector<float>& got,
                  const std::vector<double>& expected, double tolerance);
 
-// The most bytes that a call has allocated at any moment, as the sanitizer sees it.
+// The peak number of bytes that a call allocated, according to the sanitizer.
 int64_t peak_allocation(const std::function<void()>& call);
 
-int random_problems();  // how many of them a test should draw
+int random_problems();  // number of problems that a test draws
 
 #ifdef LONGBIRD_ISA
 namespace longbird {
@@ -53,7 +53,7 @@ namespace {
 
 const longbird::Kernels& kernels = longbird::LONGBIRD_KERNELS_OF(LONGBIRD_ISA);
 
-// Numbers that are the same in every run, on every machine.
+// Random numbers that are the same in every run and on every machine.
 struct Random {
     std::mt19937 bits;
     explicit Random(unsigned seed) : bits(seed) {}

@@ -1,12 +1,12 @@
-// Where a NaN or an infinity in the inputs may go: to the queries that see it, and to no other.
+// NaN and infinity in q and k affect the queries that see them, and no others.
 //
-// (Values are different: a query that does not see a value still multiplies it by a probability of 0 where it shares a
-// tile with one that does. Python runs a second pass for values that are not finite.)
+// (This does not hold for v: a query that does not see a value still multiplies it by a weight of 0 if another query of
+// its tile sees it.)
 #include "case.h"
 
 namespace {
 
-// Puts `value` into one number of q or k, and compares the queries that are not concerned with those of a clean run.
+// Sets one number of q or k to `value`, and compares the unaffected queries with those of a run without it.
 void check_containment(Numbers Case::* where, float value, bool is_key) {
     for (int problem = 0; problem < random_problems(); problem++) {
         Case c(3000 + problem);

@@ -1,5 +1,5 @@
-// The three products on one tile, against loops in double precision, for every number of rows that register tiles leave
-// over, with the channels known at compile time and not.
+// The three products on one tile, against loops in double precision, for every number of rows in the last register tile,
+// with channels known at compile time and not.
 #include "../kernels/products.h"
 
 #include <cmath>
@@ -17,7 +17,7 @@ void for_each_dim(const Body& body) {
     body(32, Rows<32>{}), body(64, Rows<64>{}), body(128, Rows<128>{});
 }
 
-// Those of scatter are a multiple of G.
+// The channels of scatter are a multiple of G.
 template <class Body>
 void for_each_padded_dim(const Body& body) {
     for (const int dim : {G, 3 * G}) body(dim, Rows<0>{});
@@ -49,7 +49,7 @@ TEST(scores_are_keys_times_queries) {
                 for (int channel = 0; channel < dim; channel++)
                     for (int lane = 0; lane < G; lane++)
                         expected[r * G + lane] += (double)a[r * dim + channel] * b[channel * G + lane];
-            const float low = 0.25f;  // what was the highest before
+            const float low = 0.25f;  // previous maximum
             Vec highest[2] = {splat(low), splat(low)};
             Ahead none;
             scores<decltype(known)::value>(a.data(), dim, rows, b.data(), c.data(), highest, none);

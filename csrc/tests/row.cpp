@@ -1,4 +1,4 @@
-// What is added to the scores of a row, and what is masked or dropped.
+// Biases, masks and dropout of the scores of a row.
 #include "../kernels/row.h"
 
 #include "case.h"
@@ -77,7 +77,7 @@ TEST(dropout_keeps_what_the_generator_says) {
     CHECK(std::fabs((double)kept_edges / edges - 0.75) < 0.01);
 }
 
-// Numbers of src/longbird/core/operator/dropout.py, the specification.
+// Numbers from src/longbird/core/operator/dropout.py, the specification.
 TEST(the_generator_mixes_as_specified) {
     const uint32_t known[][2] = {{0x0u, 0x0u},
                                  {0x1u, 0x688990c0u},

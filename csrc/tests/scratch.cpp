@@ -1,4 +1,4 @@
-// Tiles brought into the work space of a thread.
+// Copying tiles into the work space of a thread.
 #include "../kernels/scratch.h"
 
 #include "case.h"
@@ -46,7 +46,7 @@ TEST(rows_become_lanes_and_rows_again) {
     }
 }
 
-// Whatever was copied before, of this head or another, of this tile or one that shares its slot.
+// Regardless of earlier copies: of the same or another head, and of tiles that share a slot.
 TEST(keys_and_values_are_those_of_the_tile) {
     for (const DType dtype : {DType::f32, DType::bf16})
         for (int problem = 0; problem < random_problems(); problem++) {

@@ -1,4 +1,4 @@
-// Where tiles and rows lie in memory.
+// Addresses of tiles and rows.
 #include "../kernels/tiles.h"
 
 #include "case.h"

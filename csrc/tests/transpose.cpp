@@ -1,4 +1,4 @@
-// Square blocks turned in registers.
+// Transposition of square blocks in registers.
 #include "../kernels/transpose.h"
 
 #include "harness.h"

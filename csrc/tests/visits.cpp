@@ -1,4 +1,4 @@
-// What the rows of a layout visit, against the edges that the layout was drawn with.
+// The entries that rows of a layout visit, against the edges of the layout.
 #include "../kernels/visits.h"
 
 #include "case.h"

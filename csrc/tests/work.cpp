@@ -1,4 +1,4 @@
-// How a call is cut into work, that threads make no difference to it, and what it allocates.
+// Division of a call into work items, independence of threads, and allocated memory.
 #include "../kernels/work.h"
 
 #include "case.h"
@@ -14,7 +14,7 @@ bool same_bits(const Results& a, const Results& b) {
            same(a.grad_bias, b.grad_bias);
 }
 
-// One head that sees everything, over whole tiles of 64 tokens.
+// One head with full attention, over complete tiles of 64 tokens.
 struct Full {
     std::vector<int32_t> starts, columns, mask_ids;
     std::vector<int64_t> row_ptr{0};
@@ -78,7 +78,7 @@ TEST(a_sequence_is_the_same_alone_and_in_a_batch) {
             p.sequences = {p.sequences[b]};
             CHECK(kernels.forward(p, {1, nullptr}) && kernels.backward(p, {1, nullptr}));
         }
-        apart.grad_bias = together.grad_bias;  // which is a sum over the batch
+        apart.grad_bias = together.grad_bias;  // a sum over the batch
         CHECK(same_bits(together, apart));
     }
 }
@@ -92,7 +92,7 @@ TEST(a_poll_stops_the_work) {
     }
 }
 
-// With one thread the figure is exact, but for the few bytes of a std::function; with more it is a bound.
+// With one thread the number is exact except for a few bytes of a std::function; with more it is a bound.
 TEST(work_space_is_what_is_allocated) {
     for (int problem = 0; problem < random_problems(); problem++)
         for (const bool backward : {false, true}) {
@@ -123,7 +123,7 @@ TEST(work_space_needs_no_tensors) {
         }
 }
 
-// Many short rows: work items, and slots up to their limit, are part of it.
+// Many short rows, to include work items and the maximum number of slots.
 TEST(work_space_of_long_sequences_is_what_is_allocated) {
     Full full(40);
     std::vector<int32_t> order;

@@ -100,6 +100,18 @@ def test_warns_once_of_heads_too_large_for_the_kernels():
     assert torch.equal(out, lb.attention(x, x, x, lb.Window(3), impl="gather"))
 
 
+@pytest.mark.slow  # it imports the compiler
+@pytest.mark.usefixtures("native")
+def test_the_warning_does_not_break_compiled_programs():
+    graph, x = lb.Window(3), torch.randn(1, 1, 5, native.LARGEST_HEAD_DIM + 1)
+    compiled = torch.compile(
+        lambda x: lb.attention(x, x, x, graph), fullgraph=True, backend="eager"
+    )
+    with pytest.warns(UserWarning, match="head_dim up to 256, received 257"):
+        out = compiled(x)
+    torch.testing.assert_close(out, lb.attention(x, x, x, graph, impl="gather"))
+
+
 @pytest.mark.usefixtures("without_native")
 def test_named_and_other_devices_do_not_warn():
     with warnings.catch_warnings():

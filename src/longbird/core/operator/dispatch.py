@@ -19,6 +19,7 @@ from torch import Tensor
 
 from longbird.core.operator import flex, gather, native, reference
 from longbird.core.operator.call import Call
+from longbird.core.operator.tracing import constant
 from longbird.errors import InvalidValueError
 
 
@@ -126,8 +127,10 @@ def _warn_of_slow_fallback(call: Call) -> None:
             'more heads of a smaller size, or name an implementation, such as impl="gather"'
         )
     if problem is not None:
-        # Python's default filter shows a message once for each line of code that issues it.
-        warnings.warn(
-            f"longbird runs without its native kernels, several times slower: {problem}",
-            stacklevel=1,
-        )
+        _warn(f"longbird runs without its native kernels, several times slower: {problem}")
+
+
+@constant  # torch.compile cannot trace warnings; while it compiles, the warning is shown
+def _warn(message: str) -> None:
+    # Python's default filter shows a message once for each line of code that issues it.
+    warnings.warn(message, stacklevel=1)
