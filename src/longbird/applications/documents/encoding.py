@@ -28,21 +28,18 @@ def decode(
 ) -> tuple[str, list[str]]:
     r"""Return the text, with "\n" at the end of each line, and notes on how it was decoded.
 
-    Args:
-        data: Content of a file.
-        encoding: Encoding named by the caller, which the data must have.
-        declared: Encoding that the file declares.
+    The caller names an `encoding` that the data must have; the file may have `declared` one.
 
     Raises:
         NotTextError: The data is not in the encoding that the caller named.
     """
-    marked = next(((mark, name) for mark, name in MARKS if data.startswith(mark)), None)
+    marked = next((name for mark, name in MARKS if data.startswith(mark)), None)
     if encoding is not None:
         text, notes = _named(data, encoding), list[str]()
     elif marked is not None:
-        text, notes = _marked(data[len(marked[0]) :], marked[1])
+        text, notes = _replacing(data, marked)
     elif (wide := _wide(data)) is not None:
-        text, notes = _marked(data, wide)
+        text, notes = _replacing(data, wide)
         notes.append(f"read as {wide.upper()}, judging by the pattern of its bytes")
     elif declared is not None and (known := _codec(declared)):
         text = data.decode(known, "replace")
@@ -86,7 +83,7 @@ def _named(data: bytes, encoding: str) -> str:
         ) from error
 
 
-def _marked(data: bytes, encoding: str) -> tuple[str, list[str]]:
+def _replacing(data: bytes, encoding: str) -> tuple[str, list[str]]:
     text = data.decode(encoding, "replace")
     return text, _replaced(text.count("\ufffd") - data.count("\ufffd".encode(encoding)), encoding)
 

@@ -100,11 +100,7 @@ def _open(name: str, limits: Limits) -> IO[bytes]:
 
 
 def _read_fifo(name: str, limits: Limits) -> bytes:
-    """Return the content of a named pipe; opening one without a writer would block forever.
-
-    Raises:
-        NotTextError: No program writes to it, or writing takes longer than the limit.
-    """
+    """Return the content of a named pipe; opening one without a writer would block forever."""
     start = time.monotonic()
     until = start + min(limits.seconds, NO_LIMIT)
     pieces: list[bytes] = []

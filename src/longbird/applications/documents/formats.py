@@ -81,9 +81,7 @@ def ending(name: str) -> str:
 def kind_of(head: bytes, name: str) -> str:
     """Return "text", "markdown", "html", "pdf", "zip" (docx, epub and others) or "gzip".
 
-    Args:
-        head: First `HEAD` bytes of the file.
-        name: Name of the file.
+    `head` are the first `HEAD` bytes of the file.
 
     Raises:
         NotTextError: The file is of another kind, which the error names.
@@ -102,9 +100,8 @@ def kind_of(head: bytes, name: str) -> str:
         if re.match(pattern, head, re.DOTALL):
             raise NotTextError(what)
     markup = _single_bytes(head)
-    if HTML.match(COMMENT.sub(b"", markup)):
-        return "html"
-    if named == "html" and re.search(rb"<[a-zA-Z!/]", markup):
+    tagged = named == "html" and re.search(rb"<[a-zA-Z!/]", markup)
+    if tagged or HTML.match(COMMENT.sub(b"", markup)):
         return "html"
     return "markdown" if named == "markdown" else "text"
 

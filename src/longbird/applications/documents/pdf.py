@@ -115,19 +115,14 @@ def _lines(page: Any, pdfium: Any) -> Iterator[Line]:
     for number, code in enumerate([*letters, 10]):
         if code not in (2, 10, 13):
             continue
-        end = number + (code == 2)
-        while begin < end and chr(letters[begin]).isspace():
-            begin += 1
-        last = end - 1
-        while last > begin and (letters[last] == 2 or chr(letters[last]).isspace()):
-            last -= 1
+        visible = [at for at in range(begin, number) if not chr(letters[at]).isspace()]
         text = "".join(map(chr, letters[begin:number]))
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         text = " ".join(clean(text).split())
         if text:
-            left, _, size = _box(page, begin, pdfium)
-            _, right, _ = _box(page, last, pdfium)
-            base = _base(page, begin, pdfium)
+            left, _, size = _box(page, visible[0], pdfium)
+            _, right, _ = _box(page, visible[-1], pdfium)
+            base = _base(page, visible[0], pdfium)
             yield Line(text + HYPHEN * (code == 2), left, right, base, size)
         begin = number + 1
 

@@ -73,13 +73,7 @@ answer({kind!r}, {limits!r}, {encoding!r})
 def parse_separately(
     kind: str, source: IO[bytes] | bytes, limits: Limits, encoding: str | None
 ) -> Parsed:
-    """Parse a file in a separate process.
-
-    Args:
-        kind: A key of `PARSERS`.
-        source: The bytes of the file, or the file opened at its beginning.
-        limits: Limits on time, memory and size.
-        encoding: Encoding of html, if the caller knows it.
+    """Parse a file, given as bytes or opened at its beginning, in a separate process.
 
     Raises:
         NotTextError: The file cannot be read, or reading it exceeded a limit.
@@ -179,13 +173,10 @@ def _too_large(limits: Limits) -> str:
 
 def _missing(kind: str, module: str) -> str:
     package = module.partition(".")[0]
-    known = {
-        "docx": ("docx", "python-docx"),
-        "lxml": ("docx", "lxml"),
-        "selectolax": ("html and epub", "selectolax"),
-        "pypdfium2": ("pdf", "pypdfium2"),
-    }
-    formats, package = known.get(package, (kind, package))
+    package = {"docx": "python-docx"}.get(package, package)
+    formats = {"python-docx": "docx", "lxml": "docx", "selectolax": "html and epub"}.get(
+        package, kind
+    )
     return f"reading {formats} needs {package}: pip install 'longbird[documents]'"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from longbird.applications.documents import Document
@@ -123,7 +124,7 @@ class DocumentReader:
             advance("Selecting passages")
             yield from self._ask_passages(question, advance)
             return
-        name = self.documents[0].file if self.documents else ""
+        name = ""
 
         def pairs() -> Iterator[tuple[str, str]]:
             nonlocal name
@@ -156,22 +157,16 @@ class DocumentReader:
             chosen.append(passage)
         to_read = merged(chosen)
         for number, document in enumerate(self.documents):
-            pieces = [each for each in to_read if each.text == number]
             answer = Answer(None, 0.0, None, None, (), 0)
-            if pieces:
+            if pieces := [each for each in to_read if each.text == number]:
                 advance(f"Reading {document.file}")
                 answer = self._read(document.text, pieces, question)
             yield DocumentAnswer(document, question, answer, True)
 
     def _read(self, text: str, pieces: Sequence[Passage], question: str) -> Answer:
         """Answer from some passages of a text, which are read as one text."""
-        begins: list[int] = []
-        parts: list[str] = []
-        length = 0
-        for piece in pieces:
-            begins.append(length)
-            parts.append(text[piece.start : piece.end])
-            length += piece.end - piece.start + len(BETWEEN)
+        parts = [text[piece.start : piece.end] for piece in pieces]
+        begins = list(accumulate((len(part) + len(BETWEEN) for part in parts), initial=0))[:-1]
         answer = self.reader.ask(BETWEEN.join(parts), question)
 
         def place(start: int, end: int) -> tuple[int, int]:
@@ -180,10 +175,10 @@ class DocumentReader:
             offset = pieces[at].start - begins[at]
             return start + offset, min(end + offset, pieces[at].end)
 
+        places = [place(each.start, each.end) for each in answer.evidence]
         evidence = tuple(
-            Evidence(text[slice(*where)], *where, each.score)
-            for each in answer.evidence
-            for where in [place(each.start, each.end)]
+            Evidence(text[start:end], start, end, each.score)
+            for each, (start, end) in zip(answer.evidence, places, strict=True)
         )
         answer = replace(answer, evidence=evidence)
         if answer.start is None or answer.end is None:

@@ -70,13 +70,9 @@ class EncodedQuestion:
 def encode(
     pairs: Sequence[tuple[str, str]], places: Sequence[str], tokenizer: Any, length: int
 ) -> Iterator[EncodedQuestion]:
-    """Tokenize questions with their documents.
+    """Tokenize questions with their documents, of which `length` tokens are read at once.
 
-    Args:
-        pairs: Questions with documents.
-        places: Name of each pair, for error messages.
-        tokenizer: Tokenizer of transformers.
-        length: Maximum number of tokens read at once.
+    In error messages, pairs are named by their `places`.
 
     Raises:
         ValueError: A question leaves less than half of `length` to the document.
@@ -170,14 +166,8 @@ def positions(
     The question keeps its positions, and every paragraph has those after it, as if it were the
     only one; short paragraphs are joined.
 
-    Args:
-        count: Number of all tokens.
-        first: First token of the document.
-        last: Token after the document.
-        start: First token of the window.
-        stop: Token after the window.
-        paragraphs: First token of each paragraph.
-        rows: Number of positions of the model, after which the positions of a paragraph restart.
+    The document has the tokens from `first` to `last` of `count`, and the window those from
+    `start` to `stop`. After `rows`, the positions of the model, those of a paragraph restart too.
 
     Examples:
         >>> places = positions(91, 2, 90, 12, 90, [2, 42], 512)

@@ -21,12 +21,8 @@ def said(
 ) -> list[dict[str, Any]]:
     """Return the best span, the logits of types and those of sentences for each window.
 
-    Args:
-        outputs: Outputs of `LongbirdForQuestionAnswering`.
-        batch: Its inputs, in which every token outside of the document is global.
-        longest: Maximum number of tokens of an answer.
-        typed: Whether the model predicts types of answers.
-        supported: Whether the model predicts which sentences support the answer.
+    In `batch`, the inputs, every token outside of the document is global. A span has at most
+    `longest` tokens. Some models do not predict types (`typed`) or sentences (`supported`).
     """
     text = batch["attention_mask"] > 0
     possible = text & (batch["global_attention_mask"] == 0)
@@ -34,22 +30,17 @@ def said(
     marks = torch.zeros_like(text, dtype=torch.long)
     paragraph = marks.scatter_add(1, begins.clamp(min=0), (begins >= 0).long()).cumsum(1)
     start, end = outputs.start_logits.float(), outputs.end_logits.float()
-    low, high, logit, chance = (
-        x.tolist() for x in best_spans(start, end, possible, paragraph, longest)
-    )
-    rows, padding = len(text), text.int().argmax(1).tolist()  # padding before the text
-    types = outputs.answer_type_logits.float().tolist() if typed else [None] * rows
-    sentences = outputs.sentence_logits.float().tolist() if supported else [None] * rows
-    return [
-        {
-            "tokens": (low[row] - padding[row], high[row] - padding[row]),
-            "logit": logit[row],
-            "chance": chance[row],
-            "types": types[row],
-            "sentences": sentences[row],
-        }
-        for row in range(rows)
-    ]
+    low, high, logit, chance = best_spans(start, end, possible, paragraph, longest)
+    padding = text.int().argmax(1)  # before the text
+    none = [None] * len(text)
+    columns = {
+        "tokens": torch.stack([low - padding, high - padding], 1).tolist(),
+        "logit": logit.tolist(),
+        "chance": chance.tolist(),
+        "types": outputs.answer_type_logits.float().tolist() if typed else none,
+        "sentences": outputs.sentence_logits.float().tolist() if supported else none,
+    }
+    return [{name: column[row] for name, column in columns.items()} for row in range(len(text))]
 
 
 def join(
@@ -118,14 +109,8 @@ def best_spans(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the best span of each row: first and last token, logit and probability.
 
-    A span lies within one paragraph.
-
-    Args:
-        start: Logits of the first token, [rows, n].
-        end: Logits of the last token, [rows, n].
-        possible: Whether a token can be part of an answer, bool [rows, n].
-        paragraph: Number of the paragraph of each token, [rows, n].
-        longest: Maximum number of tokens of an answer.
+    A span has at most `longest` tokens, all `possible` and in one `paragraph`; `start` and `end`
+    are the logits of its first and its last token. All tensors are of shape [rows, n].
     """
     start = start.masked_fill(~possible, -torch.inf)
     end = end.masked_fill(~possible, -torch.inf)

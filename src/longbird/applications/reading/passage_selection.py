@@ -72,9 +72,8 @@ class PassageIndex:
             for start, end in _distinct_passages(text)
         ]
         self.vectors: dict[int, Vectors] = {}
-        self.text_of = np.array([each.text for each in self.passages], np.int64)
-        self.starts = np.array([each.start for each in self.passages], np.int64)
-        self.ends = np.array([each.end for each in self.passages], np.int64)
+        places = [(each.text, each.start, each.end) for each in self.passages]
+        self.text_of, self.starts, self.ends = np.array(places, np.int64).reshape(-1, 3).T
 
     def closest(self, question: str) -> list[Passage]:
         """Return passages with their scores, the closest first."""
@@ -89,14 +88,12 @@ class PassageIndex:
             made = self.embed([self.texts[each.text][each.start : each.end] for each in some])
             self.vectors.update(zip(missing, made, strict=True))
         (asked,) = self.embed_questions([question])
-        scores = {
-            number: float(self.vectors[number] @ asked) + BY_WORDS * float(words[number])
-            for number in numbers
-        }
-        return [
-            replace(self.passages[number], score=scores[number])
-            for number in sorted(scores, key=lambda number: (-scores[number], number))
-        ]
+
+        def scored(number: int) -> Passage:
+            cosine = float(self.vectors[number] @ asked)
+            return replace(self.passages[number], score=cosine + BY_WORDS * float(words[number]))
+
+        return sorted(map(scored, sorted(numbers)), key=lambda passage: -passage.score)
 
     def _having(self, word: str) -> npt.NDArray[np.bool_]:
         """Return which passages have a word with this beginning, by one search per text."""

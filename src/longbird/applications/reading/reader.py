@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from longbird.applications.documents.sentences import sentences
+from longbird.applications.documents.sentences import sentences as sentences_of
 from longbird.applications.reading.confidence import Confidence
 from longbird.applications.reading.model_inputs import encode, window_inputs
 from longbird.applications.reading.model_outputs import best_answer, join, margin, said
@@ -31,6 +31,8 @@ the question. Numbers can support it without, and so can twenty characters of Ch
 TOKENS_AT_ONCE = 8192
 
 Advance = Callable[[int, int], None]
+Row = dict[str, Any]
+"""A document with a question: `EncodedQuestion.row`, its windows, and its sentences."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +73,6 @@ class Answer:
     end: int | None
     evidence: tuple[Evidence, ...]
     passages: int = 1
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A document with a question: what the model reads, and the places of the sentences."""
-
-    text: str
-    question: str
-    sentences: list[tuple[int, int]]
-    row: dict[str, Any]
 
 
 class Reader:
@@ -155,13 +147,13 @@ class Reader:
             advance: Function that is called after each step with the number of tokens that are
                 read, and their total, for a pair or for several short ones that are read together.
         """
-        group: list[_Asked] = []  # short ones are read together
+        group: list[Row] = []  # short ones are read together
         tokens = 0
         for pair in pairs:
             if isinstance(pair, str):  # a text of two letters would unpack
                 raise InvalidTypeError(f"expected a text with its question, received {pair!r:.80}")
             group.append(self._prepared(*pair))
-            tokens += len(group[-1].row["input_ids"])
+            tokens += len(group[-1]["input_ids"])
             if tokens >= TOKENS_AT_ONCE:
                 yield from self._answers(group, advance)
                 group, tokens = [], 0
@@ -169,7 +161,7 @@ class Reader:
 
     # ---- inputs
 
-    def _prepared(self, text: str, question: str) -> _Asked:
+    def _prepared(self, text: str, question: str) -> Row:
         for name, value in (("text", text), ("question", question)):
             if not isinstance(value, str):
                 raise InvalidTypeError(f"{name} must be a str, received {type(value).__name__}")
@@ -179,49 +171,43 @@ class Reader:
         (tokens,) = encode([(question, text)], [repr(shown)], self.tokenizer, self.length)
         places = [
             (place, first[0])
-            for place in sentences(text)
+            for place in sentences_of(text)
             if (first := tokens.tokens_of(*place)) is not None
         ]
-        row = {
+        return {
             **tokens.row(text),
             "text": text,
             "skipped": 0,
+            "question": question,
+            "sentences": [place for place, _ in places],
             "windows": [(each.start, each.stop) for each in tokens.windows(self.length)],
             "sentence_tokens": [token for _, token in places],
         }
-        return _Asked(text, question, [place for place, _ in places], row)
 
     # ---- outputs
 
-    def _answers(self, group: Sequence[_Asked], advance: Advance) -> Iterator[Answer]:
-        rows = [asked.row for asked in group]
+    def _answers(self, rows: Sequence[Row], advance: Advance) -> Iterator[Answer]:
         whole = [row["windows"] if row["first"] < row["last"] else [] for row in rows]
         outputs = self._read(rows, whole, advance)
         found = [
-            join(row, parts, self.typed, self.supported) if parts else None
+            join(row, parts, self.typed, self.supported) if parts else {}
             for row, parts in zip(rows, outputs, strict=True)
         ]
         if self.twice:
-            again = [
-                [] if each is None else passages(row, each)
-                for row, each in zip(rows, found, strict=True)
-            ]
-            outputs = self._read(rows, again, advance)
-            for number, parts in enumerate(outputs):
-                first, row, chosen = found[number], rows[number], again[number]
-                if first is not None and parts:
+            pairs = zip(rows, found, strict=True)
+            again = [passages(row, first) if first else [] for row, first in pairs]
+            for number, parts in enumerate(self._read(rows, again, advance)):
+                if parts:
+                    row, first, chosen = rows[number], found[number], again[number]
                     row = {**row, "windows": chosen, "worth": worth(row, first, chosen)}
                     second = join(row, parts, self.typed, self.supported)
                     found[number] = looked_twice(first, second)
-        for asked, each in zip(group, found, strict=True):
-            if each is None:
-                yield Answer(None, 0.0, None, None, (), 0)
-            else:
-                yield self._decided(asked, each)
+        for row, each in zip(rows, found, strict=True):
+            yield self._decided(row, each) if each else Answer(None, 0.0, None, None, (), 0)
 
     def _read(
         self,
-        rows: Sequence[dict[str, Any]],
+        rows: Sequence[Row],
         windows: Sequence[Sequence[tuple[int, int]]],
         advance: Advance,
     ) -> list[list[dict[str, Any]]]:
@@ -254,7 +240,7 @@ class Reader:
         in_order = iter(found)
         return [[next(in_order) for _ in some] for some in windows]
 
-    def _decided(self, asked: _Asked, found: dict[str, Any]) -> Answer:
+    def _decided(self, row: Row, found: dict[str, Any]) -> Answer:
         """Decide whether the model is confident enough to answer."""
         kind, span = best_answer(found), found["span"]
         if self.confidence is not None:
@@ -267,21 +253,18 @@ class Reader:
                 silent = margin(found["types"]) > self.no_answer
         silent |= kind == "span" and (span is None or not span["text"].strip())
         given = span if kind == "span" and not silent else None
-        text = None if silent else kind if given is None else given["text"]
-        return Answer(
-            text,
-            confidence,
-            None if given is None else given["start"],
-            None if given is None else given["end"],
-            self._evidence(asked, found, given, silent),
-            len(asked.row["windows"]),
-        )
+        text, start, end = None if silent else kind, None, None
+        if given is not None:
+            text, start, end = given["text"], given["start"], given["end"]
+        evidence = self._evidence(row, found, given, silent)
+        return Answer(text, confidence, start, end, evidence, len(row["windows"]))
 
     def _evidence(
-        self, asked: _Asked, found: dict[str, Any], given: Any, silent: bool
+        self, row: Row, found: dict[str, Any], given: Any, silent: bool
     ) -> tuple[Evidence, ...]:
         """Return the sentence of the answer, and the sentences that support it most."""
-        starts = [start for start, _ in asked.sentences]
+        sentences = row["sentences"]
+        starts = [start for start, _ in sentences]
         span = given or found["span"]
         own = -1 if span is None else bisect_right(starts, span["start"]) - 1
         scores = dict.fromkeys(range(len(starts)), 0.0)
@@ -290,8 +273,8 @@ class Reader:
             scores = dict(enumerate((1 / (1 + np.exp(-logits.clip(-30, 30)))).tolist()))
         elif span is not None and own >= 0:
             scores[own] = span["chance"]
-        texts = [asked.text[start:end] for start, end in asked.sentences]
-        close = shared(asked.question, texts)
+        texts = [row["text"][start:end] for start, end in sentences]
+        close = shared(row["question"], texts)
         telling = [at for at, text in enumerate(texts) if close[at] or not HEADING.fullmatch(text)]
         if silent:
             scores = {at: (score + float(close[at])) / 2 for at, score in scores.items()}
@@ -299,11 +282,11 @@ class Reader:
         if not silent:
             ranked = [each for each in best if scores[each] >= self.support]
             if given is not None and own >= 0:
-                continues = asked.sentences[own][1] < given["end"]
+                continues = sentences[own][1] < given["end"]
                 ranked = [own, *([own + 1] if continues else []), *ranked]
             ranked = sorted(set(ranked or best[:1]))
         return tuple(
-            Evidence(texts[each], *asked.sentences[each], scores.get(each, 0.0))
+            Evidence(texts[each], *sentences[each], scores.get(each, 0.0))
             for each in ranked
             if each < len(starts)
         )
