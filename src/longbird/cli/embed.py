@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from longbird.cli.early import check_model, check_there
 from longbird.cli.options import Encoding
 from longbird.cli.terminal import note, say, working
-
-
-class Unit(str, Enum):
-    """Parts of documents that get a vector."""
-
-    document = "document"
-    paragraph = "paragraph"
-    sentence = "sentence"
-
-
-class ContextOption(str, Enum):
-    """Context in which a part of a document is read."""
-
-    document = "document"
-    alone = "alone"
 
 
 def embed(
@@ -37,18 +21,15 @@ def embed(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Output file (.npy or .parquet).")],
     unit: Annotated[
-        Unit,
+        Literal["document", "paragraph", "sentence"],
         typer.Option(
             metavar="UNIT", help="Parts that get a vector: document, paragraph or sentence."
         ),
-    ] = Unit.document,
+    ] = "document",
     context: Annotated[
-        ContextOption,
-        typer.Option(
-            metavar="CONTEXT",
-            help="Context of a part: its whole document, or alone.",
-        ),
-    ] = ContextOption.document,
+        Literal["document", "alone"],
+        typer.Option(metavar="CONTEXT", help="Context of a part: its whole document, or alone."),
+    ] = "document",
     model: Annotated[
         str, typer.Option(help="minilm, mpnet, or the folder of a run or of a model.")
     ] = "minilm",
@@ -76,7 +57,7 @@ def embed(
         from longbird.applications.search.embed_files import embed_files  # takes seconds to import
 
         vectors = embed_files(
-            files, out, model, unit=unit.value, context=context.value, prompt=prompt,
+            files, out, model, unit=unit, context=context, prompt=prompt,
             encoding=encoding, force=force, say=note,
             advance=lambda file, count: show(f"Embedding: {count:,} vectors, {file} is done"),
         )  # fmt: skip

@@ -83,6 +83,7 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
     from longbird.files.sources import NAMED
     from longbird.models import LongbirdForEmbedding
     from longbird.models.checkpoints import read_config
+    from longbird.models.checkpoints.files import files_of
     from longbird.models.checkpoints.folders import open_checkpoint
     from longbird.models.checkpoints.sentence_transformers import read_pipeline
 
@@ -108,13 +109,14 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
         model = LongbirdForEmbedding.from_pretrained(folder, **fields, **options)
     pooling = {} if pipeline is None else _read_json(pipeline.folder / "config.json")
     prompts = _read_json(folder / "config_sentence_transformers.json")
+    files = [*files_of(folder), folder / "tokenizer.json", folder / "vocab.txt"]
     known = {k: x for k, x in (prompts.get("prompts") or {}).items() if isinstance(x, str)}
     return EmbeddingModel(
         name=name,
         model=model.eval(),
         tokenizer=_tokenizer(folder, bool(settings.get("do_lower_case"))),
         length=length,
-        sha256=_sha256(folder),
+        sha256={file.name: sha256_of(file) for file in files if file.is_file()},
         normalized=pipeline is None or pipeline.normalized,
         counts_prompt=pooling.get("include_prompt") is not False,
         prompts=known,
@@ -153,13 +155,6 @@ def _read_json(file: Path) -> dict[str, Any]:
     from longbird.models.checkpoints.files import read_json
 
     return read_json(file) if file.is_file() else {}
-
-
-def _sha256(folder: Path) -> dict[str, str]:
-    from longbird.models.checkpoints.files import files_of
-
-    files = [*files_of(folder), folder / "tokenizer.json", folder / "vocab.txt"]
-    return {file.name: sha256_of(file) for file in files if file.is_file()}
 
 
 def _tokenizer(folder: Path, lowercase: bool) -> Any:

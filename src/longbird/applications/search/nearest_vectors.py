@@ -76,13 +76,8 @@ def nearest_by_index(
 ) -> tuple[Numbers, Numbers]:
     """Return the same as `nearest`, except that some vectors may be missed.
 
-    Args:
-        queries: float32 [q, w].
-        vectors: float32 [n, w].
-        top: Maximum number of results per query.
-        file: File of the index, which is built if it does not exist.
-        since: Time at which the vectors were written; an older index is built again.
-        normalized: Whether the vectors have length 1.
+    The index in `file` is built if it does not exist, or is older than `since`, the time at which
+    the vectors were written.
 
     Raises:
         ImportError: usearch is not installed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from longbird.applications.search import nearest_vectors
-from longbird.applications.search.nearest_vectors import nearest_by_index
 from longbird.applications.search.vector_files import Row, Rows, read_vectors
 from longbird.errors import InvalidTypeError, InvalidValueError, MissingFileError
 
@@ -170,16 +169,12 @@ class Vectors:
             )
         given = given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-12)
         normalized = bool(self.about["normalized"])
+        find: Any = nearest_vectors.nearest
+        if index and len(self) >= nearest_vectors.WORTH:
+            file, since = self.path.with_suffix(".usearch"), self.path.stat().st_mtime
+            find = partial(nearest_vectors.nearest_by_index, file=file, since=since)
         try:
-            if index and len(self) >= nearest_vectors.WORTH:
-                file, since = self.path.with_suffix(".usearch"), self.path.stat().st_mtime
-                numbers, scores = nearest_by_index(
-                    given, self.array, top, file, since=since, normalized=normalized
-                )
-            else:
-                numbers, scores = nearest_vectors.nearest(
-                    given, self.array, top, normalized=normalized
-                )
+            numbers, scores = find(given, self.array, top, normalized=normalized)
         except ValueError as error:
             raise InvalidValueError(f"{self.path}: {error}") from error
         return [
