@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
-from typing import Any
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
@@ -15,7 +14,7 @@ from longbird.applications.documents.untrusted_xml import check_xml
 
 PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 # Obfuscated fonts do not prevent anyone from reading the text.
-FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+FONTS = {"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"}
 
 
 def read(archive: zipfile.ZipFile) -> Parsed:
@@ -54,13 +53,13 @@ def read(archive: zipfile.ZipFile) -> Parsed:
 def _parts(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
     """Return the path of the package document, and the text files in reading order."""
     container = _xml(archive, "META-INF/container.xml")
-    root = next((each for each in container.iter() if _tag(each) == "rootfile"), None)
+    root = container.find(".//{*}rootfile")
     package = posixpath.normpath(root.get("full-path", "")) if root is not None else ""
     if package not in archive.namelist():
         raise NotTextError("is a damaged epub: its list of contents is missing")
     contents = _xml(archive, package)
-    items = {each.get("id"): each for each in contents.iter() if _tag(each) == "item"}
-    order = [items.get(each.get("idref")) for each in contents.iter() if _tag(each) == "itemref"]
+    items = {item.get("id"): item for item in contents.iterfind(".//{*}item")}
+    order = (items.get(each.get("idref")) for each in contents.iterfind(".//{*}itemref"))
     return package, [
         unquote(urlsplit(item.get("href", "")).path)
         for item in order
@@ -75,14 +74,10 @@ def _locked(archive: zipfile.ZipFile) -> set[str]:
     if "META-INF/encryption.xml" not in archive.namelist():
         return set()
     found: set[str] = set()
-    for data in _xml(archive, "META-INF/encryption.xml").iter():
-        if _tag(data) != "EncryptedData":
-            continue
-        methods = [each.get("Algorithm") for each in data if _tag(each) == "EncryptionMethod"]
-        if not set(methods) <= set(FONTS) or not methods:
-            files = (
-                each.get("URI", "") for each in data.iter() if _tag(each) == "CipherReference"
-            )
+    for data in _xml(archive, "META-INF/encryption.xml").iterfind(".//{*}EncryptedData"):
+        methods = {each.get("Algorithm") for each in data.iterfind("{*}EncryptionMethod")}
+        if not methods or not methods <= FONTS:
+            files = (each.get("URI", "") for each in data.iterfind(".//{*}CipherReference"))
             found.update(posixpath.normpath(unquote(file).lstrip("/")) for file in files)
     return found
 
@@ -92,7 +87,3 @@ def _xml(archive: zipfile.ZipFile, name: str) -> ElementTree.Element:
         return ElementTree.fromstring(check_xml(archive.read(name), name))
     except ElementTree.ParseError as error:
         raise NotTextError(f"is a damaged epub: {name} is not XML ({error})") from error
-
-
-def _tag(element: Any) -> str:
-    return element.tag.rpartition("}")[2]

@@ -70,14 +70,11 @@ def read_document(
             parsed = _read(opened, name, encoding, limits)
     except NotTextError as error:
         raise UnreadableError(f"{'stdin' if name == STDIN else name} {error}") from error
-    return Document(
-        file=name,
-        text=parsed.text,
-        pages=tuple(parsed.pages),
-        kind=parsed.kind,
-        notes=(*_misnamed(name, parsed.kind), *parsed.notes),
-        lines=tuple(parsed.lines),
-    )
+    kind, notes, named = parsed.kind, parsed.notes, ENDINGS.get(ending(name), parsed.kind)
+    if named != kind and {named, kind} != {"text", "markdown"}:
+        notes = [f"its name ends in {ending(name)}, but it is {kind}, and is read as such", *notes]
+    pages, lines = tuple(parsed.pages), tuple(parsed.lines)
+    return Document(name, parsed.text, pages, kind, tuple(notes), lines)
 
 
 def _open(name: str, limits: Limits) -> IO[bytes]:
@@ -193,10 +190,3 @@ def _read_all(opened: Any, maximum: float) -> bytes:
 def _check_size(size: int, maximum: float) -> None:
     if size > maximum:
         raise NotTextError(f"holds more than {in_words(maximum)}, which is the limit")
-
-
-def _misnamed(name: str, kind: str) -> list[str]:
-    named = ENDINGS.get(ending(name))
-    if named is None or named == kind or {named, kind} == {"text", "markdown"}:
-        return []
-    return [f"its name ends in {ending(name)}, but it is {kind}, and is read as such"]

@@ -66,7 +66,8 @@ def _documents(
         tried = readable = 0
         others: list[str] = []
         links: list[str] = []
-        for document in _read_ahead(_files_in(name, others, links), encoding, limits):
+        files = _files_in(name, os.path.realpath(name), others, links)
+        for document in _read_ahead(files, encoding, limits):
             tried += 1
             if isinstance(document, Document):
                 readable += 1
@@ -78,43 +79,37 @@ def _documents(
         if others:
             tell(f"skipped: {_summary(others, f'of other kinds than {READ}', 'file')}")
         if links:
-            links_skipped = _summary(links, "to other folders", "link")
-            tell(f"skipped: {links_skipped}; name a folder to read it")
+            summary = _summary(links, "to other folders", "link")
+            tell(f"skipped: {summary}; name a folder to read it")
         if not readable:
             raise UnreadableError(f"{name} has no file that can be read (tried {tried:,})")
 
 
-def _files_in(folder: str, others: list[str], links: list[str]) -> Iterator[Found]:
+def _files_in(folder: str, root: str, others: list[str], links: list[str]) -> Iterator[Found]:
     """Yield the files in a folder whose names have a known ending, in the order of names.
 
     Broken links and folders that may not be opened are yielded with the reason. Paths of files of
-    other kinds are added to `others`, and links to folders outside of the folder to `links`.
+    other kinds are added to `others`, and links to folders outside of `root` to `links`.
     """
-    root = os.path.realpath(folder)
-
-    def visit(place: str) -> Iterator[Found]:
-        with os.scandir(place) as entries:
-            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
-        for name in names:
-            path = os.path.join(place, name)
-            try:
-                mode = os.stat(path).st_mode
-                if not stat.S_ISDIR(mode):
-                    pass
-                elif not os.path.islink(path):
-                    yield from visit(path)
-                elif os.path.commonpath([os.path.realpath(path), root]) != root:
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+    for name in names:
+        path = os.path.join(folder, name)
+        known = ending(name) in ENDINGS
+        try:
+            mode = os.stat(path).st_mode
+            if stat.S_ISDIR(mode) and not os.path.islink(path):
+                yield from _files_in(path, root, others, links)
+            elif stat.S_ISDIR(mode):
+                if os.path.commonpath([os.path.realpath(path), root]) != root:
                     links.append(path)
-            except OSError as error:
-                if os.path.isdir(path) or ending(name) in ENDINGS:
-                    yield path, f"{error.strerror}: {path}"
-                continue
-            if stat.S_ISREG(mode) and ending(name) in ENDINGS:
+            elif known and stat.S_ISREG(mode):
                 yield path, None
-            elif not stat.S_ISDIR(mode):
+            else:
                 others.append(path)
-
-    yield from visit(folder)
+        except OSError as error:
+            if known or os.path.isdir(path):
+                yield path, f"{error.strerror}: {path}"
 
 
 def _summary(paths: list[str], what: str, noun: str) -> str:

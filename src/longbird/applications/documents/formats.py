@@ -67,6 +67,13 @@ SIGNATURES: tuple[tuple[bytes, str], ...] = (
 )
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """Start of Word, Excel and PowerPoint files up to 2003, and of encrypted ones since then."""
+PROTECTED = "is protected by a password: save a copy without it, and read that"
+OLE_FILES = {
+    **dict.fromkeys((".docx", ".xlsx", ".pptx"), PROTECTED),
+    ".doc": OLD.format("an old Word file (doc)"),
+    ".xls": OLD.format("an old Excel file (xls)"),
+}
+OTHER_OLE_FILES = OLD.format("a file of an old version of Office, such as doc or xls")
 
 HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
@@ -95,7 +102,7 @@ def kind_of(head: bytes, name: str) -> str:
     if head.startswith(b"\x1f\x8b\x08"):
         return "gzip"
     if head.startswith(OLE):
-        raise NotTextError(_of_office(ending(name)))
+        raise NotTextError(OLE_FILES.get(ending(name), OTHER_OLE_FILES))
     for pattern, what in SIGNATURES:
         if re.match(pattern, head, re.DOTALL):
             raise NotTextError(what)
@@ -111,11 +118,3 @@ def _single_bytes(head: bytes) -> bytes:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:16]:
         return head.lstrip(b"\xff\xfe").replace(b"\0", b"")
     return head.removeprefix(b"\xef\xbb\xbf")
-
-
-def _of_office(ending: str) -> str:
-    """Describe an OLE file by the ending of its name."""
-    if ending in (".docx", ".xlsx", ".pptx"):
-        return "is protected by a password: save a copy without it, and read that"
-    what = {".doc": "an old Word file (doc)", ".xls": "an old Excel file (xls)"}
-    return OLD.format(what.get(ending, "a file of an old version of Office, such as doc or xls"))
