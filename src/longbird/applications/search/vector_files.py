@@ -12,7 +12,7 @@ import os
 import warnings
 from array import array
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -114,13 +114,11 @@ def _checked_row(where: str, row: Any) -> Row:
 
 
 def _checked_about(file: Path, text: str | bytes) -> dict[str, Any]:
-    try:
+    with suppress(ValueError, TypeError):
         about = json.loads(text)
         known = all(name in about for name in NEEDED)
         if known and isinstance(about["sha256"], dict) and isinstance(about["width"], int):
             return about
-    except (ValueError, TypeError):
-        pass
     raise InvalidValueError(
         f"{file} does not say which model made the vectors, as `longbird embed` writes it"
     )
@@ -301,17 +299,14 @@ class _ParquetWriter:
         self.waiting.append(table.append_column(vector, column))
         self.count += len(vectors)
         if sum(map(len, self.waiting)) >= 2**14:
-            self._write()
+            self.finish()
 
     def finish(self) -> None:
-        """Write the remaining vectors."""
-        self._write()
+        """Write the vectors that wait for others of their group."""
+        if self.waiting:
+            self.writer.write_table(self.pa.concat_tables(self.waiting))
+        self.waiting = []
 
     def close(self) -> None:
         """Close the file, whether it is complete or not."""
         self.writer.close()
-
-    def _write(self) -> None:
-        if self.waiting:
-            self.writer.write_table(self.pa.concat_tables(self.waiting))
-        self.waiting = []
