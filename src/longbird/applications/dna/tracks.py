@@ -138,7 +138,7 @@ class Tracks(Genomic):
                 )
 
     def _counted(self, examples: Iterable[Example]) -> tuple[int, np.ndarray, np.ndarray]:
-        """How many examples there are, and of each channel the bins with labels, and labelled."""
+        """Return the number of examples, and the known and the labelled bins of each channel."""
         number, there, true = 0, *np.zeros((2, len(self.channels)))
         for example in examples:
             truth = np.asarray(example["truth"]).reshape(-1, len(self.channels))
@@ -150,7 +150,7 @@ class Tracks(Genomic):
     # ---- batches
 
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
-        """A strand of this epoch; where a model is measured, the plus strand."""
+        """Return a window on the strand of an epoch, or on the plus strand in evaluation."""
         bases = row["bases"]
         truth = np.array(row["truth"], np.uint8).reshape(-1, len(self.channels))
         if epoch is not None and len(bases) % self.bin == 0:
@@ -164,7 +164,7 @@ class Tracks(Genomic):
         examples: Sequence[dict[str, Any]],
         pad: Callable[[Sequence[dict[str, Any]]], dict[str, Tensor]],
     ) -> dict[str, Tensor]:
-        """With the token of each base [batch, bins, bin], 0 where there is none, and the truth."""
+        """Add the token of each base [batch, bins, bin], 0 if it has none, and the labels."""
         batch = pad([{"input_ids": each["input_ids"]} for each in examples])
         bins = max(-(-len(each["token_of"]) // self.bin) for each in examples)
         token_of = torch.zeros(len(examples), bins * self.bin, dtype=torch.int64)
@@ -179,7 +179,7 @@ class Tracks(Genomic):
         return batch
 
     def run(self, model: Any, batch: Mapping[str, Tensor]) -> Tensor:
-        """The logits of bins, [batch, bins, channels]."""
+        """Return the logits of bins, [batch, bins, channels]."""
         logits = model(
             input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]
         ).logits.float()

@@ -46,12 +46,12 @@ def reverse_complement(bases: str) -> str:
 
 
 def opposite(bases: str) -> str:
-    """The same, of what is known to be plain."""
+    """Return the reverse complement of bases that `plain` has converted."""
     return bases.translate(_OTHER)[::-1]
 
 
 def check_plain(bases: str) -> None:
-    """Raises for letters that `plain` leaves and that are not A, C, G, T or N."""
+    """Raise an error if bases have letters other than A, C, G, T and N."""
     if strange := bases.translate({ord(base): None for base in "ACGTN"}):
         shown = ", ".join(repr(letter) for letter in sorted(set(strange))[:8])
         raise InvalidValueError(f"expected bases, A, C, G, T and N; received {shown}")
