@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from longbird.analysis.measures.breadth import search, within
 from longbird.analysis.measures.digraph import Digraph, Floats, Ints
+from longbird.analysis.measures.paths import search, within
 from longbird.analysis.measures.sample import Sample, draw_sample
 
 Bits = npt.NDArray[np.uint64]

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, stdtrit
 
-from longbird.analysis.measures.breadth import hops_from
 from longbird.analysis.measures.digraph import Digraph, Floats, Ints
+from longbird.analysis.measures.paths import hops_from
 from longbird.core.graph.random import uniform
 
 CONFIDENCE = 0.95

@@ -17,9 +17,9 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
-from longbird.analysis.measures.breadth import hops_from
 from longbird.analysis.measures.digraph import Digraph, Floats, Ints
 from longbird.analysis.measures.hops import spans
+from longbird.analysis.measures.paths import hops_from
 from longbird.core.graph.random import uniform
 
 # Maximum size of matrices that LAPACK decomposes, in a second or less.

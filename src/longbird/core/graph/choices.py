@@ -12,6 +12,7 @@ import numpy.typing as npt
 from longbird.core.graph.arguments import integer, shown
 from longbird.core.graph.base import Graph
 from longbird.core.graph.expression import as_graph
+from longbird.core.graph.fields import combined
 from longbird.core.graph.reach import Reach
 from longbird.errors import InvalidTypeError, InvalidValueError
 
@@ -52,15 +53,9 @@ class PerHead(Graph):
         found = tuple(map(as_graph, graphs))
         if not found:
             raise InvalidValueError("PerHead needs a graph for each head, received none")
-        self._set(
-            graphs=found,
-            combines=tuple(dict.fromkeys(found)),
-            sort_modulus=_same({graph.sort_modulus for graph in found}),
-            least_heads=len(found),
-            per_head=True,
-            multiset=any(graph.multiset for graph in found),
-            streams=all(graph.streams for graph in found),
-        )
+        facts = combined(found) | {"per_head": True, "least_heads": len(found)}
+        modulus = _same({graph.sort_modulus for graph in found})
+        self._set(graphs=found, sort_modulus=modulus, **facts)
         super().__post_init__()
 
     def of_heads(self, heads: int) -> tuple[Graph, ...]:
@@ -156,14 +151,10 @@ class ByLength(Graph):
                 f"ByLength up_to needs one length or more, each once, received "
                 f"{[length for length, _ in pairs]}"
             )
-        graphs = *found.values(), as_graph(otherwise)
-        self._set(
-            up_to=tuple(sorted(found.items(), key=lambda item: item[0])),
-            otherwise=graphs[-1],
-            combines=tuple(dict.fromkeys(graphs)),
-            per_head=any(graph.per_head for graph in graphs),
-            multiset=any(graph.multiset for graph in graphs),
-        )
+        longest = as_graph(otherwise)
+        facts = combined([*found.values(), longest]) | {"streams": False}
+        lengths = tuple(sorted(found.items(), key=lambda item: item[0]))
+        self._set(up_to=lengths, otherwise=longest, **facts)
         super().__post_init__()
 
     def at(self, n: int) -> Graph:

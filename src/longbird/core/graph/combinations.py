@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from longbird.core.graph.base import Graph
 from longbird.core.graph.expression import as_graph
+from longbird.core.graph.fields import combined
 from longbird.core.graph.reach import Reach
 from longbird.core.graph.rules import Positions, spans_of_tiles
 from longbird.errors import InvalidTypeError, InvalidValueError
@@ -31,13 +32,7 @@ class Combination(Graph, abstract=True):
                 f"{type(self).__name__} needs two different parts or more, received {self.parts!r}"
             )
         parts = tuple(sorted(found, key=Graph.to_json))
-        self._set(
-            parts=parts,
-            combines=parts,
-            per_head=any(part.per_head for part in parts),
-            multiset=any(part.multiset for part in parts),
-            streams=all(part.streams for part in parts),
-        )
+        self._set(parts=parts, **combined(parts))
         super().__post_init__()
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 if TYPE_CHECKING:
@@ -31,6 +31,17 @@ def graphs_in(value: Any) -> Iterator[Graph]:
     elif isinstance(value, (dict, tuple)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from graphs_in(item)
+
+
+def combined(graphs: Iterable[Graph]) -> dict[str, Any]:
+    """Return what follows for a graph from the graphs that it combines."""
+    combines = tuple(dict.fromkeys(graphs))
+    return {
+        "combines": combines,
+        "per_head": any(graph.per_head for graph in combines),
+        "multiset": any(graph.multiset for graph in combines),
+        "streams": all(graph.streams for graph in combines),
+    }
 
 
 def with_graphs(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
