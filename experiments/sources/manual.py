@@ -1,8 +1,9 @@
-"""1,872 manual pages of Linux and Perl, each with the line of its section NAME as its summary.
+"""1,872 manual pages of Linux and Perl, each with the line in its section NAME as a summary.
 
-They are those of the Debian packages manpages, manpages-dev (licences by page, free ones all:
-GPL-2+, BSD, and that of the Linux man-pages) and perl-doc (Artistic or GPL-1+). Links and pages
-that only point to another or say nothing else are left out; the section NAME is not in the text.
+They are those of the Debian packages manpages, manpages-dev (free licences by page: GPL-2+, BSD,
+and
+that of the Linux man-pages) and perl-doc (Artistic or GPL-1+). Links, and pages that only refer to
+another, are left out. The section NAME is not part of the text.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ PAGE = re.compile(r"usr/share/man/man\d/(?P<name>[^/]+)\.(?P<section>\d\w*)\.gz"
 
 
 def path() -> Path:
-    """A file for `longbird finetune summarize --text text --summary summary`.
+    """Return a file for `longbird finetune summarize --text text --summary summary`.
 
-    Its columns: page (such as open.2), package, names (that the page is about), summary (what NAME
-    says of them), text (all other sections) and description (that section alone, may be empty).
+    Its columns are page (such as open.2), package, names (the subjects of the page), summary (from
+    NAME),
+    text (all other sections) and description (that section only, possibly empty).
     """
     return cached(NAME, [FILE], _fill, megabytes=11) / FILE
 

@@ -1,4 +1,4 @@
-"""Packages of npm, pinned by sha256, from the registry that the user's npm is configured with."""
+"""Packages of npm, pinned by sha256, downloaded from the registry of the user's npm."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from longbird.files.sources.packages import cache_folder, check_sha256, run_in_n
 
 
 def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
-    """The archive of a package, by `npm pack`, which runs nothing that is in it.
+    """Download the archive of a package with `npm pack`, which does not run its code.
 
     Raises:
-        RuntimeError: There is no npm, the registry does not give the package, or the archive is
-            not the one expected.
+        RuntimeError: There is no npm, the registry does not have the package, or the archive has
+            another checksum.
     """
     npm = shutil.which("npm")
     if npm is None:
@@ -36,7 +36,7 @@ def download(name: str, version: str, sha256: str, scratch: Path) -> Path:
 
 
 def member(archive: Path, name: str) -> bytes:
-    """The content of one file of a package; no name in the archive decides where a file goes."""
+    """Return the content of one file of a package, without writing any file."""
     with tarfile.open(archive, "r:gz") as opened:
         file = opened.extractfile(name) if name in opened.getnames() else None
         if file is None:

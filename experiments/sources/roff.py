@@ -1,7 +1,8 @@
-"""The text of a manual page, of roff with the macros of man(7) or of Perl's pod2man.
+"""The text of a manual page in roff, with the macros of man(7) or of Perl's pod2man.
 
-It is what a reader sees, without its layout: a paragraph is a line, and code keeps its lines.
-Macros that are not known are left out.
+The result is what a reader sees, without the layout: a paragraph is a line, and code keeps its
+lines.
+Unknown macros are left out.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ NAME_AND_SUMMARY = re.compile(r"\s+(?:-+|\N{EN DASH}|\N{EM DASH})\s+")
 
 
 def sections(source: str) -> list[tuple[str, str]]:
-    r"""The sections of a page, each with its title and its text.
+    r"""Return the sections of a page, each with its title and its text.
 
     Examples:
         >>> sections(".TH ls 1\n.SH NAME\nls \\- list\n.SH USE\nType\n.BR ls (1)\nto\nlist.\n")
@@ -62,7 +63,7 @@ def sections(source: str) -> list[tuple[str, str]]:
 
 
 def name_line(text: str) -> tuple[list[str], str] | None:
-    """The names of a page and what it says of them in its section NAME, if it says something.
+    """Return the names of a page and its summary from the section NAME, or None.
 
     Examples:
         >>> name_line("open, creat - open a file")
@@ -75,7 +76,7 @@ def name_line(text: str) -> tuple[list[str], str] | None:
 
 
 def unescaped(text: str) -> str:
-    r"""Text without escapes.
+    r"""Return a text without escapes.
 
     Examples:
         >>> unescaped(r"\fBls\fR \-l \(aqa\(aq \*(Aqb\*(Aq")
@@ -95,7 +96,7 @@ def unescaped(text: str) -> str:
 
 
 def _sections(source: str) -> Iterator[tuple[str, list[str]]]:
-    """Titles with lines."""
+    """Yield titles with lines."""
     title, lines = "", _Lines()
     for macro, text in _requests(source):
         if macro == "SH":
@@ -109,7 +110,7 @@ def _sections(source: str) -> Iterator[tuple[str, list[str]]]:
 
 
 class _Lines:
-    """The lines of a section, as they are put together."""
+    """The lines of a section while they are assembled."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -141,7 +142,7 @@ class _Lines:
 
 
 def _requests(source: str) -> Iterator[tuple[str, str]]:
-    """Macros with their text, and "" with lines of text, from the title of the page on."""
+    """Yield macros with their text, and "" with lines of text, from the title of the page on."""
     title = re.search(r"^\.TH\b.*\n", source, re.MULTILINE)
     body = source[title.end() :] if title else ""
     lines = iter(body.replace("\\\n", "").split("\n"))
@@ -183,14 +184,14 @@ def _skip_to(end: str, lines: Iterator[str]) -> None:
 
 
 def _arguments(text: str) -> list[str]:
-    r"""The arguments of a macro: words, or quoted, with "" for a quotation mark in quotes."""
+    r"""Return the arguments of a macro: words, or quoted strings with doubled quotes."""
     text = re.sub(r'(?<!\\\*\([LR])\\".*', "", text)  # a remark, unless it is part of \*(L"
     found = re.findall(r'"((?:[^"]|"")*)(?:"|$)|((?:\\.|[^\s"\\]|(?<=\S)")+)', text)
     return [unescaped((quoted or word).replace('""', '"')) for quoted, word in found]
 
 
 def _table(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """The rows of a table, whose cells are divided by tabs, each as a line."""
+    """Return the rows of a table, whose cells are separated by tabs, one line each."""
     in_format = True
     yield "br", ""
     for line in lines:

@@ -1,7 +1,8 @@
-"""WikiText-2: articles of Wikipedia, in its standard split, for language modelling.
+"""WikiText-2: articles of Wikipedia in their standard split, for language modelling.
 
-It is the raw form, with all words; articles are put together from its lines, and the marks that it
-has around hyphens and inside numbers (`@-@`, `@,@`, `@.@`) are taken out again. CC BY-SA.
+This is the raw form with all words. Articles are assembled from its lines, and the marks around
+hyphens
+and inside numbers (`@-@`, `@,@`, `@.@`) are removed. CC BY-SA.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ FILES = tuple(f"{part}.jsonl" for part in PARTS)
 
 
 def path(part: str) -> Path:
-    """A file for `longbird pretrain` with the columns title and text: train, validation or test.
+    """Return a file for `longbird pretrain` with the columns title and text.
 
-    There are 600, 60 and 60 articles of 3,400 words on average.
+    The parts train, validation and test have 600, 60 and 60 articles of 3,400 words on average.
     """
     if part not in PARTS:
         raise InvalidValueError(f"part must be one of {', '.join(PARTS)}, received {part!r}")
@@ -44,7 +45,7 @@ def _fill(folder: Path, scratch: Path) -> None:
 
 
 def articles(text: str) -> Iterator[tuple[str, str]]:
-    r"""The titles and texts of a file: an article begins with ` = Title = ` between empty lines.
+    r"""Yield titles and texts; an article begins with ` = Title = ` between empty lines.
 
     Examples:
         >>> list(articles(" \n = A b = \n \n A well @-@ known 1 @,@ 000 . \n = = C = = \n"))
