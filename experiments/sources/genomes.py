@@ -1,8 +1,8 @@
 """Genomes with annotations: three bacteria, a chromosome of a worm, and promoters of a fly.
 
 Files have the formats of their packages (FASTA, GFF3, GenBank, bigWig; some are gzipped), except
-for `starts`, `binding_sites` and `repeats`, whose tables are written as BED, 0-based and half-open,
-with the sequence name U00096.3 of E. coli.
+for `starts`, `binding_sites` and `repeats`, whose tables are written as BED, 0-based and
+half-open, with the sequence name U00096.3 of E. coli.
 
 | package | contents | licence |
 |---|---|---|
