@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import itertools
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ LONGEST_KEY = 65536
 # Every class of graphs by its name, and every graph that is alive by its key.
 CLASSES: dict[str, type[Graph]] = {}
 _living: weakref.WeakValueDictionary[str, Graph] = weakref.WeakValueDictionary()
-_redefinitions = itertools.count(1)
+_redefinitions = 0
 
 
 def register(cls: type[Graph]) -> None:
@@ -45,13 +44,15 @@ def register(cls: type[Graph]) -> None:
             "found by its name; choose another name for this one"
         )
     if known is not None:
-        cls.redefinition = next(_redefinitions)
+        global _redefinitions
+        _redefinitions += 1
+        cls.redefinition = _redefinitions
     CLASSES[name] = cls
 
 
 def redefined_classes() -> int:
-    """Return a number that changes whenever a class is defined again."""
-    return max((cls.redefinition for cls in CLASSES.values()), default=0)
+    """Return how many times a class has been defined again in this process."""
+    return _redefinitions
 
 
 def identify(
