@@ -11,11 +11,13 @@ import typer
 
 from longbird.applications.dna.default import PRETRAINED, PROMOTER, folder_of_dna
 from longbird.applications.dna.settings import (
+    ENDINGS,
     NEGATIVES,
     TOKENS,
     DnaLabelSettings,
     DnaPretrainingSettings,
     ScanSettings,
+    ending_of,
 )
 from longbird.applications.training.settings.definition import Option, options_of
 from longbird.cli.command import Command, Group
@@ -34,8 +36,6 @@ dna = typer.Typer(
 )
 
 TASKS = ("promoter", "profile", "coding")
-ENDINGS = (".bed", ".bedgraph", ".gff3", ".bw", ".parquet")
-ALSO = (".bigwig", ".bdg", ".bg", ".gff")
 
 Trained = Annotated[
     str,
@@ -175,10 +175,7 @@ def _scan(
             "there is nothing to do: set `out` to a file, or `plot` to a region to draw"
         )
     for each in outs:
-        if each.suffix.lower() not in (*ENDINGS, *ALSO):
-            raise InvalidValueError(
-                f"{each} ends in {each.suffix!r}, expected one of {', '.join(ENDINGS)}"
-            )
+        ending_of(each)  # raises an error for an unknown format
     _check_model(run, PROMOTER)
     check_there([genome, *(labels or ())])
     from longbird.applications.dna.scanning import scan as score  # takes seconds to import

@@ -9,7 +9,7 @@ import pytest
 
 from longbird.applications.reading.confidence import FAR, Confidence, features
 from longbird.applications.reading.model_outputs import join
-from longbird.applications.reading.second_pass import looked_twice
+from longbird.applications.reading.second_pass import combined_passes
 
 WORDS = "the mill by the river closed in 1911".split()
 
@@ -56,8 +56,8 @@ def test_the_best_window_is_ahead_of_the_next() -> None:
 def test_both_looks_may_agree() -> None:
     types = [2.0, -1.0, -1.0, 0.5]
     first = found(said(6, 7, 4.0, types))
-    same = looked_twice(first, found(said(7, 7, 9.0, types), said(0, 1, 2.0, types)))
-    other = looked_twice(first, found(said(0, 1, 9.0, types), said(7, 7, 2.0, types)))
+    same = combined_passes(first, found(said(7, 7, 9.0, types), said(0, 1, 2.0, types)))
+    other = combined_passes(first, found(said(0, 1, 9.0, types), said(7, 7, 2.0, types)))
     differs = np.array(features(same)) - features(other)
     agrees, beside = differs[[7, 2]]
     assert agrees == 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from longbird.applications.training.settings.definition import Definition, option, redefined
@@ -13,6 +14,11 @@ from longbird.errors import InvalidValueError
 TOKENS = ("base", "kmer", "bpe")
 NEGATIVES = ("random", "intergenic", "permuted", "shuffled", "uniform")
 """Kinds of negatives for promoters; see `longbird.applications.dna.negatives`."""
+
+
+ENDINGS = ("bed", "bedgraph", "gff3", "bw", "parquet")
+"""Endings of the files that a scan writes."""
+ALTERNATIVE_ENDINGS = {"bigwig": "bw", "bdg": "bedgraph", "bg": "bedgraph", "gff": "gff3"}
 
 
 @dataclass(frozen=True)
@@ -144,3 +150,19 @@ class ScanSettings(Definition):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1:
                 raise InvalidValueError(option=name, expected="between 0 and 1", received=value)
+
+
+def ending_of(file: Path) -> str:
+    """Return the format of a file by its ending.
+
+    Raises:
+        InvalidValueError: No format has this ending.
+    """
+    ending = file.suffix.lower().removeprefix(".")
+    ending = ALTERNATIVE_ENDINGS.get(ending, ending)
+    if ending not in ENDINGS:
+        raise InvalidValueError(
+            f"{file} ends in {file.suffix!r}, expected one of "
+            f"{', '.join(f'.{each}' for each in ENDINGS)}"
+        )
+    return ending

@@ -16,7 +16,7 @@ TYPES = ("span", "yes", "no", "none")
 SPAN, NONE = TYPES.index("span"), TYPES.index("none")
 
 
-def said(
+def window_outputs(
     outputs: Any, batch: Mapping[str, Tensor], longest: int, typed: bool, supported: bool
 ) -> list[dict[str, Any]]:
     """Return the best span, the logits of types and those of sentences for each window.

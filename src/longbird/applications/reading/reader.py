@@ -15,8 +15,8 @@ import torch
 from longbird.applications.documents.sentences import sentences as sentences_of
 from longbird.applications.reading.confidence import Confidence
 from longbird.applications.reading.model_inputs import encode, window_inputs
-from longbird.applications.reading.model_outputs import best_answer, join, margin, said
-from longbird.applications.reading.second_pass import looked_twice, passages, worth
+from longbird.applications.reading.model_outputs import best_answer, join, margin, window_outputs
+from longbird.applications.reading.second_pass import combined_passes, first_pass_bonus, passages
 from longbird.applications.reading.word_overlap import shared
 from longbird.errors import InvalidTypeError, InvalidValueError
 from longbird.models.collator import LongbirdCollator
@@ -199,9 +199,9 @@ class Reader:
             for number, parts in enumerate(self._read(rows, again, advance)):
                 if parts:
                     row, first, chosen = rows[number], found[number], again[number]
-                    row = {**row, "windows": chosen, "worth": worth(row, first, chosen)}
+                    row = {**row, "windows": chosen, "worth": first_pass_bonus(row, first, chosen)}
                     second = join(row, parts, self.typed, self.supported)
-                    found[number] = looked_twice(first, second)
+                    found[number] = combined_passes(first, second)
         for row, each in zip(rows, found, strict=True):
             yield self._decided(row, each) if each else Answer(None, 0.0, None, None, (), 0)
 
@@ -232,7 +232,9 @@ class Reader:
                 given["position_ids"] += self.model.config.first_position
             with torch.inference_mode():
                 outputs = self.model(**given)
-            parts = said(outputs, inputs, self.longest_answer, self.typed, self.supported)
+            parts = window_outputs(
+                outputs, inputs, self.longest_answer, self.typed, self.supported
+            )
             for at, part in zip(batch, parts, strict=True):
                 found[at] = part
             done += sum(sizes[at] for at in batch)

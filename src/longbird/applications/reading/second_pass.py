@@ -67,14 +67,16 @@ def passages(row: Mapping[str, Any], found: Mapping[str, Any]) -> list[tuple[int
     return chosen
 
 
-def worth(
+def first_pass_bonus(
     row: Mapping[str, Any], found: Mapping[str, Any], chosen: Sequence[tuple[int, int]]
 ) -> list[float]:
     """Return what the first pass adds to the logits of each passage, by its best sentence.
 
     Examples:
         >>> found = {"sentences": [-3.0, 4.0, 2.0]}
-        >>> worth({"sentence_tokens": [10, 60, 90]}, found, [(50, 100), (10, 50), (0, 5)])
+        >>> first_pass_bonus(
+        ...     {"sentence_tokens": [10, 60, 90]}, found, [(50, 100), (10, 50), (0, 5)]
+        ... )
         [0.8, -0.6, 0.0]
     """
     known = list(zip(row["sentence_tokens"], found["sentences"], strict=False))
@@ -110,7 +112,7 @@ def _around(token: int, paragraphs: Sequence[int], end: int, most: int) -> tuple
     return start, stop
 
 
-def looked_twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+def combined_passes(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Combine the answers of both passes; the first one is kept as `first`.
 
     The second pass decides where the answer is, and has more weight for the sentences that it
@@ -120,7 +122,7 @@ def looked_twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[st
     Examples:
         >>> first = {"types": None, "sentences": [2.0, -1.0]}
         >>> second = {"span": None, "beside": None, "there": None, "ahead": 0.0}
-        >>> looked_twice(first, {**second, "sentences": [4.0, UNREAD]})["sentences"]
+        >>> combined_passes(first, {**second, "sentences": [4.0, UNREAD]})["sentences"]
         [3.4, -1.0]
     """
     chosen = {name: second[name] for name in ("span", "beside", "there", "ahead")}

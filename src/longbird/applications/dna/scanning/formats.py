@@ -18,8 +18,6 @@ from longbird.applications.dna.scanning.calls import CalledStretch, CallSettings
 from longbird.applications.dna.scanning.track import Track
 from longbird.errors import InvalidValueError
 
-ENDINGS = ("bed", "bedgraph", "gff3", "bw", "parquet")
-ALTERNATIVE_ENDINGS = {"bigwig": "bw", "bdg": "bedgraph", "bg": "bedgraph", "gff": "gff3"}
 ONE_CHANNEL = ("bedgraph", "bw")
 """Formats that have one number for each bin."""
 DIGITS = 4
@@ -42,22 +40,6 @@ class Content:
     track: Track
     calls: CallSettings
     channel: int | None
-
-
-def ending_of(file: Path) -> str:
-    """Return the format of a file by its ending.
-
-    Raises:
-        InvalidValueError: No format has this ending.
-    """
-    ending = file.suffix.lower().removeprefix(".")
-    ending = ALTERNATIVE_ENDINGS.get(ending, ending)
-    if ending not in ENDINGS:
-        raise InvalidValueError(
-            f"{file} ends in {file.suffix!r}, expected one of "
-            f"{', '.join(f'.{each}' for each in ENDINGS)}"
-        )
-    return ending
 
 
 def check_names(ending: str, names: Iterable[str]) -> None:

@@ -19,7 +19,6 @@ from longbird.applications.dna.scanning.formats import (
     ONE_CHANNEL,
     Content,
     check_names,
-    ending_of,
 )
 from longbird.applications.dna.scanning.pictures import (
     Labels,
@@ -45,7 +44,7 @@ from longbird.applications.dna.scanning.track import (
     logit,
     shifted,
 )
-from longbird.applications.dna.settings import ScanSettings
+from longbird.applications.dna.settings import ScanSettings, ending_of
 from longbird.applications.training.settings.definition import options_of
 from longbird.errors import InvalidValueError
 from longbird.files.paths import check_path

@@ -19,7 +19,8 @@ from tqdm import tqdm
 
 from longbird.applications.dna.genomes import Genome
 from longbird.applications.dna.genomic import DESCRIPTION
-from longbird.applications.dna.scanning.formats import WRITERS, Content, ending_of
+from longbird.applications.dna.scanning.formats import WRITERS, Content
+from longbird.applications.dna.settings import ending_of
 from longbird.applications.dna.sweeps import Scores, Sweep
 from longbird.applications.training.engine.run_folder import naming, write_text
 from longbird.applications.training.initialisation.starting_model import READ

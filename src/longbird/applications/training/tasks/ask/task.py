@@ -22,9 +22,9 @@ from longbird.applications.reading.model_outputs import (
     join,
     log_softmax,
     margin,
-    said,
+    window_outputs,
 )
-from longbird.applications.reading.second_pass import looked_twice, passages, worth
+from longbird.applications.reading.second_pass import combined_passes, first_pass_bonus, passages
 from longbird.applications.training.data.files import Row
 from longbird.applications.training.metrics import hotpot, squad
 from longbird.applications.training.settings.tasks import AskSettings
@@ -273,7 +273,7 @@ class Ask(Task):
             around = row["lengths"][0] - (stop - start)  # the question
             chosen = passages(row, found)
             columns["windows"].append(chosen)
-            columns["worth"].append(worth(row, found, chosen))
+            columns["worth"].append(first_pass_bonus(row, found, chosen))
             columns["lengths"].append([around + stop - start for start, stop in chosen])
         if not any(columns["windows"]):
             return None
@@ -282,7 +282,7 @@ class Ask(Task):
 
     def _looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
         """The answer of the second look, and what supports it of both."""
-        found = looked_twice(first, second)
+        found = combined_passes(first, second)
         return {**found, "support": dict(zip(first["support"], found["sentences"], strict=False))}
 
     def batch(
@@ -353,7 +353,7 @@ class Ask(Task):
     def predictions(self, model: Any, batch: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """Of each window: its best span, the logits of the types, and those of sentences."""
         outputs = self.run(model, batch)
-        return said(outputs, batch, self.longest, self.typed, self.supported)
+        return window_outputs(outputs, batch, self.longest, self.typed, self.supported)
 
     def answer(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction as the user sees it; start and end are characters of the document."""
