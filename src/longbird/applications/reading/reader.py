@@ -265,7 +265,7 @@ class Reader:
         self, row: Row, found: dict[str, Any], given: Any, silent: bool
     ) -> tuple[Evidence, ...]:
         """Return the sentence of the answer, and the sentences that support it most."""
-        sentences = row["sentences"]
+        sentences: list[tuple[int, int]] = row["sentences"]
         starts = [start for start, _ in sentences]
         span = given or found["span"]
         own = -1 if span is None else bisect_right(starts, span["start"]) - 1

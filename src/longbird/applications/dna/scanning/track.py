@@ -51,12 +51,8 @@ class Track:
     shift: Any = 0.0
 
     def blocks(self, size: int = 2**16) -> Iterator[tuple[Sweep, Bins]]:
-        """Yield the bins of each sequence, at most `size` at a time."""
-        for sweep, offset, count in self._sequences():
-            for first in range(0, count, size):
-                last = min(first + size, count)
-                scores = np.array(self.scores[offset + first : offset + last])
-                yield sweep, Bins(*sweep.edges(first, last), shifted(scores, self.shift))
+        """Return the bins of each sequence, at most `size` at a time."""
+        return ((sweep, bins) for sweep, bins, _ in self.smoothed_blocks(0, size))
 
     def smoothed_blocks(
         self, smoothing: int, size: int = 2**16
