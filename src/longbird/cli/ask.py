@@ -143,8 +143,6 @@ def _documents(names: list[str], encoding: str | None) -> list[Document]:
     for each in documents:
         for line in each.notes:
             note(f"{one_line(each.file)}: {line}")
-    if not documents:
-        raise InvalidValueError(f"{', '.join(names)}: there is no document to read")
     return documents
 
 
@@ -237,8 +235,6 @@ def _show(answers: list[DocumentAnswer], many: bool) -> None:
     """Print answers, the most confident first, and name the documents without one."""
     from rich.text import Text
 
-    if not answers:
-        return
     stdout.print(Text(printable(answers[0].question), style="bold"))
     given = [each for each in answers if each.answer.text is not None]
     given.sort(key=lambda each: -each.answer.confidence)

@@ -120,24 +120,18 @@ def _lines(page: Any, pdfium: Any) -> Iterator[Line]:
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         text = " ".join(clean(text).split())
         if text:
-            left, _, size = _box(page, visible[0], pdfium)
-            _, right, _ = _box(page, visible[-1], pdfium)
-            base = _base(page, visible[0], pdfium)
+            left, _, base, size = _place(page, visible[0], pdfium)
+            _, right, _, _ = _place(page, visible[-1], pdfium)
             yield Line(text + HYPHEN * (code == 2), left, right, base, size)
         begin = number + 1
 
 
-def _box(page: Any, number: int, pdfium: Any) -> tuple[float, float, float]:
-    """Return the left edge, the right edge and the height of a character."""
-    box = pdfium.FS_RECTF()
+def _place(page: Any, number: int, pdfium: Any) -> tuple[float, float, float, float]:
+    """Return the left edge, the right edge, the baseline and the height of a character."""
+    box, x, base = pdfium.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
     pdfium.FPDFText_GetLooseCharBox(page, number, box)
-    return box.left, box.right, max(abs(box.top - box.bottom), 1.0)
-
-
-def _base(page: Any, number: int, pdfium: Any) -> float:
-    x, y = ctypes.c_double(), ctypes.c_double()
-    pdfium.FPDFText_GetCharOrigin(page, number, x, y)
-    return y.value
+    pdfium.FPDFText_GetCharOrigin(page, number, x, base)
+    return box.left, box.right, base.value, max(abs(box.top - box.bottom), 1.0)
 
 
 def _drop_running_heads(pages: list[list[Line]], usual: float) -> bool:

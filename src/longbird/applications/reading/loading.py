@@ -1,4 +1,4 @@
-"""Loading models and tokenizers from folders."""
+"""Loading tokenizers from folders, and models without messages."""
 
 from __future__ import annotations
 
@@ -10,28 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from longbird.errors import InvalidValueError
-
-
-def load_model(folder: str | Path, wanted: str, **options: Any) -> Any:
-    """Load a model for inference.
-
-    Args:
-        folder: Folder that `save_pretrained` wrote.
-        wanted: Name of the Longbird class that it must have been saved from.
-        **options: Options of `from_pretrained`.
-
-    Raises:
-        ValueError: It is a model of another class.
-    """
-    from longbird import models
-    from longbird.models.checkpoints.folders import read_config
-
-    config = read_config(folder)
-    named = (config.architectures or ["a model without a head"])[0]
-    if named != wanted:
-        raise InvalidValueError(f"{folder} is {named}, expected {wanted}")
-    with quiet():
-        return getattr(models, wanted).from_pretrained(folder, **options).eval()
 
 
 def load_tokenizer(folder: str | Path) -> Any:

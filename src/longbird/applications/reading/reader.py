@@ -120,14 +120,18 @@ class Reader:
             OSError: The folder does not exist.
         """
         from longbird.applications.reading.default_reader import folder_of_reader
-        from longbird.applications.reading.loading import load_model, load_tokenizer
+        from longbird.applications.reading.loading import load_tokenizer, quiet
         from longbird.files.cache import suggesting_deletion
+        from longbird.models import LongbirdForQuestionAnswering as Model
+        from longbird.models.checkpoints.folders import read_config
 
         folder = folder_of_reader(source)
         options = {} if quantize is None else {"quantize": quantize}
-        with suggesting_deletion(folder):
-            model = load_model(folder, "LongbirdForQuestionAnswering", **options)
-            return cls(model, load_tokenizer(folder))
+        with suggesting_deletion(folder), quiet():
+            named = (read_config(folder).architectures or ["a model without a head"])[0]
+            if named != Model.__name__:
+                raise InvalidValueError(f"{folder} is {named}, expected {Model.__name__}")
+            return cls(Model.from_pretrained(folder, **options), load_tokenizer(folder))
 
     def ask(self, text: str, question: str) -> Answer:
         """Return the answer to a question about a text.
