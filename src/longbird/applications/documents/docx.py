@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from longbird.applications.documents.characters import clean
+from longbird.applications.documents.document import Document
 from longbird.applications.documents.errors import NotTextError
-from longbird.applications.documents.separate_process import Parsed
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
@@ -32,7 +32,7 @@ SYMBOLS = dict(
 NOTES = ("footnote", "endnote")
 
 
-def read(data: bytes) -> Parsed:
+def read(data: bytes) -> Document:
     """Return the body, then footnotes and endnotes; headers and footers are skipped.
 
     Raises:
@@ -60,7 +60,7 @@ def read(data: bytes) -> Parsed:
         raise NotTextError(
             "is a docx file without text: if it has pictures of text, run it through OCR first"
         )
-    return Parsed(text, "docx")
+    return Document("", text, kind="docx")
 
 
 def _blocks(element: Any) -> Iterator[str]:

@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 from longbird.applications.documents import html
+from longbird.applications.documents.document import Document
 from longbird.applications.documents.errors import NotTextError
-from longbird.applications.documents.separate_process import Parsed
 from longbird.applications.documents.untrusted_xml import check_xml
 
 PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
@@ -17,7 +17,7 @@ PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text
 FONTS = {"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"}
 
 
-def read(archive: zipfile.ZipFile) -> Parsed:
+def read(archive: zipfile.ZipFile) -> Document:
     """Read the parts of a book that have text; each becomes a page of the document."""
     package, parts = _parts(archive)
     locked = _locked(archive)
@@ -47,7 +47,7 @@ def read(archive: zipfile.ZipFile) -> Parsed:
         raise NotTextError("is an epub without text; its pages may be pictures")
     if missing:
         notes.append(f"{missing} of {len(parts)} parts of the book are missing from the file")
-    return Parsed(text, "epub", pages, notes=notes)
+    return Document("", text, tuple(pages), "epub", tuple(notes))
 
 
 def _parts(archive: zipfile.ZipFile) -> tuple[str, list[str]]:

@@ -11,6 +11,7 @@ import stat
 import sys
 import time
 import zlib
+from dataclasses import replace
 from typing import IO, Any
 
 from longbird.applications.documents.document import Document
@@ -22,7 +23,6 @@ from longbird.applications.documents.separate_process import (
     PARSERS,
     SECONDS,
     Limits,
-    Parsed,
     parse_separately,
 )
 from longbird.core.machine import available_bytes, in_words
@@ -67,14 +67,14 @@ def read_document(
     name, limits = os.fspath(path), limits or Limits()
     try:
         with _open(name, limits) as opened:
-            parsed = _read(opened, name, encoding, limits)
+            document = _read(opened, name, encoding, limits)
     except NotTextError as error:
         raise UnreadableError(f"{'stdin' if name == STDIN else name} {error}") from error
-    kind, notes, named = parsed.kind, parsed.notes, ENDINGS.get(ending(name), parsed.kind)
+    kind, notes, named = document.kind, document.notes, ENDINGS.get(ending(name), document.kind)
     if named != kind and {named, kind} != {"text", "markdown"}:
-        notes = [f"its name ends in {ending(name)}, but it is {kind}, and is read as such", *notes]
-    pages, lines = tuple(parsed.pages), tuple(parsed.lines)
-    return Document(name, parsed.text, pages, kind, tuple(notes), lines)
+        note = f"its name ends in {ending(name)}, but it is {kind}, and is read as such"
+        notes = (note, *notes)
+    return replace(document, file=name, notes=notes)
 
 
 def _open(name: str, limits: Limits) -> IO[bytes]:
@@ -128,7 +128,7 @@ def _read_fifo(name: str, limits: Limits) -> bytes:
             waiting.poll(50) if opened else time.sleep(0.05)
 
 
-def _read(opened: IO[bytes], name: str, encoding: str | None, limits: Limits) -> Parsed:
+def _read(opened: IO[bytes], name: str, encoding: str | None, limits: Limits) -> Document:
     if not opened.seekable() or isinstance(opened, io.BytesIO):
         return _read_bytes(_read_all(opened, limits.unpacked), name, encoding, limits)
     start = opened.tell()
@@ -149,7 +149,7 @@ def _read(opened: IO[bytes], name: str, encoding: str | None, limits: Limits) ->
     return _read_bytes(opened.read(), name, encoding, limits)
 
 
-def _read_bytes(data: bytes, name: str, encoding: str | None, limits: Limits) -> Parsed:
+def _read_bytes(data: bytes, name: str, encoding: str | None, limits: Limits) -> Document:
     if not data:
         raise NotTextError("is empty")
     kind = kind_of(data[:HEAD], name)
@@ -162,10 +162,10 @@ def _read_bytes(data: bytes, name: str, encoding: str | None, limits: Limits) ->
     text, notes = decode(data, encoding)
     if VISIBLE.search(text) is None:
         raise NotTextError("has nothing in it but whitespace")
-    return Parsed(text, kind, notes=notes)
+    return Document("", text, kind=kind, notes=tuple(notes))
 
 
-def _read_gzip(data: bytes, name: str, encoding: str | None, limits: Limits) -> Parsed:
+def _read_gzip(data: bytes, name: str, encoding: str | None, limits: Limits) -> Document:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
             inside = _read_all(packed, limits.unpacked)

@@ -8,9 +8,10 @@ from html import escape
 from typing import Any
 
 from longbird.applications.documents.characters import clean
+from longbird.applications.documents.document import Document
 from longbird.applications.documents.encoding import check_text, decode
 from longbird.applications.documents.errors import NotTextError
-from longbird.applications.documents.separate_process import Limits, Parsed
+from longbird.applications.documents.separate_process import Limits
 
 NOISE = frozenset(
     "head script style template noscript nav svg math iframe frame object embed canvas audio "
@@ -58,7 +59,7 @@ CLOSED_BY_OTHERS = VOID | frozenset(
 HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
 
-def read(data: bytes, _limits: Limits, encoding: str | None = None) -> Parsed:
+def read(data: bytes, _limits: Limits, encoding: str | None = None) -> Document:
     """Read a page as a document."""
     text, notes = page(data, encoding)
     if not text:
@@ -66,7 +67,7 @@ def read(data: bytes, _limits: Limits, encoding: str | None = None) -> Parsed:
             "is html without visible text: if scripts generate it, save the page from a browser "
             "first"
         )
-    return Parsed(text, "html", notes=notes)
+    return Document("", text, kind="html", notes=tuple(notes))
 
 
 def page(data: bytes, encoding: str | None = None) -> tuple[str, list[str]]:

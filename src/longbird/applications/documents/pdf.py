@@ -18,8 +18,9 @@ from itertools import pairwise
 from typing import Any
 
 from longbird.applications.documents.characters import clean
+from longbird.applications.documents.document import Document
 from longbird.applications.documents.errors import NotTextError
-from longbird.applications.documents.separate_process import Limits, Parsed
+from longbird.applications.documents.separate_process import Limits
 
 HYPHEN = "\x02"
 """Character that pdfium writes for a hyphen that divides a word between lines."""
@@ -49,7 +50,7 @@ class Line:
     kept: bool = True
 
 
-def read(data: bytes, _limits: Limits, _encoding: str | None = None) -> Parsed:
+def read(data: bytes, _limits: Limits, _encoding: str | None = None) -> Document:
     """Read a pdf with its pages and lines.
 
     Raises:
@@ -70,11 +71,10 @@ def read(data: bytes, _limits: Limits, _encoding: str | None = None) -> Parsed:
     usual = _usual_distance(pages)
     if _drop_running_heads(pages, usual):
         notes.append("running heads and page numbers are skipped")
-    parsed = _assemble(pages, usual)
-    parsed.notes = notes
-    if len(re.findall("[\ue000-\uf8ff\ufffd]", parsed.text)) > 0.1 * len(parsed.text):
+    text, starts, lines = _assemble(pages, usual)
+    if len(re.findall("[\ue000-\uf8ff\ufffd]", text)) > 0.1 * len(text):
         notes.append("many of its characters are unknown: its fonts do not map them to Unicode")
-    return parsed
+    return Document("", text, tuple(starts), "pdf", tuple(notes), tuple(lines))
 
 
 def _pages(data: bytes) -> Iterator[list[Line]]:
@@ -194,8 +194,8 @@ def _form(line: Line) -> str:
     return re.sub(r"\d+", "#", line.text)
 
 
-def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
-    """Join the lines of all pages into text."""
+def _assemble(pages: list[list[Line]], usual: float) -> tuple[str, list[int], list[int]]:
+    """Join the lines of all pages; return the text, and the start of each page and line."""
     words = Counter(
         word
         for page in pages
@@ -231,7 +231,7 @@ def _assemble(pages: list[list[Line]], usual: float) -> Parsed:
             length += len(pieces[-1])
             before = line
     starts += [length] * new_pages
-    return Parsed("".join(pieces), "pdf", starts, lines)
+    return "".join(pieces), starts, lines
 
 
 def _divided(before: str, after: str, words: Counter[str]) -> str:

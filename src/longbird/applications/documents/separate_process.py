@@ -17,6 +17,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
+from longbird.applications.documents.document import Document
 from longbird.applications.documents.errors import NotTextError
 from longbird.core.machine import in_words
 from longbird.errors import InvalidValueError, MissingPackageError
@@ -42,23 +43,16 @@ class Limits:
     unpacked: float = 1e9
 
 
-@dataclass
-class Parsed:
-    """The content of a file; see `Document` for the fields."""
-
-    text: str
-    kind: str
-    pages: list[int] = field(default_factory=list[int])
-    lines: list[int] = field(default_factory=list[int])
-    notes: list[str] = field(default_factory=list[str])
-
-
-# Formats and the modules that read them: `read(data, limits, encoding) -> Parsed`.
+# Formats and the modules that read them: `read(data, limits, encoding) -> Document`, without the
+# name of the file.
 PARSERS = {
     "pdf": "longbird.applications.documents.pdf",
     "html": "longbird.applications.documents.html",
     "zip": "longbird.applications.documents.zip_archives",
 }
+
+SEQUENCES = ("pages", "lines", "notes")
+"""Fields of a document that JSON turns into lists."""
 
 # The import path is that of the parent, so that nothing is imported from the working folder.
 CHILD = """
@@ -72,7 +66,7 @@ answer({kind!r}, {limits!r}, {encoding!r})
 
 def parse_separately(
     kind: str, source: IO[bytes] | bytes, limits: Limits, encoding: str | None
-) -> Parsed:
+) -> Document:
     """Parse a file, given as bytes or opened at its beginning, in a separate process.
 
     Raises:
@@ -100,7 +94,8 @@ def parse_separately(
         raise MissingPackageError(answered["missing"])
     if "wrong" in answered:
         raise NotTextError(answered["wrong"])
-    return Parsed(text=body.decode("utf-8"), **answered)
+    sequences = {name: tuple(answered[name]) for name in SEQUENCES}
+    return Document("", body.decode("utf-8"), kind=answered["kind"], **sequences)
 
 
 def answer(kind: str, limits: dict[str, Any], encoding: str | None) -> None:
@@ -109,9 +104,9 @@ def answer(kind: str, limits: dict[str, Any], encoding: str | None) -> None:
     _restrict(allowed)
     try:
         parser = importlib.import_module(PARSERS[kind])
-        parsed = parser.read(sys.stdin.buffer.read(), allowed, encoding)
-        body = parsed.text.encode("utf-8")
-        answered = {name: value for name, value in asdict(parsed).items() if name != "text"}
+        document = parser.read(sys.stdin.buffer.read(), allowed, encoding)
+        body = document.text.encode("utf-8")
+        answered = {name: getattr(document, name) for name in ("kind", *SEQUENCES)}
     except NotTextError as error:
         answered = {"wrong": str(error)}
     except ModuleNotFoundError as error:

@@ -7,8 +7,9 @@ import zipfile
 import zlib
 
 from longbird.applications.documents import docx, epub
+from longbird.applications.documents.document import Document
 from longbird.applications.documents.errors import NotTextError
-from longbird.applications.documents.separate_process import Limits, Parsed
+from longbird.applications.documents.separate_process import Limits
 from longbird.applications.documents.untrusted_xml import check_xml
 from longbird.core.machine import in_words
 
@@ -24,7 +25,7 @@ OTHERS = {
 }
 
 
-def read(data: bytes, limits: Limits, _encoding: str | None = None) -> Parsed:
+def read(data: bytes, limits: Limits, _encoding: str | None = None) -> Document:
     """Read a docx or epub file.
 
     Raises:
@@ -34,7 +35,7 @@ def read(data: bytes, limits: Limits, _encoding: str | None = None) -> Parsed:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _check_size(archive, limits)
             names = frozenset(archive.namelist())
-            if "word/document.xml" in names or any(n.startswith("word/document") for n in names):
+            if any(name.startswith("word/document") for name in names):
                 _check_parts(archive)
                 return docx.read(data)
             if "META-INF/container.xml" in names:

@@ -188,13 +188,8 @@ class Embedder:
     ) -> Iterator[Embedded]:
         """Yield the vectors of one text after the other, in order, while the next are read.
 
-        Args:
-            texts: Texts, each with the parts that get vectors.
-            whole: Whether the only part is the whole text, which gets a vector even if it has no
-                token.
-            context: See `embed`.
-            prompt: See `embed`.
-            tokens_at_once: See `embed`.
+        Each text is given with the parts that get vectors. If the only part is the `whole` text,
+        it gets a vector even without a token. `embed` describes the other parameters.
         """
         check_choice("context", context, CONTEXTS)
         if tokens_at_once < 1:
@@ -363,12 +358,7 @@ def check_choice(name: str, given: object, known: Sequence[str]) -> None:
 
 
 def _checked(text: Any, number: int, units: Sequence[Range] | None, unit: str) -> list[Range]:
-    """Return the parts of a text that the caller chose.
-
-    Raises:
-        TypeError: It is not a text.
-        ValueError: A part is not inside the text.
-    """
+    """Return the parts of a text that the caller chose, after checking both."""
     if not isinstance(text, str):
         raise InvalidTypeError(f"texts must be text, received {text!r:.80}")
     if units is None:
