@@ -72,11 +72,8 @@ def _is_abbreviation(text: str, start: int, found: re.Match[str]) -> bool:
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Strip whitespace, and cut what is too long for a sentence at a line end or a space."""
     while end - start > LONGEST:
-        at = max(text.rfind("\n", start + 1, start + LONGEST), start)
-        if at == start:
-            at = max(text.rfind(" ", start + 1, start + LONGEST), start)
-        if at == start:
-            at = start + LONGEST
+        found = (text.rfind(gap, start + 1, start + LONGEST) for gap in "\n ")
+        at = next((each for each in found if each > start), start + LONGEST)
         yield from stripped(text, start, at)
         start = at
     yield from stripped(text, start, end)

@@ -87,15 +87,18 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
     from longbird.models.checkpoints.folders import open_checkpoint
     from longbird.models.checkpoints.sentence_transformers import read_pipeline
 
-    pipeline = read_pipeline(folder)
+    pipeline, checkpoint = read_pipeline(folder), open_checkpoint(folder)
     if pipeline is None and name not in NAMED:  # MPNet's configuration is that of its pretraining
-        _check_task(name, folder)
-    settings = _read_json(folder / "sentence_bert_config.json")
+        for each in checkpoint.architectures:
+            if not str(each).endswith(("Model", "ForEmbedding")):
+                raise InvalidValueError(
+                    f"{name} is {each}, which was not trained for embeddings; choose one that "
+                    "was, such as minilm, or train one: longbird finetune embed"
+                )
     config = read_config(folder)
+    settings = _read_json(folder / "sentence_bert_config.json")
     longest = config.longest_document
-    length = _length(
-        length, longest, open_checkpoint(folder).model_type, settings.get("max_seq_length")
-    )
+    length = _length(length, longest, checkpoint.model_type, settings.get("max_seq_length"))
     if length > longest:
         from longbird.models.conversion import longer_model
 
@@ -104,9 +107,10 @@ def _load(name: str, folder: Path, length: int | None, graph: Any) -> EmbeddingM
             graph = ByLength({longest: Full()}, otherwise=bigbird())
         model = longer_model(folder, length, graph=graph, task="embedding")
     else:
-        fields = {} if pipeline is None else {"pooling": pipeline.pooling}
         options = {} if graph is None else {"graph": graph}
-        model = LongbirdForEmbedding.from_pretrained(folder, **fields, **options)
+        if pipeline is not None:
+            options["pooling"] = pipeline.pooling
+        model = LongbirdForEmbedding.from_pretrained(folder, **options)
     pooling = {} if pipeline is None else _read_json(pipeline.folder / "config.json")
     prompts = _read_json(folder / "config_sentence_transformers.json")
     files = [*files_of(folder), folder / "tokenizer.json", folder / "vocab.txt"]
@@ -138,17 +142,6 @@ def _length(given: Any, longest: int, model_type: str | None, trained: Any) -> i
     if given < 8:
         raise InvalidValueError(f"length must be at least 8 tokens, received {given}")
     return given
-
-
-def _check_task(name: str, folder: Path) -> None:
-    """Raise an error if a model was trained for another task."""
-    architectures = _read_json(folder / "config.json").get("architectures") or []
-    for each in architectures if isinstance(architectures, list) else [architectures]:
-        if not str(each).endswith(("Model", "ForEmbedding")):
-            raise InvalidValueError(
-                f"{name} is {each}, which was not trained for embeddings; choose one that was, "
-                "such as minilm, or train one: longbird finetune embed"
-            )
 
 
 def _read_json(file: Path) -> dict[str, Any]:
