@@ -44,4 +44,5 @@ def test_rooms_are_no_larger_than_recorded(room: str, most: str) -> None:
 def test_every_room_is_recorded() -> None:
     package = ROOT / "src" / "longbird"
     rooms = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
-    assert {Path(room).name for room, _ in ROOMS} == rooms | {"longbird", "experiments"}
+    recorded = {Path(room).name for room, _ in ROOMS if len(Path(room).parts) <= 3}
+    assert recorded == rooms | {"longbird", "experiments"}
