@@ -58,10 +58,6 @@ class Tracks(Genomic):
         """Read the labels, so that errors are found before a run begins."""
         self.once(("labels", *files, genome.file), lambda: self.labels(files, genome))
 
-    def turned(self, scores: np.ndarray) -> np.ndarray:
-        """Convert scores of the reverse complement of a window to scores of the window."""
-        raise NotImplementedError
-
     def restore(self, description: Mapping[str, Any]) -> None:
         """Set the attributes that the description of a model has."""
         super().restore(description)
