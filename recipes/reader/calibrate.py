@@ -25,8 +25,9 @@ from longbird.applications.reading.reader import Reader
 from longbird.applications.training.engine.evaluation import evaluate_rows, read_for
 from longbird.applications.training.engine.trained_model import load_trained
 from longbird.applications.training.metrics import squad
+from longbird.applications.training.tasks.ask.calibration import RIGHT
 from longbird.applications.training.tasks.ask.questions import Question
-from longbird.applications.training.tasks.ask.task import RIGHT, Ask
+from longbird.applications.training.tasks.ask.task import Ask
 
 EDGES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 

@@ -14,6 +14,7 @@ from longbird.applications.training.engine.evaluation import read_for
 from longbird.applications.training.engine.prediction import predict
 from longbird.applications.training.engine.trained_model import Trained
 from longbird.applications.training.metrics import squad
+from longbird.applications.training.tasks.ask.calibration import best_text
 from longbird.applications.training.tasks.ask.task import Ask
 
 
@@ -29,7 +30,7 @@ def f1_by_kind(trained: Trained, rows: Sequence[Any]) -> dict[str, np.ndarray]:
     found: dict[str, list[float]] = {}
     for row, each in zip(answered, said, strict=True):
         right = [row["answer"], *row.get("answers", ())]
-        found.setdefault(kind(row), []).append(squad.score(task._best(each), right, False)[1])
+        found.setdefault(kind(row), []).append(squad.score(best_text(each), right, False)[1])
     return {name: np.array(values) for name, values in found.items()}
 
 

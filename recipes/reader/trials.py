@@ -25,7 +25,7 @@ from longbird.applications.reading.default_reader import folder_of_reader
 from longbird.applications.training.engine.finetune import finetune
 from longbird.applications.training.engine.trained_model import load_trained
 from longbird.applications.training.tasks.ask.task import Ask
-from longbird.applications.training.tasks.registry import BY_HEAD, BY_NAME
+from longbird.applications.training.tasks.registry import register_task
 
 MOST_SENTENCES = 256
 LONGEST = 30
@@ -125,7 +125,7 @@ def main(name: str, folder: Path, steps: int, start: str | None) -> None:
     """Trains and measures."""
     task, changed = TRIALS[name]
     options: dict[str, Any] = {"positions": "paragraph", **changed}
-    BY_NAME["ask"] = BY_HEAD["question-answering"] = task
+    register_task(task)
     data, out = folder / "data", folder / "trials" / name.replace(" ", "-")
     begin = folder_of_reader(start or folder / "2-last")
     if task is Etc:

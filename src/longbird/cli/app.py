@@ -16,11 +16,13 @@ from longbird.cli import errors
 from longbird.cli.command import Command, Group
 
 # In the order of `longbird --help`. The file of that name has a function of that name, or a
-# `typer.Typer` if the command has subcommands.
+# `typer.Typer` if the command has subcommands; the commands of `APPLY` share the file apply.py.
 COMMANDS = (
     "ask", "demo", "finetune", "pretrain", "tokenizer", "evaluate", "classify", "tag", "summarize",
     "embed", "search", "dna", "convert", "info", "graph", "theory", "check", "plan",
 )  # fmt: skip
+
+APPLY = ("classify", "tag", "summarize")
 
 app = typer.Typer(
     name="longbird",
@@ -30,7 +32,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for name in COMMANDS:
-    command = getattr(import_module(f"longbird.cli.{name}"), name)
+    file = "apply" if name in APPLY else name
+    command = getattr(import_module(f"longbird.cli.{file}"), name)
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:

@@ -8,13 +8,17 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from longbird.applications.training.settings.definition import Option, options_of
 from longbird.applications.training.settings.tasks import SETTINGS
 from longbird.cli.early import check_trained
 from longbird.cli.options import AsJson, Trained
-from longbird.cli.terminal import note, stdout, working
+from longbird.cli.terminal import note, one_line, stdout, working
 from longbird.cli.training_options import with_options
+
+SHOWN = 5
+"""Worst examples that are shown; `--worst` writes more."""
 
 
 def _evaluate(
@@ -55,6 +59,10 @@ def _evaluate(
         count = found.metrics["documents"]
         title = f"{count:,} document{'s' * (count != 1)}"
         stdout.print(metrics_table(found.metrics, title))
+        for each in _label_tables(found.metrics):
+            stdout.print(each)
+        if found.worst:
+            stdout.print(_worst_table(found.worst[:SHOWN]))
         if against is not None:
             stdout.print(_comparison(found.metrics["against"]))
 
@@ -83,6 +91,32 @@ def metrics_table(metrics: dict[str, Any], title: str) -> Table:
     for name, value in metrics.items():
         if isinstance(value, float):
             table.add_row(name, f"{value:.4f}", interval_of(metrics, name))
+    return table
+
+
+def _label_tables(metrics: dict[str, Any]) -> list[Table]:
+    """Create the tables about single labels, if the task has labels."""
+    from longbird.applications.training.engine.report import label_tables
+
+    tables: list[Table] = []
+    for title, (head, *rows) in label_tables(metrics):
+        table = Table(title=title)
+        for each in head:
+            table.add_column(Text(one_line(each)))
+        for row in rows:
+            table.add_row(*(Text(one_line(each)) for each in row))
+        tables.append(table)
+    return tables
+
+
+def _worst_table(worst: list[dict[str, Any]]) -> Table:
+    """Create a table of the worst examples, with the predictions as text."""
+    table = Table(title="worst examples")
+    for name in ("where", "expected", "given"):
+        table.add_column(name)
+    for each in worst:
+        cells = (each["place"], each["expected"], each["given_as_text"])
+        table.add_row(*(Text(one_line(str(cell))[:200]) for cell in cells))
     return table
 
 

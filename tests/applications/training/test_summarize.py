@@ -194,7 +194,7 @@ def test_it_learns_and_loads_as_a_model_of_transformers(run: Path, documents: Pa
     how = model.generation_config
     assert (how.num_beams, how.max_length) == (2, 9)
     # Each alone, by the folder alone.
-    answers = apply(Summarize, run, [documents], say=quiet)
+    answers = apply("summarize", run, [documents], say=quiet)[0]
     for line, given in list(zip(documents.read_text().splitlines(), answers, strict=True))[:6]:
         ids = tokenizer(
             json.loads(line)["article"], truncation=True, max_length=96, return_tensors="pt"
@@ -208,7 +208,7 @@ def test_evaluation_is_what_brute_force_gives(run: Path, documents: Path) -> Non
     from rouge_score.rouge_scorer import RougeScorer
 
     found = evaluate(run, documents, say=quiet)
-    answers = apply(Summarize, run, [documents], say=quiet)
+    answers = apply("summarize", run, [documents], say=quiet)[0]
     references = [json.loads(line)["highlights"] for line in documents.read_text().splitlines()]
     scorer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
     scores = [
@@ -349,9 +349,9 @@ def test_from_led(documents: Path, tiny: Path, tmp_path: Path, monkeypatch: Any)
     before = lb.LongbirdForConditionalGeneration.from_pretrained(source).state_dict()
     name = "model.encoder.layers.0.attention.query_global.weight"
     assert not torch.equal(before[name], model.state_dict()[name])
-    assert apply(Summarize, run.path, [documents], say=quiet)[0]["summary"] is not None
+    assert apply("summarize", run.path, [documents], say=quiet)[0][0]["summary"] is not None
     # As it came, too.
-    assert len(apply(Summarize, source, [documents], say=quiet)) == 60
+    assert len(apply("summarize", source, [documents], say=quiet)[0]) == 60
     for wrong, given in (
         ("decoder of .* has", {"summary_tokens": 17}),
         ("not made longer", {"length": 97}),
@@ -423,7 +423,7 @@ def test_files_to_summarize(run: Path, tmp_path: Path) -> None:
     file, lines = tmp_path / "a.txt", []
     file.write_text("ship sail " * 100)
     (empty := tmp_path / "b.txt").write_text("")
-    answers = apply(Summarize, run, [file, empty], say=lines.append)
+    answers = apply("summarize", run, [file, empty], say=lines.append)[0]
     assert [each.keys() for each in answers] == [{"file", "summary"}] * 2
     assert any("a.txt has 202 tokens; the first 96 were read" in line for line in lines)
 
@@ -448,7 +448,7 @@ def test_a_model_for_something_else(tiny: Path, table: Path, tmp_path: Path) -> 
     )
     transformers.AutoTokenizer.from_pretrained(tiny).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="does not summarize"):
-        apply(Summarize, tmp_path, [table])
+        apply("summarize", tmp_path, [table])
 
 
 def test_two_runs_are_compared(run: Path, documents: Path, tiny: Path, tmp_path: Path) -> None:

@@ -24,13 +24,13 @@ from typer.testing import CliRunner
 import longbird as lb
 from longbird.applications.documents.windows import owned, windows
 from longbird.applications.training.data.files import rows
+from longbird.applications.training.engine.application import apply
 from longbird.applications.training.engine.evaluation import evaluate
 from longbird.applications.training.engine.finetune import finetune
 from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.engine.trainer import LongbirdTrainer
 from longbird.applications.training.metrics import tagging
 from longbird.applications.training.settings.tasks import TagSettings
-from longbird.applications.training.tasks.tag.files import tag_files
 from longbird.applications.training.tasks.tag.rows import tagged
 from longbird.applications.training.tasks.tag.task import Tag
 from longbird.cli.app import app
@@ -219,7 +219,7 @@ def test_files_of_every_kind_are_read_alike(tmp_path: Path) -> None:
         ({"tokens": ["a"], "tags": [None]}, "has the tag None"),
         ({"tokens": [["a"]], "tags": ["O"]}, "expected words"),
         ({"tokens": ["a"], "x": ["O"]}, "which column is the tags.*--label"),
-        ({"text": "abc", "x": []}, "which column is the spans.*--label"),
+        ({"text": "abc", "x": [], "y": 1}, "which column is the spans.*--label"),
         ({"text": 5, "spans": []}, "expected text"),
         ({"text": "abc", "spans": 7}, "holds 7, expected a list of"),
         ({"text": "abc", "spans": [{"start": "0", "end": 2, "label": "a"}]}, "expected a start"),
@@ -359,7 +359,7 @@ def test_a_text_of_many_pieces(tiny: Path, monkeypatch: Any) -> None:
     example = {"place": "", "text": text, "words": None, "tags": None, "spans": [], "group": ""}
     task = Tag(["B-x", "I-x", "O"])
     (whole,) = task.features([example], tokenizer, 16)
-    monkeypatch.setattr("longbird.applications.training.tasks.tag.task.PIECE", 37)
+    monkeypatch.setattr("longbird.applications.training.tasks.tag.units.PIECE", 37)
     (pieces,) = task.features([example], tokenizer, 16)
     for name in ("input_ids", "starts", "ends", "windows"):
         assert np.array_equal(whole[name], pieces[name]), name
@@ -490,7 +490,7 @@ def test_files_are_tagged(run: Path, tmp_path: Path) -> None:
     words.write_text('{"tokens": ["the", "ship"]}\n{"tokens": []}\n')
     lines = tmp_path / "c.conll"
     lines.write_text("sun\nship\n\niron O\n")
-    found = tag_files(run, [text, words, lines], say=lambda _: None)
+    found = apply("tag", run, [text, words, lines], say=lambda _: None)[0]
     assert [(Path(each["file"]).name, each.get("line")) for each in found] == [
         ("a.txt", None), ("b.jsonl", 1), ("b.jsonl", 2), ("c.conll", 1), ("c.conll", 4),
     ]  # fmt: skip
@@ -522,7 +522,7 @@ def test_files_are_tagged_by_words_without_a_scheme(tiny: Path, tmp_path: Path) 
     finetune("tag", file, out, model=str(tiny), length=32, steps=1, hold_out=0.0)
     text = tmp_path / "b.txt"
     text.write_text("the ship, sun")
-    (found,) = tag_files(out, [text], say=lambda _: None)
+    (found,) = apply("tag", out, [text], say=lambda _: None)[0]
     assert [each["text"] for each in found["words"]] == ["the", "ship", ",", "sun"]
     assert {each["label"] for each in found["words"]} <= {"x", "y"}
 
@@ -531,11 +531,11 @@ def test_columns_that_are_not_there(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"text": "the ship"}\n')
     with pytest.raises(ValueError, match="--text body names a column"):
-        tag_files(run, [file], text="body", say=lambda _: None)
+        apply("tag", run, [file], text="body", say=lambda _: None)
 
 
 @pytest.mark.slow  # trains
 def test_a_model_that_does_not_tag(tiny: Path, table: Path, tmp_path: Path) -> None:
     finetune("classify", table, tmp_path / "run", model=str(tiny), length=64, steps=1)
     with pytest.raises(ValueError, match="does not tag documents"):
-        tag_files(tmp_path / "run", [table], say=lambda _: None)
+        apply("tag", tmp_path / "run", [table], say=lambda _: None)

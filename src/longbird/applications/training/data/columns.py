@@ -46,6 +46,7 @@ def find_column(
     columns: Sequence[str],
     say: Callable[[str], None],
     option: str | None = None,
+    alone: bool = False,
 ) -> str:
     """The column for what is wanted.
 
@@ -55,6 +56,7 @@ def find_column(
         columns: Of the file.
         say: Is told of a guess.
         option: That names the column; `wanted` by default.
+        alone: Whether the only column is taken, whatever its name.
 
     Raises:
         ValueError: There is no such column, or several could be it.
@@ -69,7 +71,7 @@ def find_column(
     likely = [column for column in columns if column.lower() in NAMES[wanted]]
     if wanted in columns:
         likely = [wanted]
-    elif not likely and len(columns) == 1:
+    elif alone and not likely and len(columns) == 1:
         likely = [*columns]
     if len(likely) != 1:
         those = f"any of {_list(likely)} could be" if likely else f"there are {_list(columns)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -73,20 +73,22 @@ def evaluate_rows(
     if calibrate:
         task.calibrate(examples, said, model.config)
     worst = sorted(range(len(said)), key=lambda row: -wrongness[row])[:MOST_WORST]
-    return Evaluation(
-        metrics,
-        [
-            {
-                "place": examples[row]["place"],
-                "expected": task.expected(examples[row]),
-                "given": _shortened(task.answer(said[row])),
-                "text": examples[row]["text"][:500],
-            }
-            for row in worst
-        ],
-        examples,
-        said,
-    )
+    shown = [_shown(task, examples[row], said[row]) for row in worst]
+    return Evaluation(metrics, shown, examples, said)
+
+
+def _shown(
+    task: Task, example: Mapping[str, Any], prediction: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return an example with its prediction for the list of the worst."""
+    answer = _shortened(task.answer(prediction))
+    return {
+        "place": example["place"],
+        "expected": task.expected(example),
+        "given": answer,
+        "given_as_text": task.as_text(answer),
+        "text": example["text"][:500],
+    }
 
 
 def _shortened(answer: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +151,7 @@ def evaluate(
     if against is None:
         return _evaluated(trained, files, say, options)
     theirs, task = load_trained(against), trained.task
-    if type(task) is not type(theirs.task) or task.head_settings() != theirs.task.head_settings():
+    if task.name != theirs.task.name or task.head_settings() != theirs.task.head_settings():
         raise InvalidValueError(
             f"{model} and {against} cannot be compared: "
             + (

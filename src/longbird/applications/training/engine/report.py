@@ -51,7 +51,7 @@ def write_report(
 <h1>{html.escape(folder.path.name)}</h1>
 <p>{settings.task}: {result["steps"]:,} steps, {result["tokens"]:,} tokens,
 {result["seconds"] / 60:,.1f} minutes. The best model is that of step {result["best step"]:,}.</p>
-<h2>Results</h2>{_metrics_table(result["metrics"])}
+<h2>Results</h2>{_metrics_table(result["metrics"])}{_label_tables(result["metrics"])}
 {"".join(f"<p>{html.escape(note)}</p>" for note in data.get("notes", []))}
 {images}
 <h2>Data</h2><pre>{html.escape(json.dumps(data, indent=1))}</pre>
@@ -145,11 +145,62 @@ def _metrics_table(metrics: dict[str, Any]) -> str:
 def _worst_table(worst: list[dict[str, Any]]) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(str(each['place']))}</td><td>{html.escape(str(each['expected']))}"
-        f"</td><td>{html.escape(json.dumps(each['given'], ensure_ascii=False))}</td>"
+        f"</td><td>{html.escape(_given(each))}</td>"
         f"<td>{html.escape(each['text'][:200])}</td></tr>"
         for each in worst
     )
     return f"<table><tr><th>where<th>expected<th>given<th>text</tr>{rows}</table>"
+
+
+def _given(worst: dict[str, Any]) -> str:
+    """Return a prediction as text; runs of version 0.2 have no text."""
+    return worst.get("given_as_text") or json.dumps(worst["given"], ensure_ascii=False)
+
+
+def _label_tables(metrics: dict[str, Any]) -> str:
+    """Return the metrics of each label and the confusion matrix, if there are some."""
+    return "".join(
+        f"<h3>{html.escape(title)}, {part}</h3>{_html_table(rows)}"
+        for part, found in metrics.items()
+        for title, rows in label_tables(found)
+    )
+
+
+def label_tables(metrics: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
+    """Return titles and rows, the first with the heads, of the tables about single labels.
+
+    Examples:
+        >>> confusion = {"labels": ["a", "b"], "counts": [[3, 0], [1, 2]]}
+        >>> label_tables({"confusion": confusion})[0][1]
+        [['true label', 'a', 'b'], ['a', '3', '0'], ['b', '1', '2']]
+    """
+    tables: list[tuple[str, list[list[str]]]] = []
+    if found := metrics.get("by_label"):
+        rows = [["label", "precision", "recall", "F1", "documents"]]
+        for label, each in found.items():
+            shares = [f"{each[name]:.4f}" for name in ("precision", "recall", "f1")]
+            rows.append([label, *shares, f"{each['documents']:,.0f}"])
+        tables.append(("Each label", rows))
+    if found := metrics.get("confusion"):
+        names = found["labels"]
+        counts = [[f"{count:,}" for count in row] for row in found["counts"]]
+        rows = [[name, *row] for name, row in zip(names, counts, strict=True)]
+        tables.append(
+            ("Confusion matrix, predicted labels in columns", [["true label", *names], *rows])
+        )
+    return tables
+
+
+def _html_table(rows: list[list[str]]) -> str:
+    head, *others = rows
+    body = "".join(
+        f"<tr><td>{html.escape(first)}</td>"
+        + "".join(f'<td class="number">{html.escape(each)}</td>' for each in row)
+        + "</tr>"
+        for first, *row in others
+    )
+    heads = "".join(f"<th>{html.escape(each)}" for each in head)
+    return f"<table><tr>{heads}</tr>{body}</table>"
 
 
 def _plots(folder: RunFolder, parts: dict[str, Dataset]) -> dict[str, bytes]:

@@ -13,6 +13,9 @@ from longbird.errors import InvalidValueError
 F1: Any = sklearn.metrics.f1_score
 AUC: Any = sklearn.metrics.roc_auc_score
 PRECISION: Any = sklearn.metrics.average_precision_score
+MOST_CONFUSED = 30
+"""Labels in a confusion matrix."""
+SCORES: Any = sklearn.metrics.precision_recall_fscore_support
 AT_ONCE = 2**21
 """Counts of documents in samples that areas are computed of at once: 16 MiB, a few times."""
 
@@ -31,7 +34,8 @@ def measure(
     Returns:
         Accuracy (of several labels: the share of documents with all of them right), macro and
         micro F1, F1 by label, and macro AUC and average precision over the labels that some
-        documents have and others have not (None if there is no such label).
+        documents have and others have not (None if there is no such label). With one label per
+        document, also the confusion matrix of the most frequent labels.
     """
     if not np.isfinite(scores).all():
         raise InvalidValueError(
@@ -52,7 +56,28 @@ def measure(
         if mixed.any()
         else None,
         "f1_by_label": {name: float(x) for name, x in zip(labels, by_label, strict=True)},
+        "by_label": _by_label(truth, chosen, labels),
+        **({} if several else {"confusion": _confusion(truth, chosen, labels)}),
     }
+
+
+def _by_label(
+    truth: np.ndarray, chosen: np.ndarray, labels: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Return precision, recall, F1 and the number of documents of each label."""
+    found = SCORES(truth, chosen, average=None, zero_division=0.0)
+    names = ("precision", "recall", "f1", "documents")
+    return {
+        label: dict(zip(names, map(float, values), strict=True))
+        for label, values in zip(labels, np.transpose(found), strict=True)
+    }
+
+
+def _confusion(truth: np.ndarray, chosen: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
+    """Return the documents of each true label by predicted label, for the most frequent labels."""
+    frequent = np.sort(np.argsort(-truth.sum(0), kind="stable")[:MOST_CONFUSED])
+    counts = truth[:, frequent].astype(int).T @ chosen[:, frequent].astype(int)
+    return {"labels": [labels[each] for each in frequent], "counts": counts.tolist()}
 
 
 def chosen_of(scores: np.ndarray, several: bool) -> np.ndarray:

@@ -25,6 +25,9 @@ from longbird.applications.training.settings.tasks import ClassifySettings
 from longbird.applications.training.tasks.task import Example, Prediction, Task
 from longbird.errors import InvalidValueError
 
+RUNNERS_UP = 2
+"""Labels that are shown after those of a document."""
+
 
 class Classify(Task):
     """One label for each document, or several."""
@@ -55,12 +58,14 @@ class Classify(Task):
                         f"`text` and `label` are one column, {text_column}: name two"
                     )
                 others = [name for name in names if name != text_column]
-                columns = text_column, find_column("label", settings.label, others, say)
-            text, label = (value_of(row, column) for column in columns)
+                alone = text_column == "text"
+                label = find_column("label", settings.label, others, say, alone=alone)
+                columns = text_column, label
+            text, value = (value_of(row, column) for column in columns)
             yield {
                 "place": row.place,
                 "text": as_text(text, row, columns[0]),
-                "label": self._labels_of(label, row, columns[1], settings.separator),
+                "label": self._labels_of(value, row, columns[1], settings.separator),
                 "group": group_of(row, text, settings.group),
             }
 
@@ -191,6 +196,17 @@ class Classify(Task):
                 "scores": scores,
             }
         return {"label": max(scores, key=scores.__getitem__), "scores": scores}
+
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        """Return the labels with their scores, and the runners-up."""
+        labels = answer["label"] if isinstance(answer["label"], list) else [answer["label"]]
+        scores: Mapping[str, float] = answer["scores"]
+        others = sorted(scores.keys() - {*labels}, key=lambda name: (-scores[name], name))
+        chosen, then = (
+            ", ".join(f"{name} ({scores[name]:.2f})" for name in names)
+            for names in (labels, others[:RUNNERS_UP])
+        )
+        return f"{chosen or 'no label'}" + (f"; then {then}" if then else "")
 
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]

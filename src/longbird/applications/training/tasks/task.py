@@ -15,6 +15,7 @@ from datasets import Dataset
 from torch import Tensor
 
 from longbird.applications.training.data.arrow_columns import numbers_of
+from longbird.applications.training.data.columns import find_column, value_of
 from longbird.applications.training.data.file_source import ExampleSource, FileSource
 from longbird.applications.training.data.files import Row, rows
 from longbird.applications.training.engine.run_folder import RunFolder
@@ -58,6 +59,31 @@ class Reading:
         """Return the columns that can be the text of a document without an answer."""
         return names
 
+    def documents(
+        self, rows: Iterable[Row], settings: Any, say: Callable[[str], None], text: str | None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield an example per document that the model is applied to.
+
+        Args:
+            rows: The rows of the files.
+            settings: The settings of the run.
+            say: Function that is called with each message.
+            text: Column of the text, where a file does not have that of `settings`.
+        """
+        columns: dict[Path, str] = {}
+        for row in rows:
+            if row.file not in columns:
+                names = list(row.values)
+                named = settings.text if settings.text in names else text
+                able = names if named in names else self.text_columns(names)
+                columns[row.file] = find_column("text", named, able, say)
+            column = columns[row.file]
+            content = value_of(row, column)
+            if isinstance(content, str) and not content.strip():
+                say(f"{row.place} has no text")
+            where = {"place": row.place, "file": str(row.file), "line": row.line}
+            yield {**where, **self.unanswered(content, row, column)}
+
     def learn(self, examples: Iterable[Example]) -> None:
         """Look at the training examples for what the head must know, such as its labels."""
         for _ in examples:
@@ -76,6 +102,8 @@ class Features:
     """Features that metrics do not need, and that stay on the disk."""
     joins: ClassVar[tuple[str, ...]] = ()
     """Of these, the features that `joined` needs."""
+    cuts_long_documents: ClassVar[bool] = True
+    """Whether the end of a document that is too long is not read."""
     new_batches: ClassVar[bool] = False
     """Whether batches are drawn again in each epoch; they may then have a document too many."""
 
@@ -260,7 +288,7 @@ class Presentation:
 
     def as_text(self, answer: Mapping[str, Any]) -> str:
         """Return an answer in words, for tables and the terminal."""
-        return "; ".join(f"{name} {_in_words(value)}" for name, value in answer.items())
+        return "; ".join(f"{name} {in_words(value)}" for name, value in answer.items())
 
     def notes(self) -> list[str]:
         """Return sentences that one must know to read the metrics."""
@@ -279,11 +307,12 @@ class Task(Reading, Features, Objective, Metrics, Presentation):
     """The options that it has."""
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
+    """Return a value of an answer as text."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} ({_in_words(each)})" for name, each in value.items())
+        return ", ".join(f"{name} ({in_words(each)})" for name, each in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_in_words, value)) or "none"
+        return ", ".join(map(in_words, value)) or "none"
     return "none" if value is None else str(value)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from longbird.applications.reading.model_inputs import EncodedQuestion, encode
+from datasets import Dataset, concatenate_datasets
+
+from longbird.applications.reading.model_inputs import (
+    EncodedQuestion,
+    encode,
+    window_inputs,
+)
 from longbird.applications.reading.model_outputs import TYPES
+from longbird.applications.reading.second_pass import first_pass_bonus, passages
 from longbird.applications.training.tasks.ask.questions import Question
+
+MENTIONS = 16
+"""Places of an answer in a document that are learned from."""
 
 
 def encoded(
@@ -90,3 +100,47 @@ def features_of(
         "sentence_tokens": [token for _, token in sentences] or [-1],
         "sentence_support": [int(name in support) for name, _ in sentences] or [0],
     }
+
+
+def inputs_of_window(row: Mapping[str, Any], part: int, rows: int | None) -> dict[str, Any]:
+    """Return the inputs of a window; all but the document is global: the question.
+
+    Args:
+        row: The features of a question and its document.
+        part: Number of the window.
+        rows: Positions of the model, if they restart in every paragraph.
+    """
+    start, stop = row["windows"][part]
+    first = row["first"]
+    column = {token: first + token - start for token in range(start, stop)}
+    mentions = [
+        (column[low], column[high])
+        for low, high in zip(row["starts_of_mentions"], row["ends_of_mentions"], strict=True)
+        if low in column and high in column
+    ][:MENTIONS]
+    absent = [-1] * (MENTIONS - len(mentions))
+    return {
+        **window_inputs(row, start, stop, rows),
+        "start_positions": [low for low, _ in mentions] + absent,
+        "end_positions": [high for _, high in mentions] + absent,
+        "answer_types": row["answer_types"],
+        "sentence_support": row["sentence_support"],
+    }
+
+
+def best_passages(rows: Dataset, predictions: Sequence[Mapping[str, Any]]) -> Dataset | None:
+    """Return the rows with the best passages of long documents as windows; None without any."""
+    made: dict[str, list[Any]] = {"windows": [], "lengths": [], "worth": []}
+    needed = ["paragraphs", "sentence_tokens", "windows", "lengths"]
+    every: Any = rows.select_columns(needed)
+    for row, found in zip(every, predictions, strict=True):
+        start, stop = row["windows"][0]
+        around = row["lengths"][0] - (stop - start)  # the question
+        chosen = passages(row, found)
+        made["windows"].append(chosen)
+        made["worth"].append(first_pass_bonus(row, found, chosen))
+        made["lengths"].append([around + stop - start for start, stop in chosen])
+    if not any(made["windows"]):
+        return None
+    others = rows.remove_columns(["windows", "lengths"])
+    return concatenate_datasets([others, Dataset.from_dict(made)], axis=1)

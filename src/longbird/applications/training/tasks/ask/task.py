@@ -7,36 +7,37 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 import torch.nn.functional as F
-from datasets import Dataset, concatenate_datasets
+from datasets import Dataset
 from torch import Tensor
 
 from longbird.applications.documents.sentences import sentences
-from longbird.applications.reading.confidence import Confidence, features
-from longbird.applications.reading.model_inputs import window_inputs
+from longbird.applications.reading.confidence import Confidence
 from longbird.applications.reading.model_outputs import (
     NONE,
     TYPES,
-    best_answer,
     join,
     log_softmax,
     margin,
     window_outputs,
 )
-from longbird.applications.reading.second_pass import combined_passes, first_pass_bonus, passages
+from longbird.applications.reading.second_pass import combined_passes
 from longbird.applications.training.data.files import Row
 from longbird.applications.training.metrics import hotpot, squad
 from longbird.applications.training.settings.tasks import AskSettings
-from longbird.applications.training.tasks.ask.features import encoded, features_of, window_to_learn
+from longbird.applications.training.tasks.ask.calibration import fitted_confidence, is_better_twice
+from longbird.applications.training.tasks.ask.features import (
+    best_passages,
+    encoded,
+    features_of,
+    inputs_of_window,
+    window_to_learn,
+)
+from longbird.applications.training.tasks.ask.loss import sentence_loss, span_loss
 from longbird.applications.training.tasks.ask.questions import Question, questions
 from longbird.applications.training.tasks.task import Example, Prediction, Task
 from longbird.errors import InvalidValueError
 
-MENTIONS = 16
-"""Places of an answer in a document that are learned from."""
-RIGHT = 0.5
-"""The F1 from which on an answer counts as right, where it is one or the other."""
 LABELS = ("start_positions", "end_positions", "answer_types", "sentence_support")
 """What the loss takes, and the model does not."""
 
@@ -214,23 +215,8 @@ class Ask(Task):
 
     def inputs_of(self, row: Example, part: int, number: int, epoch: int | None) -> dict[str, Any]:
         """The inputs of a window; all but the document is global: the question."""
-        start, stop = row["windows"][part]
-        first = row["first"]
-        column = {token: first + token - start for token in range(start, stop)}
-        mentions = [
-            (column[low], column[high])
-            for low, high in zip(row["starts_of_mentions"], row["ends_of_mentions"], strict=True)
-            if low in column and high in column
-        ][:MENTIONS]
-        absent = [-1] * (MENTIONS - len(mentions))
         rows = self.length if self.positions == "paragraph" else None
-        return {
-            **window_inputs(row, start, stop, rows),
-            "start_positions": [low for low, _ in mentions] + absent,
-            "end_positions": [high for _, high in mentions] + absent,
-            "answer_types": row["answer_types"],
-            "sentence_support": row["sentence_support"],
-        }
+        return inputs_of_window(row, part, rows)
 
     def joined(self, row: Example, parts: Sequence[Prediction]) -> dict[str, Any]:
         """What was said of the windows of a document as one answer.
@@ -253,32 +239,13 @@ class Ask(Task):
         read: Callable[[Dataset], list[dict[str, Any]]],
     ) -> list[dict[str, Any]]:
         """Read the best passages of long documents alone, and take the answers found there."""
-        again = self._passages(rows, predictions)
+        again = None if self.twice is False else best_passages(rows, predictions)
         if again is None:
             return predictions
         return [
             self._looked_twice(*both) if both[1] else both[0]
             for both in zip(predictions, read(again), strict=True)
         ]
-
-    def _passages(self, rows: Dataset, predictions: Sequence[Prediction]) -> Dataset | None:
-        """Long documents, of which the best passages are read alone."""
-        if self.twice is False:
-            return None
-        columns: dict[str, list[Any]] = {"windows": [], "lengths": [], "worth": []}
-        needed = ["paragraphs", "sentence_tokens", "windows", "lengths"]
-        every: Any = rows.select_columns(needed)
-        for row, found in zip(every, predictions, strict=True):
-            start, stop = row["windows"][0]
-            around = row["lengths"][0] - (stop - start)  # the question
-            chosen = passages(row, found)
-            columns["windows"].append(chosen)
-            columns["worth"].append(first_pass_bonus(row, found, chosen))
-            columns["lengths"].append([around + stop - start for start, stop in chosen])
-        if not any(columns["windows"]):
-            return None
-        others = rows.remove_columns(["windows", "lengths"])
-        return concatenate_datasets([others, Dataset.from_dict(columns)], axis=1)
 
     def _looked_twice(self, first: Prediction, second: Prediction) -> dict[str, Any]:
         """The answer of the second look, and what supports it of both."""
@@ -322,31 +289,12 @@ class Ask(Task):
                 outputs.answer_type_logits.float(), batch["answer_types"].long()
             )
         if self.supported:
-            real = batch["sentence_positions"] >= 0  # [rows, sentences]
-            each = F.binary_cross_entropy_with_logits(
-                outputs.sentence_logits.float(),
-                batch["sentence_support"].float(),
-                reduction="none",
-            )
-            # A sum lets documents of a hundred sentences drown the answers, and a mean lets those
-            # of few drown them.
-            weight = real.sum(1, keepdim=True).clamp(min=1).rsqrt()
-            loss = loss + (each * weight).masked_fill(~real, 0.0).sum() / len(real)
+            loss = loss + sentence_loss(outputs.sentence_logits, batch)
         return loss
 
     def span_loss(self, outputs: Any, batch: Mapping[str, Tensor]) -> Tensor:
         """The answer is one of its mentions, whichever: their probabilities are added."""
-        start, end = batch["start_positions"], batch["end_positions"]  # [rows, mentions]
-        counts = (start >= 0) & (end >= 0)
-        both = sum(
-            logits.float().log_softmax(1).gather(1, at.clamp(min=0))
-            for logits, at in ((outputs.start_logits, start), (outputs.end_logits, end))
-        )
-        assert isinstance(both, Tensor)
-        # Rows without a mention are left out before the sum, whose gradient is NaN there.
-        there = counts.any(1)
-        marginal = both.masked_fill(~counts, -torch.inf)[there].logsumexp(1)
-        return -marginal.sum() / 2 / len(start)  # one mention: the mean of both cross-entropies
+        return span_loss(outputs.start_logits, outputs.end_logits, batch)
 
     # ---- outputs to results
 
@@ -457,7 +405,7 @@ class Ask(Task):
         """Chooses the thresholds, and keeps them in the configuration of the model."""
         golds = [_gold(example) for example in examples]
         if self.twice is None:
-            self.twice = self._is_better_twice(golds, predictions)
+            self.twice = is_better_twice(golds, predictions)
         if not self.twice:
             predictions = [each.get("first", each) for each in predictions]
         sides = {bool(gold["answers"]) for gold in golds}
@@ -475,65 +423,8 @@ class Ask(Task):
                 for tenth in tenths
             ]
             self.support = float(tenths[int(np.argmax(joint))])
-        self.confidence = self._fitted(examples, predictions)
+        self.confidence = fitted_confidence(golds, predictions)
         config.task_specific_params = self._kept()
-
-    def _is_better_twice(
-        self, golds: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]
-    ) -> bool:
-        """Do those long documents that have an answer get better ones by a second look?"""
-        once, twice = (
-            [
-                squad.score(self._best(seen(each)), gold["answers"], False)[1]
-                for gold, each in zip(golds, predictions, strict=True)
-                if gold["answers"] and "first" in each
-            ]
-            for seen in (lambda each: each["first"], lambda each: each)
-        )
-        return sum(twice) > sum(once)
-
-    def _fitted(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> Confidence | None:
-        """How often answers like these are right; None if all are right, or none.
-
-        An answer counts as right with an F1 of a half or more. The threshold is what gives the
-        highest F1 over all questions, where silence is right if there is no answer; it is higher
-        where otherwise most of the answers that are given would be wrong.
-        """
-        golds = [_gold(example) for example in examples]
-        scores = np.array(
-            [
-                squad.score(self._best(prediction), gold["answers"], False)[1]
-                for gold, prediction in zip(golds, predictions, strict=True)
-            ]
-        )
-        silent = np.array([float(not gold["answers"]) for gold in golds])
-        right = scores >= RIGHT
-        if right.all() or not right.any():
-            return None
-        from sklearn.linear_model import LogisticRegression
-
-        fit = LogisticRegression(max_iter=1000).fit(
-            [features(each) for each in predictions], right
-        )
-        weights, bias = tuple(fit.coef_[0].tolist()), float(fit.intercept_[0])
-        free = Confidence(weights, bias, 0.0)
-        sure = np.array([free.of(each) for each in predictions])
-        least = -squad.best_threshold(-sure, scores, silent) if silent.any() else 0.0
-        order = np.argsort(-sure, kind="stable")
-        share = np.cumsum(right[order]) / np.arange(1, len(right) + 1)  # of the surest, right
-        if (enough := np.flatnonzero(share >= 0.5)).size:
-            least = max(least, sure[order][enough[-1]])
-        return Confidence(weights, bias, float(np.clip(least, 0.0, 1.0)))
-
-    @staticmethod
-    def _best(prediction: Prediction) -> str:
-        """The best answer, whether or not there is one."""
-        kind, span = best_answer(prediction), prediction["span"]
-        if kind != "span":
-            return kind
-        return "" if span is None else span["text"]
 
     def wrongness(self, example: Example, prediction: Prediction) -> float:
         """How wrong an answer is; of answers that are as wrong, the surer is worse."""

@@ -220,6 +220,10 @@ class Summarize(Task):
         """The summary."""
         return {"summary": prediction["summary"]}
 
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        """Return the summary."""
+        return answer["summary"] or "(empty)"
+
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
@@ -264,7 +268,10 @@ def find_columns(
     names: list[str], settings: SummarizeSettings, say: Callable[[str], None]
 ) -> tuple[str, str]:
     """The columns of the text and of the summary."""
-    summary = find_column("summary", settings.summary, [*names], say)
+    able = names
+    if settings.summary is None and settings.text in (None, "text") and "text" in names:
+        able = [name for name in names if name != "text"]
+    summary = find_column("summary", settings.summary, able, say, alone=len(able) < len(names))
     others = [name for name in names if name != summary]  # an abstract can be either
     if settings.text == summary:
         raise InvalidValueError(f"--text and --summary both name the column {summary}")

@@ -92,7 +92,7 @@ def _columns(
     is_words = isinstance(row.values[column], list) or column.lower() in NAMES["tokens"]
     others = [name for name in names if name != column]
     wanted = "tags" if is_words else "spans"
-    return column, find_column(wanted, label, others, say, option="label")
+    return column, find_column(wanted, label, others, say, option="label", alone=column == "text")
 
 
 def _of_words(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,13 +20,17 @@ from longbird.applications.training.data.files import Row
 from longbird.applications.training.metrics import tagging
 from longbird.applications.training.settings.tasks import TagSettings
 from longbird.applications.training.tasks.tag.rows import tagged
+from longbird.applications.training.tasks.tag.units import (
+    Tokens,
+    Units,
+    special_tokens,
+    tokens_of,
+)
 from longbird.applications.training.tasks.task import Example, Prediction, Task
 from longbird.errors import InvalidValueError
 from longbird.models.layers.checks import IGNORED
 
 OUTSIDE = "O"
-PIECE = 2**20
-"""Characters that the tokenizer reads at once, so that a book does not fill the memory."""
 SHOWN = 100
 """Entities or words of a document in the list of the worst."""
 
@@ -43,6 +47,7 @@ class Tag(Task):
     settings_class = TagSettings
     head = "token-classification"
     inputs = ("input_ids", "labels", "windows")
+    cuts_long_documents = False
 
     def __init__(self, labels: Sequence[str] = ()) -> None:
         self.labels = list(labels)
@@ -68,6 +73,18 @@ class Tag(Task):
     ) -> Iterator[dict[str, Any]]:
         """The text of each row, its words with tags or its spans, and the group."""
         return tagged(rows, settings, say)
+
+    def documents(
+        self,
+        rows: Iterable[Row],
+        settings: TagSettings,
+        say: Callable[[str], None],
+        text: str | None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield texts, or words joined by spaces; then the answer has the text, too."""
+        for example in tagged(rows, settings, say, labelled=False, text=text):
+            given = example["words"] is not None
+            yield {**example, "shown": {"text": example["text"]} if given else {}}
 
     def learn(self, examples: Iterable[Example]) -> None:
         """Takes the tags that there are; for spans, those of the scheme IOB2."""
@@ -120,10 +137,10 @@ class Tag(Task):
         `windows` are their begins and ends in `input_ids`, `starts` and `ends` the characters of
         what has a tag (a unit: a word, or a token), `at` its first token, and `truth` its tag.
         """
-        before, after = _special(tokenizer)
+        before, after = special_tokens(tokenizer)
         size = length - len(before) - len(after)
         for example in examples:
-            tokens = _tokens(example["text"], tokenizer)
+            tokens = tokens_of(example["text"], tokenizer)
             units = self._units(example, tokens)
             n = len(tokens.ids)
             if len(before) + n + len(after) == 0:
@@ -150,17 +167,17 @@ class Tag(Task):
                 "unseen": units.unseen,
             }
 
-    def _units(self, example: Example, tokens: _Tokens) -> _Units:
+    def _units(self, example: Example, tokens: Tokens) -> Units:
         if example["words"] is not None:
             return self._words(example, tokens, np.array(example["words"]).reshape(-1, 2))
         if example["spans"] is not None:
             return self._spans(example, tokens)
         if self.scheme == "IOB2":
-            return _Units.of_tokens(tokens, np.full(len(tokens.ids), IGNORED))
+            return Units.of_tokens(tokens, np.full(len(tokens.ids), IGNORED))
         words = [match.span() for match in re.finditer(r"\w+|[^\w\s]", example["text"])]
         return self._words(example, tokens, np.array(words, dtype=np.int64).reshape(-1, 2))
 
-    def _words(self, example: Example, tokens: _Tokens, words: np.ndarray) -> _Units:
+    def _words(self, example: Example, tokens: Tokens, words: np.ndarray) -> Units:
         """Units that are words [words, 2]; a token is of the word that has its last character."""
         starts, ends = words.T
         known = example["tags"] is not None
@@ -181,9 +198,9 @@ class Tag(Task):
             if known:
                 labels[where] = self.goes_on[truth[of[where]]]
                 labels[at[seen]] = truth[seen]
-        return _Units(starts, ends, at, truth, labels, 0, int((at < 0).sum()))
+        return Units(starts, ends, at, truth, labels, 0, int((at < 0).sum()))
 
-    def _spans(self, example: Example, tokens: _Tokens) -> _Units:
+    def _spans(self, example: Example, tokens: Tokens) -> Units:
         """Units that are tokens: one that shares a character with a span has its label."""
         spans, labels = example["spans"], np.full(len(tokens.ids), IGNORED)
         real = tokens.starts < tokens.ends
@@ -201,7 +218,7 @@ class Tag(Task):
                 continue
             free[mine], labels[mine], labels[mine[0]] = False, inside, first
             widened += bool(tokens.starts[mine[0]] < begin or tokens.ends[mine[-1]] > close)
-        return _Units.of_tokens(tokens, labels)._replace(widened=widened, unseen=unseen)
+        return Units.of_tokens(tokens, labels)._replace(widened=widened, unseen=unseen)
 
     def _label(self, tag: str, example: Example) -> int:
         number = self.number.get(tag)
@@ -317,6 +334,17 @@ class Tag(Task):
         scores = prediction["scores"]
         return self._shown(prediction, prediction["tags"], lambda a, b: float(scores[a:b].mean()))
 
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        """Return the number of entities or words, and a line for each."""
+        [(kind, shown)] = answer.items()
+        singular = {"entities": "entity", "words": "word"}[kind]
+        lines = [f"{len(shown)} {kind if len(shown) != 1 else singular}"]
+        for one in shown:
+            score = f" ({one['score']:.2f})" if "score" in one else ""
+            text = " ".join(one["text"].split())
+            lines.append(f"  {one['label']}{score}, {one['start']} to {one['end']}: {text}")
+        return "\n".join(lines)
+
     def expected(self, example: Example) -> Any:
         """The same as it should be."""
         found = self._shown(example, np.array(example["truth"], dtype=np.int64))
@@ -366,71 +394,7 @@ class Tag(Task):
         return float(wrong.mean()) if len(wrong) else 0.0
 
 
-class _Tokens(NamedTuple):
-    """The tokens of a text without special ones, and where each begins and ends in it."""
-
-    ids: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
-
-
-class _Units(NamedTuple):
-    """What has a tag: where it is in the text, its first token and its tag; labels of tokens."""
-
-    starts: np.ndarray
-    ends: np.ndarray
-    at: np.ndarray
-    truth: np.ndarray
-    labels: np.ndarray
-    widened: int = 0
-    unseen: int = 0
-
-    @classmethod
-    def of_tokens(cls, tokens: _Tokens, labels: np.ndarray) -> _Units:
-        """Every token that stands for characters is a unit."""
-        at = np.flatnonzero(tokens.starts < tokens.ends)
-        return cls(tokens.starts[at], tokens.ends[at], at, labels[at], labels)
-
-
 def _places(row: Example) -> list[tuple[int, int]]:
     """The windows of a document: where each begins and ends."""
     flat = row["windows"]
     return list(zip(flat[::2], flat[1::2], strict=True))
-
-
-def _special(tokenizer: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The special tokens before and after a text."""
-    found = tokenizer("a", return_special_tokens_mask=True)
-    ids = np.array(found["input_ids"], dtype=np.int64)
-    inside = [number for number, x in enumerate(found["special_tokens_mask"]) if not x]
-    if not inside:  # a vocabulary in which "a" is nothing
-        return ids[:1], ids[1:]
-    return ids[: inside[0]], ids[inside[-1] + 1 :]
-
-
-def _tokens(text: str, tokenizer: Any) -> _Tokens:
-    """The tokens of a text, with the spaces that some tokenizers begin one with left out."""
-    ids: list[int] = []
-    offsets: list[np.ndarray] = [np.zeros((0, 2), dtype=np.int64)]
-    begin = 0
-    while begin < len(text):
-        end = begin + PIECE
-        if end < len(text):  # before a space, where tokens begin
-            end = next((at for at in range(end, begin, -1) if text[at].isspace()), end)
-        found = tokenizer(
-            text[begin:end],
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )
-        ids += found["input_ids"]
-        offsets.append(np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2) + begin)
-        begin = end
-    starts, ends = np.concatenate(offsets).T.copy()
-    for number, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        while start < end - 1 and text[start].isspace():
-            start += 1
-        starts[number] = start
-    return _Tokens(np.array(ids, dtype=np.int64), starts, ends)
