@@ -5,7 +5,7 @@ Axes: b batch, s tokens of the output, n tokens of the input, h heads, d head_di
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -94,6 +94,16 @@ class DecoderLayer(CrossLayer):
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
 
+class _DecoderMemory(NamedTuple):
+    """The states of an encoder as the layers of the decoder take them."""
+
+    states: Tensor | None = None
+    """[b, n, w], or [t, w] of `documents`."""
+    mask: Tensor | None = None
+    """bool [b, 1, 1, n]."""
+    documents: Documents | None = None
+
+
 class LongbirdDecoder(LongbirdPreTrainedModel):
     """The decoder: full causal attention, and attention to all of the input."""
 
@@ -128,59 +138,28 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
     ) -> BaseModelOutputWithPastAndCrossAttentions:
         """Decode output tokens [b, s] for an input [b, n, w]; masks are [b, past + s], [b, n]."""
         config = self.config
-        if (input_ids is None) == (inputs_embeds is None):
-            raise InvalidValueError(
-                "the decoder takes either decoder_input_ids or decoder_inputs_embeds, not both or "
-                "neither"
-            )
-        if either(use_cache, config.use_cache and not self.training) and past_key_values is None:
-            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        recorded = either(output_attentions, config.output_attentions)
         x = self._embedded(input_ids, inputs_embeds)
-        b, s = x.shape[:2]
-        check_cache(past_key_values, b)
+        cached = either(use_cache, config.use_cache and not self.training)
+        if past_key_values is None and cached:
+            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        check_cache(past_key_values, len(x))
         past = 0 if past_key_values is None else past_key_values.get_seq_length()
-        if past + s > self.positions.num_embeddings:
-            raise InvalidValueError(
-                f"the output has {past + s} tokens (it is the input, where neither labels nor "
-                "decoder_input_ids are given), and the decoder has positions for "
-                f"{self.positions.num_embeddings} (max_decoder_positions); cut it, or generate "
-                "with a smaller max_new_tokens"
-            )
-        every = torch.arange(past + s, device=x.device)
-        place = every[past:]
-        x = x + self.positions(place)
+        x = x + self.positions(self._place(x, past))
         x = self.dropout(x if config.embedding_norm == "none" else self.norm(x))
+        seen = self._seen(attention_mask, x, past)
+        packed = x.is_cpu and past_key_values is None and not recorded
+        memory = self._memory(
+            encoder_hidden_states, encoder_attention_mask, x, past_key_values, packed=packed
+        )
 
-        seen = (place[:, None] >= every)[None, None]  # [1, 1, s, past + s]
-        if attention_mask is not None:
-            self._check_mask(attention_mask, x, past)
-            # A padded token sees itself, so that its row is not empty.
-            seen = seen & (attention_mask[:, None, None] != 0) | (place[:, None] == every)
-        if encoder_hidden_states is not None:
-            check_memory(
-                encoder_hidden_states, encoder_attention_mask, b, config.hidden_size,
-                past_key_values,
-            )  # fmt: skip
-            check_device("encoder_hidden_states", encoder_hidden_states, "the decoder", x.device)
-            encoder_hidden_states = as_floats(
-                "encoder_hidden_states", encoder_hidden_states, self.tokens.weight.dtype
-            )
         wanted = either(output_hidden_states, config.output_hidden_states)
         hidden: list[Floats] | None = [x] if wanted else None
-        weights: tuple[list[Floats], list[Floats]] | None = None
-        if either(output_attentions, config.output_attentions):
-            weights = ([], [])
-        documents = None
-        if encoder_attention_mask is not None and encoder_hidden_states is not None:
-            if weights is None and past_key_values is None and x.is_cpu:
-                documents = mostly_padding(encoder_attention_mask)
-            if documents is not None:
-                encoder_hidden_states = documents.pack(encoder_hidden_states)
-            encoder_attention_mask = encoder_attention_mask[:, None, None] != 0  # [b, 1, 1, n]
+        weights: tuple[list[Floats], list[Floats]] | None = ([], []) if recorded else None
         for layer in self.layers:
             x = layer(
-                x, encoder_hidden_states, seen, encoder_attention_mask,
-                past_key_values=past_key_values, weights=weights, documents=documents,
+                x, memory.states, seen, memory.mask, past_key_values=past_key_values,
+                weights=weights, documents=memory.documents,
             )  # fmt: skip
             if hidden is not None:
                 hidden.append(x)
@@ -196,8 +175,59 @@ class LongbirdDecoder(LongbirdPreTrainedModel):
             cross_attentions=None if weights is None else tuple(weights[1]),
         )
 
+    def _place(self, x: Tensor, past: int) -> Tensor:
+        """The positions of the new tokens, [s]."""
+        end, most = past + x.shape[1], self.positions.num_embeddings
+        if end > most:
+            raise InvalidValueError(
+                f"the output has {end} tokens (it is the input, where neither labels nor "
+                f"decoder_input_ids are given), and the decoder has positions for {most} "
+                "(max_decoder_positions); cut it, or generate with a smaller max_new_tokens"
+            )
+        return torch.arange(past, end, device=x.device)
+
+    def _seen(self, mask: Tensor | None, x: Tensor, past: int) -> Tensor:
+        """Bool [b or 1, 1, s, past + s]: the tokens of the output that each new token sees."""
+        place = torch.arange(past + x.shape[1], device=x.device)
+        new = place[past:, None]
+        seen = (new >= place)[None, None]
+        if mask is None:
+            return seen
+        self._check_mask(mask, x, past)
+        # A padded token sees itself, so that its row is not empty.
+        return seen & (mask[:, None, None] != 0) | (new == place)
+
+    def _memory(
+        self,
+        states: Tensor | None,
+        mask: Tensor | None,
+        x: Tensor,
+        cache: EncoderDecoderCache | None,
+        *,
+        packed: bool,
+    ) -> _DecoderMemory:
+        """The states of the encoder, packed if much of them is padding."""
+        if mask is None and states is None:
+            return _DecoderMemory()
+        if states is not None:
+            check_memory(states, mask, len(x), self.config.hidden_size, cache)
+            check_device("encoder_hidden_states", states, "the decoder", x.device)
+            states = as_floats("encoder_hidden_states", states, self.tokens.weight.dtype)
+        documents = None
+        if mask is not None and states is not None and packed:
+            documents = mostly_padding(mask)
+            states = states if documents is None else documents.pack(states)
+        return _DecoderMemory(
+            states, None if mask is None else mask[:, None, None] != 0, documents
+        )
+
     def _embedded(self, input_ids: Tensor | None, inputs_embeds: Tensor | None) -> Tensor:
         """[b, s, w]."""
+        if (input_ids is None) == (inputs_embeds is None):
+            raise InvalidValueError(
+                "the decoder takes either decoder_input_ids or decoder_inputs_embeds, not both or "
+                "neither"
+            )
         check_tensor("decoder_input_ids", input_ids)
         check_tensor("decoder_inputs_embeds", inputs_embeds)
         if input_ids is not None:
