@@ -1,4 +1,4 @@
-"""A small E. coli of our own, in the place of the packaged one."""
+"""A small artificial E. coli that replaces the downloaded one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few dozen words, and a tokenizer that knows no others."""
+"""A few dozen words, and a tokenizer that knows only these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our BM25 beside that of bm25s."""
+"""BM25 compared with the library bm25s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions that the recipe of the reader makes out of statements."""
+"""Cloze questions that the recipe of the reader generates from statements."""
 
 from __future__ import annotations
 

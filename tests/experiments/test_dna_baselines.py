@@ -1,4 +1,4 @@
-"""Baselines on DNA: what they compute, by loops; and that they find what was planted."""
+"""Baselines on DNA compared with loops, and on data with planted signals."""
 
 from __future__ import annotations
 

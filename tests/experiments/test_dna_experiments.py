@@ -1,4 +1,4 @@
-"""Experiments on DNA at their tiny scale, on small genomes: that they run, and go on."""
+"""Experiments on DNA at the quick scale, on small genomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics by weights against scikit-learn on repeated examples, and calls against loops."""
+"""Weighted metrics compared with scikit-learn on repeated examples, and calls with loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets and splits of DNA: places by slices of strings, and nothing on both sides."""
+"""Data sets and splits of DNA: positions by slices of strings, and no leaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DNA as numbers, and tables of contexts, against loops over strings in float64."""
+"""DNA as numbers, and tables of contexts, compared with loops over strings in float64."""
 
 from __future__ import annotations
 

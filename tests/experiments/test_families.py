@@ -1,4 +1,4 @@
-"""Families by brute force, and splits that no family is on both sides of."""
+"""Families compared with brute force, and splits without a family on both sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments on quality: intervals, what survives a kill, words by rules, and ListOps."""
+"""Experiments on quality: intervals, resuming, summaries in words, and ListOps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiments on public data: splits without leaks, ranks by hand, and a run of each."""
+"""Experiments on public data: splits without leaks, ranks by hand, and a run of each."""
 
 from __future__ import annotations
 

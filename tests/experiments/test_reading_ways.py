@@ -1,4 +1,4 @@
-"""Questions about long documents: splits without leaks, and what each way to read lets be seen."""
+"""Questions about long documents: splits without leaks, and what each way to read sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall with each pattern: sequences, equal edges, what hops allow, and rank correlations."""
+"""Associative recall: sequences, patterns with equal edges, and rank correlations."""
 
 from __future__ import annotations
 

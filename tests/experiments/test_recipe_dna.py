@@ -1,4 +1,4 @@
-"""The recipe of what ships: nothing that the benchmark holds out is learned from."""
+"""The recipe of the included DNA models does not train on what the experiments hold out."""
 
 from __future__ import annotations
 

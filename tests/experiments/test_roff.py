@@ -1,4 +1,4 @@
-"""What is read of manual pages, beside what groff makes of them."""
+"""Texts of manual pages compared with the output of groff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data from npm and Debian, and what the loaders read of archives made by hand."""
+"""Data from npm and Debian, and loaders on archives made by hand."""
 
 from __future__ import annotations
 
