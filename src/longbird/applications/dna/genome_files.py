@@ -83,22 +83,12 @@ def check_once(genomes: Sequence[str]) -> None:
 
 
 def open_genome_of(settings: DnaSettings, file: str, labels: Sequence[str] = ()) -> Genome:
-    """Open a genome with the aliases and circular sequences of the settings.
-
-    If the settings name no circular sequences, those that the labels name are circular.
-
-    Raises:
-        ValueError: The settings name sequences that the genome does not have.
-    """
+    """Open a genome with the settings; else, labels tell which sequences are circular."""
     return _opened(file, labels, dict(_aliases(settings.alias)), settings.circular)
 
 
 def open_genomes_of(settings: DnaSettings, given: Sequence[Labelled]) -> list[Genome]:
-    """Open several genomes; each takes from the settings what applies to its own sequences.
-
-    Raises:
-        ValueError: The settings name sequences that none of the genomes has.
-    """
+    """Open several genomes; each takes from the settings what its own sequences need."""
     if len(given) == 1:
         return [open_genome_of(settings, *given[0])]
     aliases, circular = _aliases(settings.alias), settings.circular

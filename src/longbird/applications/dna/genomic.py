@@ -138,13 +138,7 @@ class Genomic(Task):
     def measured_on(
         self, genomes: Sequence[Genome], files: Sequence[str], on: Sequence[str]
     ) -> None:
-        """Make other genomes the source of all examples, to measure on.
-
-        Args:
-            genomes: The genomes.
-            files: The files of the genomes and of their labels.
-            on: Texts for `stretches` of the regions to measure on; all by default.
-        """
+        """Make other genomes, or the regions of them that `on` names, the source of examples."""
         self.settings = replace(self.settings, train=tuple(files))
         self.divisions = []
         for text in on:

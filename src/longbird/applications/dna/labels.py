@@ -64,12 +64,7 @@ def is_signal(file: str) -> bool:
 
 
 class Cover:
-    """The bases of a genome that intervals cover.
-
-    Args:
-        intervals: Intervals in any order, which may cross the origin of circular sequences.
-        genome: The genome.
-    """
+    """The bases of a genome that intervals cover, also across the origin of a circle."""
 
     def __init__(self, intervals: Iterable[Interval], genome: Genome) -> None:
         self.genome = genome

@@ -64,20 +64,7 @@ def places(
     allowed: Callable[[str, int, str], bool],
     draw: np.random.Generator,
 ) -> Iterator[tuple[Interval, str]]:
-    """Yield windows at random places of a genome, each with its part.
-
-    Args:
-        genome: The genome.
-        window_at: Function that returns the window of a start: the name of a sequence, a base and
-            a strand.
-        part_of: Function that returns the part of a window, or None.
-        quotas: Number of windows in each part.
-        allowed: Function that returns whether a negative may start at a place.
-        draw: Random number generator.
-
-    Raises:
-        ValueError: There are too few such places.
-    """
+    """Yield windows at random allowed places, each with its part, until the quotas are full."""
     left, total = dict(quotas), sum(quotas.values())
     seen: set[tuple[str, int, str]] = set()
     for _ in range(TRIES * max(total, 1)):

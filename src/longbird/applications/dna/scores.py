@@ -58,12 +58,7 @@ class Ranked:
 
     @classmethod
     def each(cls, scores: np.ndarray, truth: np.ndarray) -> Ranked:
-        """Count examples with one score each; every score is a level.
-
-        Args:
-            scores: Scores between 0 and 1, [examples].
-            truth: Whether each is a positive, bool [examples].
-        """
+        """Count examples with one score and one class each; every score is a level."""
         levels, at = np.unique(-scores, return_inverse=True)  # the highest first
 
         def table(chosen: np.ndarray) -> csr_array:
@@ -74,11 +69,7 @@ class Ranked:
 
     @classmethod
     def marked(cls, examples: Sequence[np.ndarray]) -> Ranked:
-        """Count examples with many scores each.
-
-        Args:
-            examples: Scores of each example, from the function `marked`.
-        """
+        """Count examples with many scores each, which the function `marked` has made."""
         every = np.concatenate(examples)
         if len(every) > MOST:
             every = (every.view(np.uint32) & 0xFFFFFFF8).view(np.float32)
@@ -105,11 +96,7 @@ class Ranked:
         return cls(lowest, table(True), table(False), there, true, false)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the metrics of samples, each [samples]; NaN if a sample has only one class.
-
-        Args:
-            counts: How often each sample has each example, [samples, examples].
-        """
+        """Return the metrics of samples [samples, examples]; NaN if one has a single class."""
         true, false = (np.asarray((each.T @ counts.T).T) for each in (self.true, self.false))
         return metrics_of_counts(self.levels, true, false)
 
@@ -128,13 +115,7 @@ class Ranked:
 def metrics_of_counts(
     levels: np.ndarray, true: np.ndarray, false: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the metrics of samples, each [samples].
-
-    Args:
-        levels: Levels of the score, the highest first, [levels].
-        true: Number of positives of each sample at each level, [samples, levels].
-        false: Number of negatives.
-    """
+    """Return metrics, each [samples], from counts [samples, levels], highest level first."""
     # Counts are summed in floating point, which is exact up to 2**53. Products of counts overflow
     # int64 even in small genomes: four counts of 100,000 bases multiply to 10**20.
     true, false = true.astype(np.float64), false.astype(np.float64)

@@ -19,12 +19,7 @@ SAMPLE, STRETCH = 64, 1000
 
 
 class Tokens:
-    """Tokenizes bases for a model, with special tokens at both ends.
-
-    Args:
-        tokenizer: Tokenizer of the model, of transformers.
-        length: Maximum number of tokens, including the special tokens.
-    """
+    """Tokenizes bases for a model that reads `length` tokens, with special tokens at both ends."""
 
     def __init__(self, tokenizer: Any, length: int) -> None:
         own = tokenizers.Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())

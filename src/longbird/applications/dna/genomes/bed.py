@@ -38,13 +38,7 @@ def is_row(columns: list[str]) -> bool:
 
 
 def read(file: str, lines: Iterable[tuple[int, str]]) -> Iterator[Raw]:
-    """Yield the features of a BED file with at least 3 columns.
-
-    The blocks in columns 10 to 12 are parts; columns from 7 on are attributes.
-
-    Raises:
-        ValueError: A line is not valid BED.
-    """
+    """Yield features; columns 10 to 12 are parts, and columns from 7 on are attributes."""
     width, numbers = 0, True
     for number, line in lines:
         if not line.strip() or is_heading(line):

@@ -11,15 +11,7 @@ PACKAGES = {"pysam": "pysam", "Bio": "biopython", "pyBigWig": "pyBigWig"}
 
 
 def need(module: str, doing: str) -> Any:
-    """Import a module.
-
-    Args:
-        module: Name of the module, such as "Bio.SeqIO".
-        doing: Purpose of the module, as the start of a sentence.
-
-    Raises:
-        ImportError: The package is not installed; the message has the command that installs it.
-    """
+    """Import a module of the extra `dna`; an error names its package and what it is needed for."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

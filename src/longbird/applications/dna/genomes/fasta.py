@@ -93,11 +93,7 @@ def is_bgzip(head: bytes) -> bool:
 
 @contextmanager
 def unpacked(path: str) -> Generator[IO[bytes], None, None]:
-    """Open a file, and decompress it if it is gzip.
-
-    Raises:
-        ValueError: The gzip file is truncated or damaged.
-    """
+    """Open a file, and decompress it if it is gzip; truncated files are an error."""
     with open(path, "rb") as raw:
         head = raw.read(16)
         if not head.startswith(b"\x1f\x8b"):
@@ -125,15 +121,7 @@ def unpacked(path: str) -> Generator[IO[bytes], None, None]:
 
 
 def scan(path: str, take: Callable[[str, bytes], Any] | None = None) -> SequenceContents:
-    """Read a whole FASTA file and check it, with little memory.
-
-    Args:
-        path: Path of the file; gzip and bgzip are unpacked.
-        take: Function that is called with the name of a sequence and its next bases, in order.
-
-    Raises:
-        ValueError: The file is not valid FASTA of DNA; the message tells where and why.
-    """
+    """Read a whole FASTA file with little memory, check it, and pass its bases to `take`."""
     found, name, line = SequenceContents(), "", b""
     held: list[bytes] = []  # pieces of the sequence that are not counted yet
     size = 0
@@ -321,15 +309,7 @@ def check_beside(path: str, lengths: dict[str, int]) -> None:
 
 
 def take_back(path: str, folder: Path, lengths: dict[str, int]) -> None:
-    """Delete the index that was put beside a file whose line lengths have changed.
-
-    If the sequences have changed, the index is kept, since the file may have been truncated.
-
-    Args:
-        path: The file.
-        folder: Folder in the cache with the index of the previous version.
-        lengths: Lengths of the current sequences.
-    """
+    """Delete the index that was put beside a file, if only its line lengths have changed."""
     if read_index(folder / "index.fai") != lengths:
         return
     for ending in ("fai", "gzi"):

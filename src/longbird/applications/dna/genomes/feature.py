@@ -43,11 +43,7 @@ class Feature:
 
 
 def placed(raw: Raw, contig: Contig, genome: str) -> Feature:
-    """Return a feature with its position in a sequence.
-
-    Raises:
-        ValueError: The feature lies beyond the ends of the sequence.
-    """
+    """Return a feature with its position in a sequence, beyond which it must not lie."""
     parts = [_placed(part, raw, contig, genome) for part in raw.parts]
     strands = {part.strand for part in parts}
     order = list(range(len(parts)))  # in which parts are read

@@ -18,11 +18,7 @@ NAMING = ("locus_tag", "protein_id", "gene", "label", "standard_name")
 
 
 def records(path: str, *, features: bool) -> Iterator[Any]:
-    """Yield the records of a GenBank file, as SeqRecord of Biopython.
-
-    Raises:
-        ValueError: The file is damaged or truncated.
-    """
+    """Yield the records of a GenBank file, as SeqRecord of Biopython."""
     scanner = need("Bio.GenBank.Scanner", "reading GenBank").GenBankScanner()
     warned = need("Bio", "reading GenBank").BiopythonParserWarning
     with unpacked(path) as opened:
@@ -48,15 +44,7 @@ def _next(parsed: Iterator[Any], path: str, warned: type[Warning]) -> Any:
 
 
 def scan(path: str, take: Callable[[str, bytes], Any]) -> SequenceContents:
-    """Read the sequences of a GenBank file and check them.
-
-    Args:
-        path: Path of the file; gzip is unpacked.
-        take: Function that is called with the name of each sequence and its bases.
-
-    Raises:
-        ValueError: The file is damaged, or has no sequences of DNA.
-    """
+    """Read the sequences of a GenBank file, check them, and pass each to `take`."""
     found = SequenceContents()
     undefined = need("Bio.Seq", "reading GenBank").UndefinedSequenceError
     for record in records(path, features=False):
@@ -88,13 +76,7 @@ def circular_names(path: str) -> list[str]:
 
 
 def features(path: str, lengths: dict[str, int], tell: Callable[[str], None]) -> Iterator[Raw]:
-    """Yield the features of all records; positions in Biopython are 0-based, excluding the end.
-
-    Args:
-        path: Path of the file; gzip is unpacked.
-        lengths: Dictionary that receives the length of each record.
-        tell: Function that is called with a line about features in other records.
-    """
+    """Yield the features of all records, and store the lengths of these in `lengths`."""
     elsewhere = 0
     for record in records(path, features=True):
         lengths[record.id] = len(record.seq)

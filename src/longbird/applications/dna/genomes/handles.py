@@ -9,14 +9,7 @@ from typing import Any
 
 
 class Handles:
-    """An open file for each thread of each process.
-
-    Readers written in C keep a position in the file, which threads must not share, nor processes
-    after a fork. Handles can be pickled if the function that opens the file can.
-
-    Args:
-        opening: Function that opens the file.
-    """
+    """An open file for each thread of each process, since readers in C keep a position in it."""
 
     def __init__(self, opening: Callable[[], Any]) -> None:
         self._opening = opening

@@ -58,12 +58,7 @@ def check_plain(bases: str) -> None:
 
 
 def check_letters(strange: Mapping[str, int], where: str) -> None:
-    """Raise an error for letters that DNA does not have.
-
-    Args:
-        strange: Counts of the letters other than A, C, G, T and N, in capitals.
-        where: The file and the sequence, for the message.
-    """
+    """Raise an error for letters (counted in capitals) that DNA does not have."""
     if protein := [letter for letter in PROTEIN if letter in strange]:
         raise InvalidValueError(
             f"{where} has the letters {', '.join(protein)}, which are amino acids: it is a "
@@ -81,16 +76,7 @@ def check_letters(strange: Mapping[str, int], where: str) -> None:
 
 
 def notes_on(letters: Counter[str], total: int, file: str) -> list[str]:
-    """Return notes about letters of a file that are read as other letters.
-
-    Args:
-        letters: Counts of the letters other than A, C, G, T and N, in capitals.
-        total: Number of all letters.
-        file: Name of the file.
-
-    Raises:
-        ValueError: Most letters are codes for several bases, as in short proteins.
-    """
+    """Return notes about counted letters of a file that are read as other letters."""
     notes: list[str] = []
     codes = {letter: number for letter, number in sorted(letters.items()) if letter != "U"}
     if 2 * sum(codes.values()) > total:

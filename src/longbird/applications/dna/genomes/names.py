@@ -47,24 +47,14 @@ def read_alias(alias: Alias) -> dict[str, str]:
 
 
 class Names:
-    """Names and aliases of the sequences of a genome.
-
-    Args:
-        file: Name of the file of the genome.
-        lengths: Lengths of the sequences by name.
-        alias: Aliases.
-    """
+    """Names and aliases of the sequences of a genome, whose lengths are known by name."""
 
     def __init__(self, file: str, lengths: Mapping[str, int], alias: Alias) -> None:
         self.file, self.lengths = file, lengths
         self.alias = self._checked(read_alias(alias))
 
     def find(self, name: str) -> str:
-        """Return the name in the genome for a name or an alias.
-
-        Raises:
-            ValueError: The genome does not have it.
-        """
+        """Return the name in the genome for a name or an alias, or raise an error."""
         if name in self.lengths:
             return name
         if name in self.alias:

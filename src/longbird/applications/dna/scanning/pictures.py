@@ -97,15 +97,7 @@ def read_labels(file: Path, genome: Genome, region: Interval) -> Labels:
 def draw(
     region: Interval, length: int, scores: Scores, labels: Sequence[Labels], file: Path
 ) -> None:
-    """Draw a region.
-
-    Args:
-        region: The region.
-        length: Number of bases of its sequence, beyond which the region continues at the origin.
-        scores: Scores of its bins.
-        labels: Known labels in the region.
-        file: A .png, .svg or .pdf file.
-    """
+    """Draw a region of a sequence of this length, with its scores and known labels."""
     from matplotlib.figure import Figure
 
     stranded = scores.channels == ("+", "-")

@@ -131,10 +131,7 @@ def moving_average(scores: np.ndarray, half: int) -> np.ndarray:
 
 
 def around_origin(region: Interval, genome: Genome, read: Callable[[Interval], Bins]) -> Bins:
-    """Read the bins of a region that may cross the origin of a circular sequence.
-
-    Bins behind the origin continue beyond the length of the sequence.
-    """
+    """Read the bins of a region; those after the origin of a circle continue its positions."""
     length = genome.sequences[region.name].length
     pieces = [read(piece) for piece in genome.pieces(region)]
     turned = [
