@@ -46,6 +46,7 @@ class Hit:
     after: str
 
 
+@dataclass(eq=False, repr=False)
 class Vectors:
     """Vectors that `longbird embed` wrote.
 
@@ -66,15 +67,10 @@ class Vectors:
         >>> folder.cleanup()
     """
 
-    def __init__(
-        self,
-        path: Path,
-        array: npt.NDArray[np.float32],
-        rows: Rows,
-        about: Mapping[str, Any],
-    ) -> None:
-        self.path, self.array, self.about = path, array, about
-        self._rows = rows
+    path: Path
+    array: npt.NDArray[np.float32]
+    _rows: Rows
+    about: Mapping[str, Any]
 
     @classmethod
     def load(
