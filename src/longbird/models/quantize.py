@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from longbird.errors import InvalidTypeError, InvalidValueError
-from longbird.models.layers.int8 import Int8Linear
-from longbird.models.layers.int8_kernels import WEIGHT_STEPS
+from longbird.models.layers.int8 import WEIGHT_STEPS, Int8Linear
 from longbird.models.pretrained import LoadingError, LongbirdPreTrainedModel
 
 

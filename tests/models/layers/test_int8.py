@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from longbird.models.layers.int8_kernels import (
+from longbird.models.layers.int8 import (
     ROW_STEPS,
     WEIGHT_STEPS,
     Rounded,
