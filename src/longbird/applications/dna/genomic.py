@@ -17,7 +17,7 @@ from longbird.applications.dna.genomes.letters import opposite
 from longbird.applications.dna.prior import Share
 from longbird.applications.dna.settings import DnaSettings
 from longbird.applications.dna.sweeps import NO_BASE, Sweep
-from longbird.applications.dna.tokens import Tokens, make_tokenizer
+from longbird.applications.dna.tokens import WindowTokenizer, make_tokenizer
 from longbird.applications.training.data.file_source import ExampleSource
 from longbird.applications.training.engine.run_folder import RunFolder
 from longbird.applications.training.engine.trained_model import DNA as DESCRIPTION
@@ -39,7 +39,7 @@ class Genomic(Task):
     inputs = ("bases",)
     on_disk = ("bases",)
     settings: Any
-    tokens: Tokens
+    tokens: WindowTokenizer
 
     def __init__(self) -> None:
         self._kept: dict[Any, Any] = {}
@@ -102,7 +102,7 @@ class Genomic(Task):
     def prepare(self, settings: Any, tokenizer: Any) -> None:
         """Open and divide the training genomes, if there are any."""
         assert isinstance(settings, DnaSettings)
-        self.settings, self.tokens = settings, Tokens(tokenizer, settings.length)
+        self.settings, self.tokens = settings, WindowTokenizer(tokenizer, settings.length)
         self.pad = LongbirdCollator(tokenizer)
         opened = self.opened(settings)
         if not opened:

@@ -18,7 +18,7 @@ SAMPLE, STRETCH = 64, 1000
 """Number of stretches, and of bases of each, that are used to estimate bases per token."""
 
 
-class Tokens:
+class WindowTokenizer:
     """Tokenizes bases for a model that reads `length` tokens, with special tokens at both ends."""
 
     def __init__(self, tokenizer: Any, length: int) -> None:
