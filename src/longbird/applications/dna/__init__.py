@@ -1,6 +1,6 @@
-"""Models of DNA: pretraining, promoters, profiles and coding sequence, and scans of genomes.
+"""DNA models: training on genomes and their labels, evaluation, and scans of whole genomes.
 
-The tasks of this room train as all others do (`run` of
-`longbird.applications.training.engine.finetune`); their examples are
-windows of a genome instead of rows of a file.
+`genomes` reads genomes, labels and signals, and tokenizes DNA; `scanning` scores a genome with a
+trained model. The tasks are trained by the engine of `longbird.applications.training`, and their
+examples are windows of a genome. Comparisons with baselines belong to `experiments/dna`.
 """

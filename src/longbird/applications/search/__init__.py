@@ -1,1 +1,4 @@
-"""Embeddings of documents and of their parts, and searching them by meaning."""
+"""Embeddings of documents and of their parts, and searching them by meaning.
+
+Training a model for embeddings belongs to `longbird.applications.training`.
+"""
