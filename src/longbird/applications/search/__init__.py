@@ -1,4 +1,1 @@
-"""Embeddings of documents and of their parts, and searching them by meaning.
-
-Training a model for embeddings belongs to `longbird.applications.training`.
-"""
+"""Embeddings of documents and of their parts, and searching them by meaning."""
