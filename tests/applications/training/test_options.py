@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +22,11 @@ from longbird.applications.training.settings.definition import (
     options_of,
     read_settings,
 )
-from longbird.applications.training.settings.tasks import SETTINGS, ClassifySettings
+from longbird.applications.training.settings.tasks import (
+    SETTINGS,
+    CausalSettings,
+    ClassifySettings,
+)
 from longbird.cli.app import app
 
 OLD = """
@@ -153,6 +159,21 @@ def test_a_file_of_the_last_version(tmp_path: Path) -> None:
     file.write_text(f"{OLD}\nlr = 3\n")
     with pytest.raises(ValueError, match=r"run.toml: unknown option `lr`: use `learning_rate`"):
         read_settings(file, ClassifySettings)
+
+
+def test_the_page_of_options_has_every_option() -> None:
+    docs = Path(__file__).parents[3] / "docs"
+    spec = importlib.util.spec_from_file_location("site_parts_of_options", docs / "site_parts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    site_parts: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(site_parts)
+    named = re.findall(r"```\{options\} (\w+)", (docs / "options.md").read_text())
+    shared = {row[0] for row in site_parts.option_rows("FileSettings")}
+    for kind in {*SETTINGS.values()} - {CausalSettings}:  # pretrain has a table of both objectives
+        assert kind.__name__ in named
+        own = {row[0] for row in site_parts.option_rows(kind.__name__)}
+        assert own | shared == options_of(kind).keys(), kind.__name__
 
 
 @pytest.mark.slow  # trains
