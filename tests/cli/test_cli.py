@@ -143,6 +143,7 @@ def test_every_file_is_a_command_or_serves_them() -> None:
         "entry",
         "errors",
         "command",
+        "flags",
         "graph_argument",
         "options",
         "processor",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
 import re
@@ -15,8 +16,11 @@ from typing import Any
 import pytest
 import torch
 
+import longbird
 from longbird.cli import errors
 from longbird.cli.app import main
+from longbird.cli.flags import current_flags
+from longbird.cli.terminal import note
 from longbird.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -347,3 +351,38 @@ def test_plan_of_more_tokens_than_positions(tmp_path: Path, capfd) -> None:
         assert answer.exit_code == 0, answer.output
         said = answer.output + "".join(capfd.readouterr())
         assert ("positions for 200 tokens only" in said) == warned
+
+
+def test_notes_name_options_as_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    outside = current_flags.set({"text": "--text"})
+    try:
+        note("the column body is taken as the text (`text` names another)")
+    finally:
+        current_flags.reset(outside)
+    assert capsys.readouterr().err.endswith("(--text names another)\n")
+
+
+# They call other commands, or name an option in both ways because the values differ.
+NAMING_FLAGS = {
+    "applications/dna/genomes/fasta.py",
+    "applications/dna/genomes/feature.py",
+    "applications/dna/genomes/names.py",
+    "applications/training/engine/processes.py",
+    "applications/training/settings/definition.py",
+    "core/operator/native.py",
+    "files/sources/packages.py",
+}
+
+
+def test_the_library_names_options_as_python_does() -> None:
+    package = Path(longbird.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        if name.startswith("cli/") or name in NAMING_FLAGS:
+            continue
+        tree = ast.parse(path.read_text())
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and id(node) not in docstrings:
+                text = re.sub(r"`longbird [^`]*(`|$)", "", str(node.value))
+                assert not re.search(r"(?<![\w-])--[a-z]", text), f"{name}:{node.lineno}: {text}"

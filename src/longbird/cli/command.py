@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 
 from longbird.applications.training.settings.names import familiar
+from longbird.cli.flags import current_flags, flags_of, is_option
 from longbird.errors import LongbirdError
 
 
@@ -32,12 +32,16 @@ class Command(TyperCommand):
             raise
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an error of the library learns how its options are called here."""
+        """Run the command; messages of the library name options as the command line does."""
+        flags = flags_of(self.params)
+        outside = current_flags.set(flags)
         try:
             return super().invoke(ctx)
         except LongbirdError as error:
-            error.flags = flags_of(self.params)
+            error.flags = flags
             raise
+        finally:
+            current_flags.reset(outside)
 
 
 class Group(TyperGroup):
@@ -48,23 +52,8 @@ class Group(TyperGroup):
         return _hide_type_of_flags(super().get_params(ctx))
 
 
-def flags_of(params: Sequence[Any]) -> dict[str, str]:
-    """Return what the command line calls each parameter: `--hold-out` for `hold_out`."""
-    return {
-        param.name: max(param.opts, key=len) if _is_option(param) else param.name.upper()
-        for param in params
-        if param.name is not None
-    }
-
-
-def _is_option(param: Any) -> bool:
-    # Recent versions of typer have click inside, older ones depend on it: only typer has names
-    # that are the same for both.
-    return isinstance(param, TyperOption)
-
-
 def _hide_type_of_flags(params: list[Any]) -> list[Any]:
     for param in params:
-        if _is_option(param) and param.is_flag and param.metavar is None:
+        if is_option(param) and param.is_flag and param.metavar is None:
             param.metavar = ""
     return params

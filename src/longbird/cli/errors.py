@@ -6,10 +6,10 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Mapping
 
 from rich.text import Text
 
+from longbird.cli.flags import with_flags
 from longbird.cli.terminal import printable, stderr
 from longbird.errors import LongbirdError, MissingPackageError, UnsupportedError
 
@@ -32,9 +32,6 @@ _OUT_OF_MEMORY = re.compile(
 )
 _DISK_FULL = re.compile(r"no space left on device|os error 28|disk quota exceeded", re.I)
 _TOO_LARGE = re.compile(r"overflow", re.I)
-
-_OPTION = re.compile(r"`([a-z_][a-z0-9_]*)(?:=([^`]*))?`")
-"""An option as the library names it: `hold_out` or `hold_out=0`, in backticks."""
 
 
 def is_debugging() -> bool:
@@ -90,26 +87,6 @@ def describe(error: Exception) -> tuple[str, int]:
                 f"with its traceback, which {DEBUG}=1 in the environment shows",
                 FAILURE,
             )
-
-
-def with_flags(text: str, flags: Mapping[str, str]) -> str:
-    """Return a message of the library with the options named as on the command line.
-
-    Examples:
-        >>> flags = {"hold_out": "--hold-out", "force": "--force"}
-        >>> with_flags("set `hold_out=0.1`, or overwrite it with `force=True`", flags)
-        'set --hold-out 0.1, or overwrite it with --force'
-        >>> with_flags("`n` must be at least 1, received 0", {})
-        'n must be at least 1, received 0'
-    """
-
-    def flag(found: re.Match[str]) -> str:
-        name, value = found.groups()
-        if name not in flags:
-            return found[0].strip("`")
-        return flags[name] if value in (None, "True") else f"{flags[name]} {value}"
-
-    return _OPTION.sub(flag, text)
 
 
 def complain(line: str) -> None:

@@ -423,7 +423,7 @@ def test_nothing_can_be_measured_where_nothing_is_labelled(tmp_path: Path, task:
         "##gff-version 3\nc\tx\tCDS\t10\t90\t.\t+\t0\tID=a\nc\tx\tCDS\t210\t290\t.\t-\t0\tID=b\n"
     )
     options: dict[str, Any] = {"length": 66, "steps": 1, "bin": 8, "kind": ("CDS",), **QUIET}
-    said = r"the b\w+s of validation, 0 of \d+ as .*--validation-on"
+    said = r"the b\w+s of validation, 0 of \d+ as .*`validation_on`"
     with pytest.raises(ValueError, match=said):
         finetune(task, genome, [labels], tmp_path / "run", **options)
 

@@ -173,7 +173,7 @@ def test_a_model_that_takes_its_first_token(tmp_path: Path) -> None:
     with torch.no_grad():
         expected = model(**tokenizer(SHORT, padding=True, return_tensors="pt")).embeddings
     np.testing.assert_allclose(embedder.embed(SHORT).vectors, expected.numpy(), atol=2e-6)
-    with pytest.raises(ValueError, match="--context alone"):
+    with pytest.raises(ValueError, match="`context=alone`"):
         embedder.embed(SHORT, "sentence")
     assert len(embedder.embed(["One. Two."], "sentence", context="alone")) == 2
     assert np.isfinite(embedder.embed([LONG]).vectors).all()

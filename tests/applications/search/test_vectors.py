@@ -113,7 +113,7 @@ def test_a_file_that_is_given_twice_has_no_neighbours_in_its_copy(
 def test_nothing_is_overwritten_unasked(folder: Path, tmp_path: Path) -> None:
     out, model = tmp_path / "out.npy", folder / "model"
     lb.embed_files([folder / "texts" / "one.txt"], out, model)
-    with pytest.raises(FileExistsError, match="--force"):
+    with pytest.raises(FileExistsError, match="`force=True`"):
         lb.embed_files([folder / "texts"], out, model)
     assert len(Vectors.load(out)) == 1
     assert len(lb.embed_files([folder / "texts"], out, model, force=True)) == 3
@@ -284,7 +284,7 @@ def test_a_model_that_has_moved(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.npy"
     lb.embed_files([folder / "texts" / "one.txt"], out, tmp_path / "model")
     (tmp_path / "model").rename(tmp_path / "moved")
-    with pytest.raises(FileNotFoundError, match=r"not where it was.*--model"):
+    with pytest.raises(FileNotFoundError, match=r"not where it was.*`model`"):
         Vectors.load(out).search(["a bird"])
     done = CliRunner().invoke(
         app, ["search", str(out), "a bird", "--model", str(tmp_path / "moved")]
@@ -319,7 +319,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert "mill.txt, line 1" in done.stdout
     assert "**It closed.**" in done.stdout
     for line, message in [
-        (["embed", texts, "--out", out, "--model", model], "--force"),
+        (["embed", texts, "--out", out, "--model", model], "`force=True`"),
         (["embed", "nowhere.txt", "--out", out], "there is no file"),
         (["embed", texts, "--out", "x.csv"], r"expected .npy"),
         (["search", out, " "], "at least one word"),

@@ -117,8 +117,8 @@ def test_swag_and_race(tmp_path: Path) -> None:
         ({"question": "q", "choices": ["x", "y"], "label": None}, "is None"),
         ({"question": "q", "choices": ["x", "y"], "label": True}, "is True"),
         ({"question": 5, "choices": ["x", "y"], "label": 1}, "expected text"),
-        ({"question": "q", "label": 1}, "which column is the choices.*--choices"),
-        ({"question": "q", "choices": ["x", "y"]}, "which column is the right choice.*--label"),
+        ({"question": "q", "label": 1}, "which column is the choices.*`choices`"),
+        ({"question": "q", "choices": ["x", "y"]}, "which column is the right choice.*`label`"),
         ({"id": "q", "choices": ["x", "y"], "label": 1}, "which column is the text"),
     ],
 )

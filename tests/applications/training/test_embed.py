@@ -124,10 +124,10 @@ def test_a_guess_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "options", "said"),
     [
-        ({"a": "q", "b": "p"}, {}, "which columns belong together.*--query and --positive"),
-        ({"a": "q", "b": "p"}, {"query": "a"}, "which column is the positive.*--positive"),
+        ({"a": "q", "b": "p"}, {}, "which columns belong together.*`query` and `positive`"),
+        ({"a": "q", "b": "p"}, {"query": "a"}, "which column is the positive.*`positive`"),
         ({"query": "q", "text": "p", "label": 1}, {}, "could be pairs.*name those"),
-        ({"query": "q", "passage": "p", "answer": "r"}, {}, "could be; name it with --positive"),
+        ({"query": "q", "passage": "p", "answer": "r"}, {}, "could be; name it with `positive`"),
         ({"sentence1": "q", "sentence2": "p", "label": 0}, {}, "column label may say"),
         ({"query": " ", "positive": "p"}, {}, "line 1: the column query is empty"),
         ({"query": "q", "positive": ""}, {}, "line 1: the column positive is empty"),
@@ -138,7 +138,7 @@ def test_a_guess_is_said(tmp_path: Path) -> None:
         ({"text": "", "label": "a"}, {}, "the column text is empty"),
         ({"text": "t", "label": ""}, {}, "is empty or holds no label"),
         ({"text": "t", "label": ["a", "b"]}, {}, "is empty or holds no label"),
-        ({"query": "q", "positive": "p"}, {"negative": "bad"}, "--negative bad names a column"),
+        ({"query": "q", "positive": "p"}, {"negative": "bad"}, "`negative=bad` names a column"),
     ],
 )
 def test_what_is_wrong(
@@ -152,12 +152,12 @@ def test_what_is_wrong(
     ("lines", "options", "said"),
     [
         ([], {}, "has no rows"),
-        (pairs(1), {"hold_out": 0.0}, "there is 1 document to learn from.*--negative"),
+        (pairs(1), {"hold_out": 0.0}, "there is 1 document to learn from.*`negative`"),
         (pairs(1), {}, "of one group"),
-        (pairs(), {"tokens_per_batch": 30}, "--tokens-per-batch.*--tokens-at-once"),
+        (pairs(), {"tokens_per_batch": 30}, "`tokens_per_batch`.*`tokens_at_once`"),
         ([{**x, "label": "a"} for x in labelled()], {}, "have the same label"),
         ([{**x, "label": n} for n, x in enumerate(labelled())], {}, "no two texts have the same"),
-        (labelled(8), {"hold_out": 0.2}, "for validation have the same label.*--group"),
+        (labelled(8), {"hold_out": 0.2}, "for validation have the same label.*`group`"),
         ([*pairs(3), *labelled(3)], {}, "line 4 is where texts with a label and pairs"),
         (pairs(), {"temperature": 0.0}, "`temperature` must be between"),
         (pairs(), {"class_weights": "balanced"}, "embed has no option"),

@@ -35,7 +35,7 @@ def rows(count: int = 12, **changed: Any) -> list[dict[str, Any]]:
         (rows(text=None), {}, "line 1: the column text holds null, expected text"),
         (rows(text=[1]), {}, r"line 1: the column text holds \[1\], expected text"),
         (rows(label=""), {}, "line 1: the column label is empty"),
-        (rows(), {"label": "kind"}, "--label kind names a column that is not among"),
+        (rows(), {"label": "kind"}, "`label=kind` names a column that is not among"),
         ([*rows(), {"text": "a"}], {}, "line 13 has no column label; it has text"),
         (rows(), {"group": "author"}, "has no column author"),
         (rows(text="the same"), {}, "of one group"),
@@ -126,7 +126,7 @@ def test_a_full_disk(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow  # trains
 def test_a_mistake_can_be_mended_in_the_same_folder(tiny: Path, tmp_path: Path) -> None:
     file, out = write(tmp_path, rows()), tmp_path / "run"
-    with pytest.raises(ValueError, match="--label kind"):
+    with pytest.raises(ValueError, match="`label=kind`"):
         lb.finetune("classify", file, out, model=str(tiny), label="kind", **QUICK)
     longer = {**QUICK, "length": 128}  # another model to start from
     with pytest.raises(ValueError, match="at most the 2 layers"):

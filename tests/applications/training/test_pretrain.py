@@ -343,7 +343,7 @@ def test_the_head_of_a_masked_model_is_kept(tiny: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "scratch:tiny"}, "needs --tokenizer FOLDER"),
+        ({"model": "scratch:tiny"}, "needs `tokenizer`"),
         ({"model": "scratch:huge", "tokenizer": "x"}, "one of tiny, mini"),
         ({"documents": "page"}, "`documents` must be one of file, paragraph, line"),
         ({"mask": 1.5}, "`mask` must be between"),
@@ -378,7 +378,7 @@ def test_odd_files(small: Path, tmp_path: Path) -> None:
     fails("empty.txt", "", "has no rows")
     fails("blank.txt", "  \n \n", "no documents for train", hold_out=0)
     fails("unknown.txt", "дождь снег", "no documents for train", hold_out=0)
-    fails("one.txt", "river bridge", "--documents")
+    fails("one.txt", "river bridge", "`documents=paragraph`")
     fails("null.jsonl", '{"text": null}\n', "line 1: the column text holds null")
     fails("columns.csv", "a,b\nriver,x\n", "which column is the text")
 

@@ -86,7 +86,7 @@ def test_a_long_line(tmp_path: Path) -> None:
             b"text,label\na,b\nc\n",
             "line 3: the number of fields is 1, and in the first line it is 2",
         ),
-        ("a.csv", "text,label\né,b\n".encode("latin-1"), "is not utf-8.*0xe9.*--encoding"),
+        ("a.csv", "text,label\né,b\n".encode("latin-1"), "is not utf-8.*0xe9.*`encoding="),
         ("a.csv.gz", gzip.compress(b"text,label\na,b\n", mtime=0)[:-9], "not a whole gzip file"),
         ("a.jsonl", b'{"text": "a"}\n{"text"\n', "line 2, is not JSON"),
         ("a.jsonl", b"[1, 2]\n", r"line 1, holds \[1, 2\], expected an object"),
@@ -95,8 +95,8 @@ def test_a_long_line(tmp_path: Path) -> None:
         ("a.odt", b"", "ends in '.odt', expected one of"),
         ("a.txt", b"\x89PNG\r\n\x1a\n" + bytes(99), r"a.txt is a picture \(png\)"),
         ("a.txt", b"a" + bytes(99), "a.txt has NUL bytes"),
-        ("a.txt", "\ufeffa é".encode("utf-16-le"), "--encoding utf-16"),
-        ("a.csv", "\ufefftext,label\né,b".encode("utf-16-le"), "0xff.*--encoding utf-16"),
+        ("a.txt", "\ufeffa é".encode("utf-16-le"), "`encoding=utf-16`"),
+        ("a.csv", "\ufefftext,label\né,b".encode("utf-16-le"), "0xff.*`encoding=utf-16`"),
     ],
 )
 def test_what_is_wrong(name: str, content: bytes, said: str, tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_columns(wanted: str, named: str, columns: list[str], found: str, lines:
 @pytest.mark.parametrize(
     ("named", "columns", "said"),
     [
-        ("body", ["text"], "--text body names a column that is not among text"),
-        (None, ["content", "body"], "any of content, body could be; name it with --text"),
+        ("body", ["text"], "`text=body` names a column that is not among text"),
+        (None, ["content", "body"], "any of content, body could be; name it with `text`"),
         (None, ["a", "b"], "there are a, b; name it"),
     ],
 )

@@ -94,7 +94,7 @@ def test_weights_that_are_kept_are_numbers(
         return honest(self, outputs, *more) + zero
 
     monkeypatch.setattr(Classify, "loss", finite_with_such_a_gradient)
-    with pytest.raises(ValueError, match=r"the gradient of step \d+ is nan.*with another --out"):
+    with pytest.raises(ValueError, match=r"the gradient of step \d+ is nan.*with another `out`"):
         run(rows(tmp_path), tmp_path / "run", tiny, epochs=5, save_every=0, hold_out=0)
     folder = RunFolder(tmp_path / "run")
     assert folder.steps()

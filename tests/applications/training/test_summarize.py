@@ -90,8 +90,8 @@ def test_columns_are_guessed_where_that_is_certain(tmp_path: Path) -> None:
     (example,) = Summarize().examples(rows([file]), settings, lines.append)
     assert (example["text"], example["summary"]) == ("long", "short")
     assert len(lines) == 2
-    assert "--summary" in lines[0]
-    assert "--text" in lines[1]
+    assert "`summary` names another" in lines[0]
+    assert "`text` names another" in lines[1]
 
 
 def test_lists_of_sentences(tmp_path: Path) -> None:
@@ -108,10 +108,10 @@ def test_lists_of_sentences(tmp_path: Path) -> None:
         ({"text": "a", "summary": None}, {}, "line 1: the column summary holds null"),
         ({"text": 5, "summary": "a"}, {}, "line 1: the column text holds 5, expected text"),
         ({"text": ["a", 5], "summary": "a"}, {}, "expected text"),
-        ({"text": "a"}, {}, "which column is the summary.*--summary"),
+        ({"text": "a"}, {}, "which column is the summary.*`summary`"),
         ({"summary": "a", "page": "b"}, {}, "which column is the text.*page"),
         ({"body": "a", "title": "b", "headline": "c"}, {}, "any of title, headline could be"),
-        ({"text": "a", "summary": "b"}, {"summary": "gist"}, "--summary gist names a column"),
+        ({"text": "a", "summary": "b"}, {"summary": "gist"}, "`summary=gist` names a column"),
         ({"text": "a", "gist": "b"}, {"summary": "gist", "text": "gist"}, "both name"),
     ],
 )
@@ -130,7 +130,7 @@ def test_what_is_wrong(
         ({"summary_tokens": 1}, "`summary_tokens` must be between 2"),
         ({"beams": 0}, "`beams` must be between 1"),
         ({"class_weights": "balanced"}, "no option `class_weights`, which belongs to"),
-        ({"model": "scratch:tiny"}, "needs --tokenizer"),
+        ({"model": "scratch:tiny"}, "needs `tokenizer`"),
         ({"model": "scratch:huge"}, "scratch:SIZE must be one of"),
     ],
 )

@@ -218,8 +218,8 @@ def test_files_of_every_kind_are_read_alike(tmp_path: Path) -> None:
         ({"tokens": ["a"], "tags": "O X"}, "expected a list with a tag for each word"),
         ({"tokens": ["a"], "tags": [None]}, "has the tag None"),
         ({"tokens": [["a"]], "tags": ["O"]}, "expected words"),
-        ({"tokens": ["a"], "x": ["O"]}, "which column is the tags.*--label"),
-        ({"text": "abc", "x": [], "y": 1}, "which column is the spans.*--label"),
+        ({"tokens": ["a"], "x": ["O"]}, "which column is the tags.*`label`"),
+        ({"text": "abc", "x": [], "y": 1}, "which column is the spans.*`label`"),
         ({"text": 5, "spans": []}, "expected text"),
         ({"text": "abc", "spans": 7}, "holds 7, expected a list of"),
         ({"text": "abc", "spans": [{"start": "0", "end": 2, "label": "a"}]}, "expected a start"),
@@ -530,7 +530,7 @@ def test_files_are_tagged_by_words_without_a_scheme(tiny: Path, tmp_path: Path) 
 def test_columns_that_are_not_there(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"text": "the ship"}\n')
-    with pytest.raises(ValueError, match="--text body names a column"):
+    with pytest.raises(ValueError, match="`text=body` names a column"):
         apply("tag", run, [file], text="body", say=lambda _: None)
 
 

@@ -68,9 +68,7 @@ def test_per_head_needs_as_many_graphs_as_heads(method):
     graph = lb.PerHead([lb.Window(1), lb.Window(2)])
     for heads in (1, 3):
         for given_graph in (graph, graph | lb.Causal(), lb.RandomBlocks(1, 4, avoid=graph)):
-            with pytest.raises(
-                ValueError, match=rf"2 graphs, .* is {heads}; give heads=2 .--heads 2"
-            ):
+            with pytest.raises(ValueError, match=rf"2 graphs, .* is {heads}; give `heads=2`"):
                 getattr(given_graph, method)(20, heads)
 
 

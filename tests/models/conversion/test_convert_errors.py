@@ -68,7 +68,7 @@ def test_advice_can_be_followed(
     with pytest.raises(ValueError) as caught:
         convert_checkpoint(tmp_path / "short", tmp_path / "long", **given)
     for option, value in advice.items():
-        words = [f"{option}=", f"--{option.replace('_', '-')}", f"{option} must be"]
+        words = [f"{option}=", f"`{option}`", f"{option} must be"]
         assert any(word in str(caught.value) for word in words), str(caught.value)
         assert not isinstance(value, str) or value in str(caught.value)
     assert convert_checkpoint(tmp_path / "short", tmp_path / "long", **{**given, **advice}).exact

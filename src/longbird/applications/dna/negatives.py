@@ -87,5 +87,5 @@ def places(
         missing = ", ".join(f"{number:,} for {part}" for part, number in left.items() if number)
         raise InvalidValueError(
             f"the genome has too few places for negatives ({missing} are missing): ask for fewer "
-            "with --per-positive, for shorter windows, or for another recipe with --negatives"
+            "with `per_positive`, for shorter windows, or for another recipe with `negatives`"
         )

@@ -100,7 +100,7 @@ def finetune(
     if "length" not in given and given.get("config") is None:
         given["length"] = _usual_length(ours, given)
     if not given.keys() & {"model", "config", "tokens"}:
-        say("the model starts with random weights; `--model default` starts with pretrained ones")
+        say("the model starts with random weights; `model=default` starts with pretrained ones")
     settings = make_settings(DnaLabelSettings, ours.name, files, given)
     return _run(ours(), settings, out, say, extend)
 
@@ -119,8 +119,8 @@ def _run(
     """Check the files first, so that unreadable files leave no folder behind."""
     if settings.tokens != "base" and not settings.model.startswith("scratch:"):
         raise InvalidValueError(
-            f"--tokens {settings.tokens} is for a new model, and {settings.model} has a "
-            "tokenizer: leave --tokens out, or start with --model scratch:SIZE"
+            f"`tokens={settings.tokens}` is for a new model, and {settings.model} has a "
+            "tokenizer: leave `tokens` out, or start with a new model, `model=scratch:SIZE`"
         )
     if not RunFolder(out).result.exists():
         task.look(settings)
@@ -234,7 +234,7 @@ def evaluate(
     trained = load(path, **options)
     task = trained.task
     if options.get("mask") is not None and not isinstance(task, Pretraining):
-        raise InvalidValueError("--mask is for a pretrained model: this one hides nothing")
+        raise InvalidValueError("`mask` is for a pretrained model: this one hides nothing")
     given = task.genomes(files)
     if not on:
         _tell_learned(path, [each.genome for each in given], say)
@@ -272,6 +272,6 @@ def _tell_learned(path: str | Path, genomes: Sequence[str], say: Callable[[str],
         )
         say(
             f"warning: the model was trained on {', '.join(same)}, so the metrics do not tell how "
-            "good it is on other genomes. Measure with --on what was held out "
+            "good it is on other genomes. Measure with `on` what was held out "
             f"({held or 'nothing was'})"
         )

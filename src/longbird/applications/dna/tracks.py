@@ -130,7 +130,7 @@ class Tracks(Genomic):
                     f"of the {self.counted} of {part}, {counts} are labelled: expected some, and "
                     "some that are not, since nothing can be measured otherwise. Choose another "
                     "stretch with "
-                    "--validation-on or --test-on, or with --on where a model is evaluated"
+                    "`validation_on` or `test_on`, or with `on` where a model is evaluated"
                 )
 
     def _counted(self, examples: Iterable[Example]) -> tuple[int, np.ndarray, np.ndarray]:

@@ -91,7 +91,7 @@ class DocumentReader:
             what = f"the {len(self.documents):,} files have" if several else "the document has"
             yield (
                 f"{what} about {self.tokens:,} tokens, more than the {self.most:,} that are read "
-                "completely for a question (--read): only the passages closest to the question, "
+                "completely for a question (`read`): only the passages closest to the question, "
                 f"by embedding and by words, are read, about {self.room:,} tokens"
             )
 

@@ -200,8 +200,7 @@ class Embedder:
             raise InvalidValueError(
                 f"{self.about.name} uses the vector of one token of a document "
                 f"(pooling={self.about.pooling}), which its parts do not have: read them one by "
-                'one, with context="alone" (--context alone), or choose a model that uses the '
-                "mean, such as minilm"
+                "one, with `context=alone`, or choose a model that uses the mean, such as minilm"
             )
         prompt = self.about.prompt_for(DOCUMENT) if prompt is None else prompt
         waiting: list[_Text] = []

@@ -76,7 +76,7 @@ def check_out(path: Path, force: bool) -> None:
             raise IsADirectoryError(f"{file} is a folder; expected the name of a new file")
         if file.exists() and not force:
             raise ExistingFileError(
-                f"{file} exists already: name another --out, or overwrite it with --force"
+                f"{file} exists already: name another `out`, or overwrite it with `force=True`"
             )
 
 

@@ -108,7 +108,7 @@ class Vectors:
         except FileNotFoundError as error:
             raise MissingFileError(
                 f"the model that made {self.path} is not where it was: {error}. If it has moved, "
-                "name its folder with --model"
+                "name its folder with `model`"
             ) from error
         return self.checked(embedder)
 
@@ -123,7 +123,7 @@ class Vectors:
             raise InvalidValueError(
                 f"{self.path} was made with {self.about['model']}, and {about.name} has other "
                 "weights or another tokenizer: their vectors cannot be compared. Search with the "
-                "model that made them (--model), or embed the documents again"
+                "model that made them (`model`), or embed the documents again"
             )
         if about.pooling != self.about["pooling"] or about.width != self.about["width"]:
             raise InvalidValueError(

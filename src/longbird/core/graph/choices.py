@@ -64,7 +64,7 @@ class PerHead(Graph):
             count = len(self.graphs)
             raise InvalidValueError(
                 f"PerHead has {count} graph{'s' * (count > 1)}, one for each head, but the number "
-                f"of heads is {heads}; give heads={count} (--heads {count} on the command line), "
+                f"of heads is {heads}; give `heads={count}`, "
                 "or as many graphs as heads"
             )
         return self.graphs

@@ -73,8 +73,8 @@ class Pipeline:
         if len(self.modes) != 1 or self.modes[0] not in ours:
             raise InvalidValueError(
                 f"{self.folder} has the pooling {', '.join(self.modes)}; LongbirdForEmbedding has "
-                f"{', '.join(ours)}: choose one with pooling=... (--pooling {'|'.join(POOLING)}), "
-                'or the task "model" (--task model)'
+                f"{', '.join(ours)}: choose one with `pooling` ({', '.join(POOLING)}), "
+                "or `task=model`"
             )
         return ours[self.modes[0]]
 
@@ -137,7 +137,7 @@ def read_pipeline(folder: Path) -> Pipeline | None:
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise InvalidValueError(
             f"{file} has the steps {', '.join(kinds)}; LongbirdForEmbedding has a transformer, "
-            'pooling and normalisation. The task "model" (--task model) takes the first alone'
+            "pooling and normalisation. `task=model` takes the first alone"
         )
     place = Path(steps[1][1])
     if len(place.parts) != 1 or place.name in ("..", "."):  # it could lead anywhere

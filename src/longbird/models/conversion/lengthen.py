@@ -117,7 +117,7 @@ def convert_checkpoint(
     if short.config.quantize:
         raise InvalidValueError(
             f"the weights of {source} are int8, and a longer model is made from float32 weights: "
-            "convert the folder that it was made from, with quantize='int8' (--quantize int8)"
+            "convert the folder that it was made from, with `quantize=int8`"
         )
     _check_head_fields(short.task, head)
     config = _lengthened(short, length, graph, global_projections, head)
@@ -144,7 +144,7 @@ def convert_checkpoint(
                 "the new model was not written, because with the graph of the original its "
                 f"outputs differ by {worst.original_graph:.1e}, in documents of "
                 f"{' + '.join(map(str, worst.documents))} tokens, and {tolerance:.1e} is allowed; "
-                "a larger tolerance (--tolerance) accepts more"
+                "a larger `tolerance` accepts more"
             )
         _check_graph(model, certificate)
         if quantize:
@@ -198,7 +198,7 @@ def _check_head_fields(task: str, head: Mapping[str, Any]) -> None:
         if task not in HEAD_FIELDS[name]:
             raise InvalidValueError(
                 f"{name} is for the task {' or '.join(HEAD_FIELDS[name])}, and the task is "
-                f"{task}: choose another with task=... (--task), or leave {name} out"
+                f"{task}: choose another with `task`, or leave {name} out"
             )
 
 
@@ -258,7 +258,7 @@ def _check_space(out: Path, model: Any, source: int) -> None:
         if need > there:
             raise InvalidValueError(
                 f"the new model has {in_words(stored)}, and making it takes {in_words(need)} "
-                f"{where}, where {in_words(there)} are free; choose a shorter length (--length)"
+                f"{where}, where {in_words(there)} are free; choose a shorter `length`"
             )
 
 
@@ -313,7 +313,7 @@ def _check_complete(
     if new and not new_head:
         raise InvalidValueError(
             f"{short.name} lacks the head of {type(model).__name__}, or has it in another shape: "
-            f"{_listed(new, origins, wanted)}. new_head=True (--new-head) makes a new one, to be "
+            f"{_listed(new, origins, wanted)}. `new_head=True` makes a new one, to be "
             "trained; the tasks model and embedding have no head"
         )
 

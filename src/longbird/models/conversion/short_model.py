@@ -109,7 +109,7 @@ def open_source(source: str | os.PathLike[str], task: str | None) -> Short:
         raise InvalidValueError(
             f"{source} is an encoder, and a model for causal-lm shows no token those that follow "
             "it, so that its outputs cannot be those of the source; choose another task with "
-            "task=... (--task), such as masked-lm"
+            "`task`, such as masked-lm"
         )
     folder = checkpoint.folder
     return Short(
@@ -150,7 +150,7 @@ def _task(checkpoint: Checkpoint, task: str | None) -> str:
         raise InvalidValueError(
             f"{checkpoint.folder / 'config.json'} has the architectures "
             f"{checkpoint.architectures}, which says nothing about a task; choose one with "
-            f"task=... (--task): {', '.join(TASKS)}"
+            f"`task`: {', '.join(TASKS)}"
         )
     if task not in TASKS:
         raise InvalidValueError(f"task must be one of {', '.join(TASKS)}, received {task}")

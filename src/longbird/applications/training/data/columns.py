@@ -66,7 +66,7 @@ def find_column(
         if named in columns:
             return named
         raise InvalidValueError(
-            f"--{option} {named} names a column that is not among {_list(columns)}"
+            f"`{option}={named}` names a column that is not among {_list(columns)}"
         )
     likely = [column for column in columns if column.lower() in NAMES[wanted]]
     if wanted in columns:
@@ -75,9 +75,9 @@ def find_column(
         likely = [*columns]
     if len(likely) != 1:
         those = f"any of {_list(likely)} could be" if likely else f"there are {_list(columns)}"
-        raise InvalidValueError(f"which column is the {wanted}? {those}; name it with --{option}")
+        raise InvalidValueError(f"which column is the {wanted}? {those}; name it with `{option}`")
     if likely[0] != wanted:
-        say(f"the column {likely[0]} is taken as the {wanted} (--{option} names another)")
+        say(f"the column {likely[0]} is taken as the {wanted} (`{option}` names another)")
     return likely[0]
 
 

@@ -148,7 +148,7 @@ def _read(file: Path, encoding: str, texts: Reader | None) -> Numbered:
         byte = error.object[error.start]
         raise InvalidValueError(
             f"{file} is not {encoding}: it has the byte {byte:#04x} where that cannot be. Name "
-            f"the encoding of the file, for example --encoding {_guess(error.object)}"
+            f"the encoding of the file, for example `encoding={_guess(error.object)}`"
         ) from error
     except io.UnsupportedOperation as error:
         raise InvalidValueError(
@@ -177,7 +177,7 @@ def _is_paper(file: Path, encoding: str) -> bool:
     if found == "text" and b"\0" in head and encoding == "utf-8":
         raise InvalidValueError(
             f"{file} has NUL bytes: it is not text, or in another encoding, for example "
-            "--encoding utf-16"
+            "`encoding=utf-16`"
         )
     return found in ("pdf", "zip")
 

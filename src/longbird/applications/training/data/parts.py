@@ -93,7 +93,7 @@ def _compare(before: dict[str, str], now: dict[str, str]) -> None:
             elif file not in now:
                 what = "is gone since the run began"
             raise InvalidValueError(
-                f"{file} {what}: begin a new run with another --out, or put the files back as "
+                f"{file} {what}: begin a new run with another `out`, or put the files back as "
                 "they were"
             )
 

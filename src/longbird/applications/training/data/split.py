@@ -44,7 +44,7 @@ def lowest(draws: np.ndarray, fraction: float) -> np.ndarray:
     if len(groups) < 2:
         raise InvalidValueError(
             f"rows are held out by group, and all {len(draws)} rows are of one group: give a "
-            "file with --validation, or more rows"
+            "file with `validation`, or more rows"
         )
     sizes = np.bincount(members)
     wanted = fraction * len(draws)

@@ -70,9 +70,9 @@ def forecast(
     )
     free = available_bytes()
     if more > free:
-        advice = ["a smaller --tokens-per-batch with --accumulate"]
+        advice = ["a smaller `tokens_per_batch` with `accumulate`"]
         if not settings.gradient_checkpointing:
-            advice.insert(0, "--gradient-checkpointing")
+            advice.insert(0, "`gradient_checkpointing`")
         raise InvalidValueError(
             f"a step would take about {in_words(more)}, and {in_words(free)} are free: try "
             f"{' or '.join(advice)}"

@@ -81,7 +81,7 @@ class RunFolder:
         except Timeout:
             raise ExistingFileError(
                 f"another process is training in {self.path}: wait for it, stop it, or name "
-                "another --out"
+                "another `out`"
             ) from None
         try:
             yield
@@ -212,7 +212,7 @@ def read_json(file: Path) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise InvalidValueError(
             f"{file} is damaged ({error}): put back a copy of it, or begin a new run with another "
-            "--out"
+            "`out`"
         ) from error
 
 

@@ -178,8 +178,8 @@ class LongbirdTrainer(Trainer):
         kept = self.folder.checkpoint(self.state.global_step)
         raise NotFinite(
             f"{found[0][0]}, for the documents {'; '.join(places)}{more}. The weights before it "
-            f"are kept in {kept}. A lower --learning-rate or a longer --warmup may help, with "
-            "another --out; or look at these documents"
+            f"are kept in {kept}. A lower `learning_rate` or a longer `warmup` may help, with "
+            "another `out`; or look at these documents"
         )
 
     # ---- evaluation

@@ -33,7 +33,7 @@ def adapted(model: Any, settings: Settings) -> Any:
 
         if shares_weights():
             raise InvalidValueError(
-                "--lora cannot be used with FSDP: adapters take so little memory that the "
+                "`lora` cannot be used with FSDP: adapters take so little memory that the "
                 "processes need not share out the weights; launch it without FSDP"
             )
 

@@ -68,7 +68,7 @@ def starting_encoder_decoder(
     most = model.config.max_decoder_positions
     if settings.summary_tokens > most:
         raise InvalidValueError(
-            f"--summary-tokens {settings.summary_tokens:,} is more than the {most:,} positions "
+            f"`summary_tokens={settings.summary_tokens}` is more than the {most:,} positions "
             f"that the decoder of {settings.model} has"
         )
     set_writing(model, settings, tokenizer)
@@ -111,9 +111,9 @@ def _as_it_is(
     most = model.config.longest_document
     if settings.length > most:
         raise InvalidValueError(
-            f"--length {settings.length:,} is more than the {most:,} tokens that {settings.model} "
+            f"`length={settings.length}` is more than the {most:,} tokens that {settings.model} "
             "has positions for, and an encoder-decoder is not made longer: choose a smaller "
-            "--length, or start from an encoder"
+            "`length`, or start from an encoder"
         )
     return model
 

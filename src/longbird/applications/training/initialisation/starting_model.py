@@ -44,7 +44,7 @@ def tokenizer_of(source: str | Path, length: int) -> Any:
     """The tokenizer of a model."""
     if size_of(str(source)) is not None:
         raise InvalidValueError(
-            f"--model {source} needs --tokenizer FOLDER; `longbird tokenizer train` makes one"
+            f"the model {source} needs `tokenizer`, a folder that `longbird tokenizer train` makes"
         )
     tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     tokenizer.model_max_length = length
@@ -115,7 +115,7 @@ def starting_tokenizer(settings: Settings, folder: RunFolder) -> Any:
         return tokenizer
     if tokenizer_of(source, settings.length).get_vocab() != tokenizer.get_vocab():
         raise InvalidValueError(
-            f"--tokenizer {settings.tokenizer} has another vocabulary than {settings.model}: "
-            "leave --tokenizer out, or start with --model scratch:SIZE"
+            f"the tokenizer {settings.tokenizer} has another vocabulary than {settings.model}: "
+            "leave `tokenizer` out, or start with a new model, `model=scratch:SIZE`"
         )
     return tokenizer

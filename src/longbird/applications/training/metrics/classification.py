@@ -40,7 +40,7 @@ def measure(
     if not np.isfinite(scores).all():
         raise InvalidValueError(
             "the model gives scores that are not numbers: its weights have grown without bound. A "
-            "lower --learning-rate or a longer --warmup may help, with another --out"
+            "lower `learning_rate` or a longer `warmup` may help, with another `out`"
         )
     chosen = chosen_of(scores, several)
     by_label = F1(truth, chosen, average=None, zero_division=0.0)

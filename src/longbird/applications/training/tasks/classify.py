@@ -101,7 +101,7 @@ class Classify(Task):
         if len(counts) > 10_000:
             raise InvalidValueError(
                 f"the training files have {len(counts):,} different labels, such as "
-                f"{', '.join(list(counts)[:3])}: is --label the column that was meant?"
+                f"{', '.join(list(counts)[:3])}: is `label` the column that was meant?"
             )
 
     def head_settings(self) -> dict[str, Any]:

@@ -204,7 +204,7 @@ class Ask(Task):
             what = "they are read in windows that overlap, and the best answer counts"
             if max(longer) == 1:
                 what = "the window with the answer is learned from"
-            yield f"  {len(longer):,} are longer than the {length:,} tokens of --length: {what}"
+            yield f"  {len(longer):,} are longer than the {length:,} tokens of `length`: {what}"
 
     # ---- windows
 

@@ -47,13 +47,13 @@ class Columns:
             if not pairs and not labels:
                 raise InvalidValueError(
                     f"which columns belong together? There are {', '.join(names) or 'none'}; name "
-                    "a query and its document with --query and --positive, or a text and what "
-                    "it is about with --text and --label"
+                    "a query and its document with `query` and `positive`, or a text and what "
+                    "it is about with `text` and `label`"
                 )
         if pairs and labels:
             raise InvalidValueError(
-                f"the columns {', '.join(names)} could be pairs (--query, --positive) or texts "
-                "with a label (--text, --label): name those that are meant"
+                f"the columns {', '.join(names)} could be pairs (`query`, `positive`) or texts "
+                "with a label (`text`, `label`): name those that are meant"
             )
         if labels:
             self.query = None
@@ -69,13 +69,13 @@ class Columns:
         else:
             self.negatives = [name for name in others if NEGATIVES.fullmatch(name)]
         if self.negatives not in ([], ["negative"]) and settings.negative is None:
-            say(f"negatives are the columns {', '.join(self.negatives)} (--negative names others)")
+            say(f"negatives are the columns {', '.join(self.negatives)} (`negative` names others)")
         judged = [name for name in others if name.lower() in JUDGED]
         if judged and (settings.query is None or settings.positive is None):
             raise InvalidValueError(
                 f"the column {judged[0]} may say which rows belong together and which do not, and "
-                "all rows are taken to: keep those that do, and name the columns with --query and "
-                "--positive"
+                "all rows are taken to: keep those that do, and name the columns with `query` and "
+                "`positive`"
             )
 
     def examples(self, row: Row, group: str | None) -> Iterator[dict[str, Any]]:

@@ -125,7 +125,7 @@ class Embed(Task):
             if _alone(train).all():
                 raise InvalidValueError(
                     f"the {len(train):,} texts to learn from have {classes:,} labels, and no two "
-                    "texts have the same: there is nothing that belongs together. Is --label the "
+                    "texts have the same: there is nothing that belongs together. Is `label` the "
                     "column that was meant?"
                 )
         elif not np.any(flat["kinds"] == NEGATIVE):
@@ -133,23 +133,23 @@ class Embed(Task):
             if documents < 2:
                 raise InvalidValueError(
                     f"there is {documents} document to learn from, and other documents are what "
-                    "it is told apart from: give more pairs, or a column of negatives (--negative)"
+                    "it is told apart from: give more pairs, or a column of negatives (`negative`)"
                 )
         several = lists_of(train, "kinds")[1].max() > 2
         tokens = int(lists_of(train, "lengths")[0].sum())
         if not several and len(train) * settings.tokens_per_batch < 2 * tokens:
             raise InvalidValueError(
                 f"two texts that belong together have {tokens // len(train):,} tokens on average, "
-                f"so that a batch of {settings.tokens_per_batch:,} (--tokens-per-batch) has no "
+                f"so that a batch of {settings.tokens_per_batch:,} (`tokens_per_batch`) has no "
                 "others to tell them apart from. A larger batch takes no more memory: that "
-                "depends on --tokens-at-once"
+                "depends on `tokens_at_once`"
             )
         for part in ("validation", "test"):
             if part in parts and _alone(parts[part]).all():
                 raise InvalidValueError(
                     f"no two texts for {part} have the same label, so that there is nothing to "
-                    "find: let whole labels be held out with --group and the column of the label, "
-                    "or more texts with --hold-out, or give other files"
+                    "find: let whole labels be held out with `group` and the column of the label, "
+                    "or more texts with `hold_out`, or give other files"
                 )
 
     def lengths(self, features: Example) -> list[int]:

@@ -89,8 +89,8 @@ class LanguageModelling(Task):
         if len(groups) == 1 and self.settings.hold_out and not self.settings.validation:
             raise InvalidValueError(
                 "there is one document, so that none can be held out for validation: let each "
-                "paragraph or line of a text file be one (--documents paragraph), give files with "
-                "--validation, or hold nothing out (--hold-out 0)"
+                "paragraph or line of a text file be one (`documents=paragraph`), give files with "
+                "`validation`, or hold nothing out (`hold_out=0`)"
             )
 
     # ---- examples to features
@@ -279,7 +279,7 @@ class Masked(LanguageModelling):
         if tokenizer.mask_token_id is None:
             raise InvalidValueError(
                 "the tokenizer has no token that hides another (mask_token): use one that has, as "
-                "`longbird tokenizer train` makes them, or --objective causal"
+                "`longbird tokenizer train` makes them, or choose `objective=causal`"
             )
         self.mask = tokenizer.mask_token_id
         known = np.array(sorted(tokenizer.get_vocab().values()), dtype=np.int64)

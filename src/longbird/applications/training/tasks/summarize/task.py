@@ -136,7 +136,7 @@ class Summarize(Task):
         if longer:
             yield (
                 f"  {longer:,} summaries are longer than {self.most:,} tokens: what is learned of "
-                "them are their beginnings (--summary-tokens)"
+                "them are their beginnings (`summary_tokens`)"
             )
 
     def lengths(self, features: Example) -> list[int]:
@@ -274,7 +274,7 @@ def find_columns(
     summary = find_column("summary", settings.summary, able, say, alone=len(able) < len(names))
     others = [name for name in names if name != summary]  # an abstract can be either
     if settings.text == summary:
-        raise InvalidValueError(f"--text and --summary both name the column {summary}")
+        raise InvalidValueError(f"`text` and `summary` both name the column {summary}")
     return find_column("text", settings.text, others, say), summary
 
 

@@ -105,7 +105,7 @@ class Tag(Task):
         if len(counts) > 10_000:
             raise InvalidValueError(
                 f"the training files have {len(counts):,} different tags, such as "
-                f"{', '.join(list(counts)[:3])}: is --label the column that was meant?"
+                f"{', '.join(list(counts)[:3])}: is `label` the column that was meant?"
             )
         names = set(counts)
         if tagging.scheme_of(names) == "IOB2":
