@@ -155,7 +155,7 @@ def costs(run: Path) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Start:
-    """What fine-tuning starts from: a given model, or one that is pretrained first.
+    """The model that fine-tuning starts from: a given one, or one that is pretrained first.
 
     Attributes:
         plan: Plan of the model that is pretrained.

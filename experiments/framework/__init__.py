@@ -1,4 +1,4 @@
-"""What all experiments share: contestants, seeds, confidence intervals and reports.
+"""The framework of all experiments: contestants, seeds, confidence intervals and reports.
 
 - `registry` finds experiments by name, and defines what the command passes to them.
 - `experiment` defines an experiment: contestants that are measured on the same held-out documents.

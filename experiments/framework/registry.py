@@ -37,7 +37,7 @@ def print_line(line: str) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """What the command passes to an experiment.
+    """The options that the command passes to an experiment.
 
     Attributes:
         seeds: Number of runs of each contestant that has seeds.

@@ -1,1 +1,1 @@
-"""How good models are: each experiment is a module with a function `experiment(scale)`."""
+"""Experiments on the quality of models: each is a module with a function `experiment(scale)`."""

@@ -33,7 +33,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Part:
-    """How much of a data set is used.
+    """The amount of a data set that is used.
 
     Attributes:
         train: Number of training documents.

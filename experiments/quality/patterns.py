@@ -26,7 +26,7 @@ REWIRED = 0.1
 
 @dataclass(frozen=True)
 class Setting:
-    """What a pattern is built for.
+    """The setting that a pattern is built for.
 
     Attributes:
         n: Number of tokens.

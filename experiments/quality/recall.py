@@ -74,7 +74,7 @@ class Sizes:
         )
 
     def setting(self, seed: int) -> Setting:
-        """What patterns are built for."""
+        """The setting that patterns are built for."""
         return Setting(self.task.length, self.edges, seed)
 
     @property

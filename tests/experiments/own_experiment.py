@@ -1,4 +1,4 @@
-"""How well two rules tell even from odd numbers."""
+"""Compare how well two rules tell even from odd numbers."""
 
 from __future__ import annotations
 

@@ -28,18 +28,19 @@ def predict(
     advance: Callable[[int], None] = lambda _: None,
     learning: bool = False,
 ) -> list[dict[str, Any]]:
-    """A prediction for each row, in their order, the same in every process.
+    """Return a prediction for each row, in order; every process returns the same.
 
-    Rows that a task wants to look at twice are read again, unless a model is still learning.
+    Rows that a task looks at twice are read again, except while a model is being trained.
 
     Args:
-        model: In the mode that it is to be run in.
-        task: What it is for.
-        rows: As `longbird.applications.training.data.token_store.stored` makes them.
-        tokenizer: Its own.
-        tokens_per_batch: At most, unless one document has more.
-        advance: Is told how many documents more are done.
-        learning: Only what a task measures while a model learns?
+        model: The model, in the mode in which it is run.
+        task: The task of the model.
+        rows: Rows with features, as `longbird.applications.training.data.token_store.stored`
+            returns them.
+        tokenizer: The tokenizer of the model.
+        tokens_per_batch: Maximum number of tokens per batch, unless one document has more.
+        advance: Function that is called with the number of further documents that are done.
+        learning: Whether to compute only what the task measures during training.
     """
     first = _read(model, task, rows, tokenizer, tokens_per_batch, advance, learning)
     if learning:
@@ -64,8 +65,8 @@ def _read(
     found: list[tuple[int, dict[str, Any]]] = []
     look = task.watched if learning else task.predictions
     batches = by_tokens(documents.lengths, tokens_per_batch, seed=0)
-    # Where processes share out the weights, all must run the model equally often: at the end, some
-    # run a batch that another has.
+    # If the weights are sharded over processes, all of them must run the model equally often: at
+    # the end, some repeat a batch of another process.
     for first in range(0, len(batches), state.num_processes):
         mine = first + state.process_index
         batch = batches[min(mine, len(batches) - 1)]
