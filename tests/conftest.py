@@ -80,9 +80,11 @@ def imported() -> None:
 
 @pytest.fixture(autouse=True)
 def independent() -> Iterator[None]:
-    """The same random numbers and the same logging, whatever ran before in this process."""
+    """Start with the same random numbers, logging and command, whatever ran before."""
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)
+    if flags := sys.modules.get("longbird.cli.flags"):
+        flags.current_flags.set({})
     yield
     if logging := sys.modules.get("transformers.utils.logging"):
         logging.set_verbosity_warning()

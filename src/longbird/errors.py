@@ -7,7 +7,6 @@ Every class also derives from the built-in exception that Python programmers exp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 _NOT_GIVEN: Any = object()
@@ -22,9 +21,6 @@ class LongbirdError(Exception):
         expected: The values that are accepted, as a phrase such as "at least 1".
         remedy: What the user can do about it.
         option: Name of the option or argument that has the wrong value.
-
-    Attributes:
-        flags: What the command line calls the options of the command that raised the error.
 
     Examples:
         >>> str(InvalidValueError(option="heads", received=0, expected="at least 1"))
@@ -48,7 +44,6 @@ class LongbirdError(Exception):
     ) -> None:
         self.received = None if received is _NOT_GIVEN else received
         self.expected, self.remedy, self.option = expected, remedy, option
-        self.flags: Mapping[str, str] = {}
         parts: list[str] = []
         if problem is not None:
             parts.append(problem)

@@ -8,7 +8,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from longbird.applications.training.settings.names import familiar
 from longbird.cli.flags import current_flags, flags_of, is_option
-from longbird.errors import LongbirdError
 
 
 class Command(TyperCommand):
@@ -33,15 +32,9 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; messages of the library name options as the command line does."""
-        flags = flags_of(self.params)
-        outside = current_flags.set(flags)
-        try:
-            return super().invoke(ctx)
-        except LongbirdError as error:
-            error.flags = flags
-            raise
-        finally:
-            current_flags.reset(outside)
+        # Not reset: a process runs one command, and its failure is reported after this.
+        current_flags.set(flags_of(self.params))
+        return super().invoke(ctx)
 
 
 class Group(TyperGroup):

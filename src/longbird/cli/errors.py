@@ -64,7 +64,7 @@ def describe(error: Exception) -> tuple[str, int]:
     match error:
         case LongbirdError():
             failed = isinstance(error, (MissingPackageError, UnsupportedError))
-            return with_flags(text, error.flags), FAILURE if failed else USER_ERROR
+            return with_flags(text), FAILURE if failed else USER_ERROR
         case MemoryError():
             return f"out of memory{': ' * bool(text)}{text}", FAILURE
         case OSError():

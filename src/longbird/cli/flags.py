@@ -32,16 +32,18 @@ def is_option(param: Any) -> bool:
     return isinstance(param, TyperOption)
 
 
-def with_flags(text: str, flags: Mapping[str, str]) -> str:
-    """Return a message of the library with the options named as on the command line.
+def with_flags(text: str) -> str:
+    """Return a message of the library with the options named as the running command does.
 
     Examples:
-        >>> flags = {"hold_out": "--hold-out", "force": "--force"}
-        >>> with_flags("set `hold_out=0.1`, or overwrite it with `force=True`", flags)
+        >>> outside = current_flags.set({"hold_out": "--hold-out", "force": "--force"})
+        >>> with_flags("set `hold_out=0.1`, or overwrite it with `force=True`")
         'set --hold-out 0.1, or overwrite it with --force'
-        >>> with_flags("`n` must be at least 1, received 0", {})
+        >>> with_flags("`n` must be at least 1, received 0")
         'n must be at least 1, received 0'
+        >>> current_flags.reset(outside)
     """
+    flags = current_flags.get()
 
     def flag(found: re.Match[str]) -> str:
         name, value = found.groups()

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from longbird.cli.flags import current_flags, with_flags
+from longbird.cli.flags import with_flags
 
 stdout = Console()
 stderr = Console(stderr=True)
@@ -79,5 +79,5 @@ def echo_json(value: Any, indent: int | None = None) -> None:
 
 def note(text: str, end: str = "\n") -> None:
     """Print a plain note on standard error, so that standard output has only the result."""
-    text = with_flags(text, current_flags.get())
+    text = with_flags(text)
     stderr.print(printable(text), highlight=False, markup=False, soft_wrap=True, end=end)
